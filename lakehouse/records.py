@@ -1,0 +1,210 @@
+"""Strict decoding of one record into typed values, or a reason why it may not enter.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on
+Spark's executors. One rule for records, base files and the publisher.
+"""
+
+import json
+import re
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+_CUT_SHORT = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|[eE][+-]?|")
+_WHOLE = {"INT": 2**31, "BIGINT": 2**63}
+_SHAPES = {"%Y": r"\d{4}", "%m": r"\d\d", "%d": r"\d\d", "%H": r"\d\d", "%M": r"\d\d", "%S": r"\d\d", "%f": r"\d{1,6}"}
+
+
+class Field(NamedTuple):
+    """A rule for one field of a record: what it is called, its type and what is allowed."""
+
+    name: str
+    source: str
+    type: str
+    required: bool
+    least: float | None
+    most: float | None
+    pattern: str | None
+
+
+class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error of the program
+    """A record may not enter: a reason from a short list, and the detail a person needs."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail[:500]
+
+
+def decode(value: bytes | None, fields: tuple[Field, ...]) -> dict[str, Any]:
+    """Decode the bytes of one record into a value for each field; a missing or null field is ``None``.
+
+    Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``invalid_utf8``,
+    ``truncated``, ``invalid_json``, ``trailing_bytes``, ``duplicate_name``, ``not_finite``, ``not_an_object``
+    or those of ``convert``.
+    """
+    return convert(parse(value), fields)
+
+
+def parse(value: bytes | None) -> dict[str, Any]:
+    """Parse the bytes of one record as a JSON object, with numbers exactly as written."""
+    if value is None:
+        raise Rejection("tombstone", "the record has no value; deletes are not declared for this table")
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
+    if not text.strip():
+        raise Rejection("empty_value", "the value is empty")
+    parsed = _parse_text(text)
+    if not isinstance(parsed, dict):
+        raise Rejection("not_an_object", f"the value is {_kind(parsed)}, not an object")
+    return parsed
+
+
+def _parse_text(text: str) -> Any:
+    try:
+        return json.loads(
+            text,
+            parse_float=Decimal,
+            parse_int=Decimal,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_without_duplicates,
+        )
+    except json.JSONDecodeError as error:
+        raise Rejection(_reason_of(error), f"{error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise Rejection("invalid_json", "nested too deeply") from None
+
+
+def _reason_of(error: json.JSONDecodeError) -> str:
+    if error.msg == "Extra data":
+        return "trailing_bytes"
+    begun = error.doc.lstrip()[:1] in ("{", "[")
+    cut_short = error.msg.startswith("Unterminated") or _CUT_SHORT.fullmatch(error.doc[error.pos :].rstrip())
+    return "truncated" if begun and cut_short else "invalid_json"
+
+
+def _refuse_constant(name: str) -> Any:
+    raise Rejection("not_finite", f"{name} is not a number in JSON")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Rejection("duplicate_name", f"{twice!r} stands more than once")
+    return unique
+
+
+def convert(parsed: dict[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
+    """Turn parsed fields into typed values; fields nobody declared are ignored.
+
+    Raises ``Rejection`` with one of the reasons ``missing_field``, ``null_field``, ``wrong_type``,
+    ``wrong_time_format``, ``no_such_date``, ``out_of_range`` or ``invalid_text``.
+    """
+    return {field.name: _convert_one(parsed, field) for field in fields}
+
+
+def _convert_one(parsed: dict[str, Any], field: Field) -> Any:
+    raw = parsed.get(field.source)
+    if raw is None:
+        if field.required:
+            missing = field.source not in parsed
+            raise Rejection("missing_field" if missing else "null_field", f"{field.source!r} is required")
+        return None
+    value = _typed(raw, field)
+    too_small = field.least is not None and value < field.least
+    too_great = field.most is not None and value > field.most
+    if too_small or too_great:
+        allowed = f"{field.least} to {field.most}"
+        raise Rejection("out_of_range", f"{field.source!r} is {_shown(raw)}, allowed is {allowed}")
+    return value
+
+
+def _typed(raw: Any, field: Field) -> Any:
+    if field.type == "STRING":
+        return _text(raw, field)
+    if field.type == "BOOLEAN":
+        return raw if isinstance(raw, bool) else _wrong_type(raw, field)
+    if field.type in ("TIMESTAMP", "DATE"):
+        return _time(raw, field)
+    if not isinstance(raw, Decimal | float | int) or isinstance(raw, bool):
+        return _wrong_type(raw, field)
+    return _number(raw, field)
+
+
+def _number(raw: Decimal | float | int, field: Field) -> Any:
+    exact = Decimal(repr(raw)) if isinstance(raw, float) else Decimal(raw)
+    if not exact.is_finite():
+        raise Rejection("not_finite", f"{field.source!r} is {raw}")
+    if field.type in _WHOLE:
+        return _whole(exact, field)
+    if field.type == "DOUBLE":
+        double = float(exact)
+        return _out_of_range(raw, field) if double in (float("inf"), float("-inf")) else double
+    return exact_decimal(exact, field)
+
+
+def _whole(exact: Decimal, field: Field) -> int:
+    if exact.adjusted() > 20 or not -_WHOLE[field.type] <= exact < _WHOLE[field.type]:
+        return int(_out_of_range(exact, field))
+    return int(exact) if exact == exact.to_integral_value() else int(_wrong_type(exact, field))
+
+
+def exact_decimal(exact: Decimal, field: Field) -> Decimal:
+    """Round to the scale of the field's type, ties away from zero: the one rule for decimal keys."""
+    precision, scale = (int(part) for part in field.type[8:-1].split(","))
+    try:
+        rounded = exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP) + 0
+    except InvalidOperation:
+        return Decimal(_out_of_range(exact, field))
+    return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else Decimal(_out_of_range(exact, field))
+
+
+def _text(raw: Any, field: Field) -> str:
+    if not isinstance(raw, str):
+        return str(_wrong_type(raw, field))
+    try:
+        raw.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Rejection("invalid_text", f"{field.source!r} holds half of a surrogate pair") from None
+    return raw
+
+
+def _time(raw: Any, field: Field) -> datetime | date:
+    if isinstance(raw, datetime):
+        return raw if raw.tzinfo else raw.replace(tzinfo=UTC)
+    pattern = field.pattern or ""
+    if not isinstance(raw, str):
+        _wrong_type(raw, field)
+    if not re.fullmatch(_shape(pattern), raw, re.ASCII):
+        raise Rejection("wrong_time_format", f"{field.source!r} is {_shown(raw)}, expected {pattern}")
+    try:
+        parsed = datetime.strptime(raw, pattern).replace(tzinfo=UTC)
+    except ValueError:
+        raise Rejection("no_such_date", f"{field.source!r} is {_shown(raw)}") from None
+    return parsed.date() if field.type == "DATE" else parsed
+
+
+def _shape(pattern: str) -> str:
+    parts = re.split(r"(%[a-zA-Z])", pattern)
+    return "".join(_SHAPES.get(part, re.escape(part)) for part in parts)
+
+
+def _wrong_type(raw: Any, field: Field) -> Any:
+    raise Rejection("wrong_type", f"{field.source!r} is {_kind(raw)} {_shown(raw)}, expected {field.type}")
+
+
+def _out_of_range(raw: Any, field: Field) -> Any:
+    raise Rejection("out_of_range", f"{field.source!r} is {_shown(raw)}, too large for {field.type}")
+
+
+def _shown(raw: Any) -> str:
+    return ascii(str(raw))[:80]
+
+
+def _kind(raw: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(raw), "a number")

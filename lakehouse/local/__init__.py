@@ -1,0 +1,1 @@
+"""The stack on one machine, as processes: Java, the jars and an embedded Kafka broker."""

@@ -1,0 +1,58 @@
+"""Find the Java that runs Spark and the broker."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakehouse.errors import SetupError
+
+VERSIONS = (17, 21)
+_ADVICE = "Install Java 17 or 21 and put it on PATH, or point JAVA_HOME to it."
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that can be used: its program, its major version and the line in which it names itself."""
+
+    path: Path
+    version: int
+    text: str
+
+
+def find_java() -> Java:
+    """Return the Java of ``JAVA_HOME``, else the first on ``PATH``: the same choice that Spark makes.
+
+    Raises ``SetupError`` where there is none, where it does not run, or where it is neither 17 nor 21.
+    """
+    path = _locate()
+    text = _ask(path)
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    version = int(match[1]) if match else 0
+    line = match.string[match.start() :].splitlines()[0] if match else "of an unknown version"
+    if version not in VERSIONS:
+        raise SetupError(f"Java here is {line}, which Spark and Kafka cannot use", where=str(path), action=_ADVICE)
+    return Java(path, version, line.removeprefix("version ").replace('"', ""))
+
+
+def _locate() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        path = Path(home) / "bin" / "java"
+        if not os.access(path, os.X_OK):
+            raise SetupError("JAVA_HOME names a folder without Java", where=str(path), action=_ADVICE)
+        return path
+    found = shutil.which("java")
+    if found is None:
+        raise SetupError("Java is not installed, or not on PATH", action=_ADVICE)
+    return Path(found)
+
+
+def _ask(path: Path) -> str:
+    try:
+        answer = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        raise SetupError("Java does not run", where=str(path), action=_ADVICE) from None
+    return answer.stderr + answer.stdout

@@ -1,0 +1,1 @@
+"""Deterministic sample records for the demo, the tests and benchmarks; the standard library only."""

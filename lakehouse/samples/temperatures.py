@@ -1,0 +1,148 @@
+"""Sample weather: six places, four years of hourly base files, half a year of records, one correction."""
+
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class _Place(NamedTuple):
+    """A grid point of the weather service and its climate, in degrees Celsius."""
+
+    name: str
+    file: str
+    latitude: float
+    longitude: float
+    elevation: float
+    mean: float
+    season: float
+    day: float
+
+
+_PLACES = (
+    _Place("Bangalore, India", "Bangalore", 13.0, 77.600006, 910.0, mean=24.0, season=2.5, day=4.5),
+    _Place("Spring, TX, USA", "Spring", 30.200005, -95.5, 55.0, mean=20.5, season=9.0, day=5.0),
+    _Place("Rome, Italy", "Rome", 41.90001, 12.5, 58.0, mean=16.5, season=9.0, day=4.5),
+    _Place("Anchorage, AK, USA", "Anchorage", 61.199997, -149.9, 38.0, mean=3.0, season=12.5, day=3.0),
+    _Place("Paris, France", "Paris", 48.90001, 2.300003, 47.0, mean=12.5, season=8.0, day=4.0),
+    _Place("London, England", "London", 51.5, -0.099990845, 9.0, mean=11.5, season=7.0, day=3.5),
+)
+_BASE_YEARS = range(2019, 2023)
+_STREAM = (date(2023, 1, 1), date(2023, 7, 1))
+_SILENT_PLACE, _SILENT_FROM = "Spring", "2023-06-27T00:00"
+_CORRECTED_PLACE, _CORRECTED_YEAR, _CORRECTION = "Anchorage", 2019, 0.7
+_EARLY_YEAR, _EARLY_HOURS = 2009, 10
+_COLDEST_DAY, _WARMEST_HOUR = 20, 15
+
+
+@dataclass(frozen=True)
+class TemperatureSamples:
+    """Hourly temperatures at six places: the same bytes in every run.
+
+    Times are UTC, temperatures degrees Celsius with one decimal. ``seed`` chooses another weather.
+    """
+
+    seed: int = 0
+
+    def write_base(self, folder: Path) -> None:
+        """Write 24 files in the form of Open-Meteo's archive, one for each year (2019-2022) and place.
+
+        35,064 hours for each place, 210,384 in all, without a missing value. Creates the folder; a second
+        run writes the same bytes.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        for year in _BASE_YEARS:
+            for place in _PLACES:
+                text = json.dumps(self._archive(place, year), ensure_ascii=False, separators=(",", ":"))
+                (folder / f"{year}_{place.file}_Temps.json").write_text(text, encoding="utf-8")
+
+    def stream(self) -> Iterator[bytes]:
+        """Yield 26,064 records, hour by hour, of 2023-01-01 to 2023-06-30; none is of a base row.
+
+        The last 96 of one place have no ``temperature_2m``, as if its sensor had failed.
+        """
+        first, end = _STREAM
+        hours = [self._temperatures(place, first.year) for place in _PLACES]
+        for number, time in enumerate(_times(first, end)):
+            for place, temperatures in zip(_PLACES, hours, strict=True):
+                silent = place.file == _SILENT_PLACE and time >= _SILENT_FROM
+                yield _record(place, time, None if silent else temperatures[number])
+
+    def update(self) -> Iterator[bytes]:
+        """Yield 8,770 records of one place: 8,760 change the value of a base row, 10 are new and of 2009."""
+        place = next(place for place in _PLACES if place.file == _CORRECTED_PLACE)
+        for time, temperature in zip(*self._year(place, _CORRECTED_YEAR), strict=True):
+            yield _record(place, time, _tenths(temperature + _CORRECTION))
+        times, temperatures = self._year(place, _EARLY_YEAR)
+        for number in range(_EARLY_HOURS):
+            yield _record(place, times[number], temperatures[number])
+
+    def locations(self) -> Iterator[bytes]:
+        """Yield one JSON line for each place: latitude, longitude, elevation in metres, name."""
+        for place in _PLACES:
+            yield _line(
+                {
+                    "latitude": place.latitude,
+                    "longitude": place.longitude,
+                    "elevation": place.elevation,
+                    "name": place.name,
+                }
+            )
+
+    def _archive(self, place: _Place, year: int) -> dict[str, Any]:
+        times, temperatures = self._year(place, year)
+        return {
+            "latitude": place.latitude,
+            "longitude": place.longitude,
+            "generationtime_ms": 0.5,
+            "utc_offset_seconds": 0,
+            "timezone": "GMT",
+            "timezone_abbreviation": "GMT",
+            "elevation": place.elevation,
+            "hourly_units": {"time": "iso8601", "temperature_2m": "°C"},
+            "hourly": {"time": times, "temperature_2m": temperatures},
+        }
+
+    def _year(self, place: _Place, year: int) -> tuple[list[str], list[float]]:
+        return list(_times(date(year, 1, 1), date(year + 1, 1, 1))), self._temperatures(place, year)
+
+    def _temperatures(self, place: _Place, year: int) -> list[float]:
+        """Every hour of a year: a season, a curve of the day, spells of several days, and noise."""
+        noise = random.Random(f"{self.seed} {place.file} {year}")  # noqa: S311 - weather, not secrets
+        curve = _day_curve(place)
+        temperatures = []
+        spell = 0.0
+        for day in range((date(year + 1, 1, 1) - date(year, 1, 1)).days):
+            spell = 0.8 * spell + 5 * (noise.random() - 0.5)
+            level = place.mean + spell - place.season * math.cos(math.tau * (day - _COLDEST_DAY) / 365.25)
+            temperatures += [_tenths(level + warmer + noise.random() - 0.5) for warmer in curve]
+        return temperatures
+
+
+def _day_curve(place: _Place) -> Sequence[float]:
+    """How much warmer than the day's mean each UTC hour is."""
+    warmest = _WARMEST_HOUR - place.longitude / 15
+    return [place.day * math.cos(math.tau * (hour - warmest) / 24) for hour in range(24)]
+
+
+def _times(first: date, end: date) -> Iterator[str]:
+    for number in range((end - first).days):
+        day = first + timedelta(days=number)
+        yield from (f"{day}T{hour:02}:00" for hour in range(24))
+
+
+def _tenths(temperature: float) -> float:
+    return round(temperature, 1) + 0.0  # never -0.0
+
+
+def _record(place: _Place, time: str, temperature: float | None) -> bytes:
+    reading = {} if temperature is None else {"temperature_2m": temperature}
+    return _line({"latitude": place.latitude, "longitude": place.longitude, "time": time} | reading)
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()

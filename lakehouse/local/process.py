@@ -1,0 +1,66 @@
+"""Child processes that end with their parent, whatever ends it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+# The shell becomes the program, so that signals and the exit code are the program's own. Beside it, a
+# guard reads the pipe that the parent holds: the end of the parent, even by SIGKILL, ends the pipe. The
+# program leads a process group of its own, so that its number is not given away while the guard lives.
+_GUARDED = """
+exec 3<&0 </dev/null
+(read -r nothing <&3; kill -TERM $$; sleep 10; kill -KILL $$) >/dev/null 2>&1 &
+exec "$@" 3<&-
+"""
+
+
+class Child:
+    """A program started as a child, with its output appended to a log.
+
+    It ends when this process ends, also on systems without a signal for that, and is not reached by a
+    Ctrl-C in the terminal: whoever started it stops it.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARDED, "sh", *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env=None if environment is None else {**os.environ, **environment},
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def alive(self) -> bool:
+        """Whether the program still runs."""
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program ended, negative for a signal; ``None`` while it runs."""
+        return self._process.poll()
+
+    def stop(self, patience: float = 8.0) -> None:
+        """Ask the program to end, and kill it and its own children after ``patience`` seconds.
+
+        A second call does nothing.
+        """
+        if self._process.stdin is None or self._process.stdin.closed:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the program and all of its group at once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()

@@ -143,7 +143,8 @@ def _number(raw: Decimal | float | int, field: Field) -> Any:
         return _whole(exact, field)
     if field.type == "DOUBLE":
         double = float(exact)
-        return _out_of_range(raw, field) if double in (float("inf"), float("-inf")) else double
+        # adding 0 turns -0.0 into 0.0: the two are equal, and which of them a minimum keeps would be chance
+        return _out_of_range(raw, field) if double in (float("inf"), float("-inf")) else double + 0.0
     return exact_decimal(exact, field)
 
 
@@ -174,8 +175,10 @@ def _text(raw: Any, field: Field) -> str:
 
 
 def _time(raw: Any, field: Field) -> datetime | date:
-    if isinstance(raw, datetime):
+    if isinstance(raw, datetime) and field.type == "TIMESTAMP":
         return raw if raw.tzinfo else raw.replace(tzinfo=UTC)
+    if isinstance(raw, date) and not isinstance(raw, datetime) and field.type == "DATE":
+        return raw
     pattern = field.pattern or ""
     if not isinstance(raw, str):
         _wrong_type(raw, field)
@@ -189,8 +192,10 @@ def _time(raw: Any, field: Field) -> datetime | date:
 
 
 def _shape(pattern: str) -> str:
-    parts = re.split(r"(%[a-zA-Z])", pattern)
-    return "".join(_SHAPES.get(part, re.escape(part)) for part in parts)
+    shape = re.escape(pattern)
+    for directive, digits in _SHAPES.items():
+        shape = shape.replace(directive, digits)
+    return shape
 
 
 def _wrong_type(raw: Any, field: Field) -> Any:

@@ -79,7 +79,7 @@ class Bounds:
     until: Offsets = field(default_factory=dict)
 
 
-def plan_batch(state: TopicState, progress: Progress | None, bounds: Bounds = Bounds()) -> Plan:  # noqa: B008 - frozen
+def plan_batch(state: TopicState, progress: Progress | None, bounds: Bounds = Bounds()) -> Plan:
     """Decide what the next batch reads, from one look at the broker and the table's progress.
 
     Partitions without progress start at their earliest offset. The limit is shared out over the

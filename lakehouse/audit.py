@@ -1,0 +1,80 @@
+"""The proof that a ledger accounts for every record: arithmetic on the history alone."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from lakehouse.ledger import Entry, Ledger
+
+_SHOWN = 5  # problems spelled out; the rest are counted
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The answer of one check: passed or not, and in words what was found and what to do."""
+
+    check: str
+    passed: bool
+    detail: str
+
+
+def audit(ledger: Ledger) -> list[Finding]:
+    """Check a ledger that was read whole: both equations, the ranges and the running totals."""
+    oldest_first = ledger.entries[::-1]
+    return [
+        finding("accounting_read", _unread(oldest_first), "read = rejected + duplicate + source rows in every commit"),
+        finding(
+            "accounting_stale", _overfull(oldest_first), "stale = source rows - inserted - updated is at least 0"
+        ),
+        finding("ranges_contiguous", _breaks(oldest_first), "every batch begins where the one before it ended"),
+        finding("totals", _wrong_totals(oldest_first), "the running totals equal the sums of the batches"),
+    ]
+
+
+def finding(check: str, problems: Iterable[str], fact: str) -> Finding:
+    """Make a finding of the problems a check saw: none means that the fact holds."""
+    found = list(problems)
+    if not found:
+        return Finding(check, True, f"Holds: {fact}.")
+    more = f" And {len(found) - _SHOWN} more." if len(found) > _SHOWN else ""
+    return Finding(check, False, f"Does not hold: {fact}. {' '.join(found[:_SHOWN])}{more}")
+
+
+def _unread(entries: Iterable[Entry]) -> Iterator[str]:
+    for entry in entries:
+        commit, rows = entry.commit, entry.metrics.source_rows
+        if commit.read != commit.rejected + commit.duplicate + rows:
+            yield (
+                f"Version {entry.version}: {commit.read} read, {commit.rejected} rejected,"
+                f" {commit.duplicate} duplicate,"
+                f" {rows} source rows; replay its ranges to merge what is missing."
+            )
+
+
+def _overfull(entries: Iterable[Entry]) -> Iterator[str]:
+    for entry in entries:
+        if entry.metrics.stale < 0:
+            yield f"Version {entry.version}: {entry.metrics} writes more rows than it was given."
+
+
+def _breaks(entries: Iterable[Entry]) -> Iterator[str]:
+    """Where a batch does not begin at the progress before it: a gap, or an overlap."""
+    moving = [entry for entry in entries if entry.commit.kind in ("batch", "gap")]
+    for before, entry in pairwise(moving):
+        known = before.commit.progress or {}
+        if entry.commit.kind == "gap" or entry.commit.topic_id != before.commit.topic_id:
+            continue
+        for part in entry.commit.ranges:
+            expected = known.get(part.partition, part.start)
+            if part.start != expected:
+                kind = "gap" if part.start > expected else "overlap"
+                yield (
+                    f"Version {entry.version}: {kind} in partition {part.partition}, offsets"
+                    f" {min(expected, part.start)} to {max(expected, part.start) - 1}; replay them."
+                )
+
+
+def _wrong_totals(entries: Iterable[Entry]) -> Iterator[str]:
+    for before, entry in pairwise(entries):
+        if entry.commit.totals_before != before.totals:
+            yield f"Version {entry.version}: begins with {entry.commit.totals_before}, expected {before.totals}."

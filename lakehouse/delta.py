@@ -1,0 +1,155 @@
+"""Delta tables: create, evolve, and the one fenced MERGE through which every row of ours is written."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse.errors import ConflictError, TableError
+from lakehouse.ledger import Commit, Entry, app_id, find_attempt
+
+_TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# by text, since over Connect the class is lost; creation by two writers at once counts as well
+_CONFLICTS = ("DELTA_CONCURRENT", "io.delta.exceptions.Concurrent", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column as it stands in a table: its name, Spark SQL type and what it means."""
+
+    name: str
+    type: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is stored: where, its columns, its partition column and the columns with statistics."""
+
+    name: str
+    uri: str
+    doc: str
+    columns: Sequence[TableColumn]
+    partition_by: str | None = None
+    statistics: Sequence[str] = ()
+
+    @property
+    def sql(self) -> str:
+        """The table in a SQL statement."""
+        return f"delta.`{self.uri.replace('`', '``')}`"
+
+    @property
+    def names(self) -> list[str]:
+        """The column names in order."""
+        return [column.name for column in self.columns]
+
+
+def ensure_table(spark: SparkSession, layout: Layout) -> None:
+    """Create the table where it is missing, add columns it lacks; a second call changes nothing.
+
+    Raises ``TableError`` where a column has another type, and ``ConflictError`` where another writer
+    created it in the same moment.
+    """
+    with _conflicts(layout.name):
+        spark.sql(_create_statement(layout))
+        found = {field.name: field.dataType.simpleString() for field in read_table(spark, layout).schema}
+        _require_types(layout, found)
+        missing = [column for column in layout.columns if column.name not in found]
+        if missing:
+            spark.sql(f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(map(_definition, missing))})")
+
+
+def _create_statement(layout: Layout) -> str:
+    properties = {"delta.enableChangeDataFeed": "true"}
+    if layout.statistics:
+        properties["delta.dataSkippingStatsColumns"] = ",".join(layout.statistics)
+    return (
+        f"CREATE TABLE IF NOT EXISTS {layout.sql} ({', '.join(map(_definition, layout.columns))}) USING DELTA"
+        + (f" PARTITIONED BY (`{layout.partition_by}`)" if layout.partition_by else "")
+        + f" COMMENT {quoted(layout.doc)}"
+        + f" TBLPROPERTIES ({', '.join(f'{quoted(k)} = {quoted(v)}' for k, v in properties.items())})"
+    )
+
+
+def _definition(column: TableColumn) -> str:
+    return f"`{column.name}` {column.type} COMMENT {quoted(column.doc)}"
+
+
+def quoted(text: str) -> str:
+    """A string literal in Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _require_types(layout: Layout, found: dict[str, str]) -> None:
+    for column in layout.columns:
+        declared = column.type.lower().replace(", ", ",")
+        stands = found.get(column.name, declared)
+        if stands != declared and "<" not in declared:
+            raise TableError(
+                f"Column {column.name} is {stands} in the table and {declared} in its declaration",
+                where=layout.uri,
+                action="Declare the type the table has, or write to a new table.",
+            )
+
+
+def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:
+    """The rows of a table, now or as of a version."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(layout.uri)
+
+
+def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses: str, commit: Commit) -> Entry:
+    """MERGE ``source`` (as ``s``) into the table (as ``t``) in one commit that carries ``commit``.
+
+    ``clauses`` is the statement from ``ON`` on. The commit takes the table's next transaction number: a
+    number that is taken makes Delta skip the statement. Returns the entry that the history now holds.
+    Raises ``ConflictError`` where another writer was first; nothing was written then.
+    """
+    view = f"lakehouse_source_{commit.attempt}"
+    source.createOrReplaceTempView(view)
+    try:
+        with _conflicts(layout.name), _fence(spark, layout.name, commit):
+            spark.sql(f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}").collect()
+    finally:
+        spark.catalog.dropTempView(view)
+    entry = find_attempt(layout.uri, layout.name, commit.attempt)
+    if entry is None:
+        raise ConflictError(f"Commit {commit.number} of {layout.name} was made by another writer", where=layout.uri)
+    return entry
+
+
+@contextmanager
+def _fence(spark: SparkSession, name: str, commit: Commit) -> Iterator[None]:
+    """Set the transaction and the metadata for one statement; left behind they would drop later writes."""
+    settings = {
+        _TXN_APP_ID: app_id(name),
+        _TXN_VERSION: str(commit.number),
+        _USER_METADATA: commit.model_dump_json(exclude_defaults=False),
+    }
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key in settings:
+            with suppress(PySparkException):
+                spark.conf.unset(key)
+
+
+@contextmanager
+def _conflicts(name: str) -> Iterator[None]:
+    """Turn Delta's concurrency errors into ``ConflictError``."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error)
+        if any(mark in text for mark in _CONFLICTS):
+            raise ConflictError(f"Another writer changed {name} in the same moment", where=name) from error
+        raise

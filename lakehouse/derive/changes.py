@@ -1,0 +1,107 @@
+"""What changed in the merged table since a version that a derived table has consumed."""
+
+from dataclasses import dataclass, replace
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import StreamTable
+from lakehouse.delta import Layout
+from lakehouse.ledger import Commit, Entry, Ledger, Source
+
+_CHANGE_DATA_GONE = (
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_MISSING_CHANGE_DATA",
+    "DELTA_FILE_NOT_FOUND",
+    "DELTA_VERSION_NOT_FOUND",
+    "DELTA_VERSION_INVALID",
+    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "FILE_NOT_EXIST",
+    "FileNotFoundException",
+)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What one update of a derived table did.
+
+    ``source_version`` is the version of the merged table it now stands for, ``changed`` how many rows
+    were inserted, updated or deleted. ``rebuilt``: it was made anew instead of from the changes.
+    """
+
+    name: str
+    version: int
+    source_version: int
+    changed: int
+    rebuilt: bool
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """The merged table a derived table follows: its declaration, layout and version to consume."""
+
+    table: StreamTable
+    layout: Layout
+    ledger: Ledger
+
+    @property
+    def at(self) -> Source:
+        """The version to consume."""
+        return Source(table_id=self.ledger.table_id, version=self.ledger.version)
+
+    def as_of(self, version: int) -> "Upstream":
+        """The same table at an earlier version."""
+        return replace(self, ledger=replace(self.ledger, version=version))
+
+    @property
+    def row_columns(self) -> list[str]:
+        """What a row says besides its key: declared columns and the partition column."""
+        partition = self.table.partition_by
+        return [*self.table.values, *([partition.name] if partition else [])]
+
+
+def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None) -> DataFrame | None:
+    """Return the changes of the merged table since a version, netted, or ``None`` where they are gone.
+
+    Out: one row for each key and version that changed it: the key, ``source_version``, ``committed_at``,
+    ``before`` and ``after`` (structs of the other columns, NULL where there was or is no row). A pair
+    that is equal in all of them is no change.
+    """
+    at = upstream.at
+    if consumed and (consumed.table_id != at.table_id or consumed.version > at.version):
+        return None
+    start = consumed.version + 1 if consumed else 0
+    try:
+        return _read_changes(spark, upstream, start).localCheckpoint()
+    except (PySparkException, Py4JJavaError) as error:
+        if any(mark in str(error) for mark in _CHANGE_DATA_GONE):
+            return None
+        raise
+
+
+def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    reader = reader.option("startingVersion", start).option("endingVersion", upstream.at.version)
+    row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
+    before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
+    after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
+    grouped = reader.load(upstream.layout.uri).groupBy(*upstream.table.key, "_commit_version")
+    netted = grouped.agg(F.max("_commit_timestamp").alias("committed_at"), before.alias("before"), after.alias("after"))
+    return netted.withColumnRenamed("_commit_version", "source_version").where("NOT (before <=> after)")
+
+
+def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
+    """Build the commit of a derived table that consumes the merged table up to its version."""
+    update = {"source": upstream.at, "declaration": upstream.table.fingerprint}
+    return ledger.next_commit("derived", run).model_copy(update=update)
+
+
+def derived_from(layout: Layout, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:
+    """Tell what the commit of a derived table did."""
+    counted = entry.metrics
+    changed = counted.inserted + counted.updated + counted.deleted
+    return Derived(layout.name, entry.version, upstream.at.version, changed, rebuilt)

@@ -1,0 +1,78 @@
+"""Rollups: the groups that changes touched, recomputed as of the version consumed."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
+from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
+from lakehouse.ledger import read_ledger
+from lakehouse.settings import Settings
+
+
+def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
+    """How a rollup is stored: one row for each group."""
+    partition = table.partition_by
+    types = {c.name: (c.type, c.doc) for c in table.columns}
+    if partition:
+        types[partition.name] = ("DATE", "First day of the month.")
+    columns = [TableColumn(name, *types[name]) for name in rollup.by]
+    columns += [TableColumn(name, measure.type, measure.doc) for name, measure in rollup.measures.items()]
+    return Layout(rollup.name, settings.table_uri(rollup.name), rollup.doc, columns, statistics=list(rollup.by))
+
+
+def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layout: Layout, run: str) -> Derived:
+    """Recompute the groups that changes touched, as of the version consumed; at that version, write nothing."""
+    ensure_table(spark, layout)
+    ledger = read_ledger(layout.uri, layout.name)
+    if ledger.source == upstream.at:
+        return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
+    changes = net_changes(spark, upstream, ledger.source) if ledger.source else None
+    if changes is None:
+        touched = recompute(spark, upstream, rollup).select(*rollup.by)
+        touched = touched.union(read_table(spark, layout).select(*rollup.by)).distinct()
+    else:
+        touched = _touched_groups(changes, rollup)
+    touched = touched.localCheckpoint()
+    groups = recompute(spark, upstream, rollup, touched if changes is not None else None)
+    same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
+    measures = [F.col(f"s.{name}") for name in rollup.measures]
+    source = touched.alias("g").join(groups.withColumn("found", F.lit(True)).alias("s"), F.expr(same), "left")
+    rows = source.select("g.*", *measures, F.expr("s.found IS NULL").alias("is_gone"))
+    entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), derived_commit(ledger, upstream, run))
+    return derived_from(layout, upstream, entry, rebuilt=changes is None)
+
+
+def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
+    """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones."""
+    rows = read_table(spark, upstream.layout, upstream.at.version)
+    partition = upstream.table.partition_by
+    if groups is not None:
+        if partition and partition.name in rollup.by:
+            months = [row[0] for row in groups.selectExpr(f"CAST(`{partition.name}` AS STRING)").distinct().collect()]
+            rows = rows.where(F.col(partition.name).isin([F.lit(month).cast("date") for month in months]))
+        same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
+        rows = rows.alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
+    figures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
+    return rows.groupBy(*rollup.by).agg(*figures)
+
+
+def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
+    def groups(side: str) -> DataFrame:
+        of_row = set(changes.select(f"{side}.*").columns)
+        columns = [F.col(f"{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
+        return changes.where(f"{side} IS NOT NULL").select(*columns)
+
+    return groups("before").union(groups("after")).distinct()
+
+
+def _rollup_clauses(rollup: Rollup) -> str:
+    names = [*rollup.by, *rollup.measures]
+    same = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.by)
+    equal = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.measures)
+    return (
+        f"ON {same} WHEN MATCHED AND s.is_gone THEN DELETE"
+        f" WHEN MATCHED AND NOT ({equal}) THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in rollup.measures)}"
+        f" WHEN NOT MATCHED AND NOT s.is_gone THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" VALUES ({', '.join(f's.`{c}`' for c in names)})"
+    )

@@ -1,0 +1,227 @@
+"""One batch, from plan to commit, and its repetition: where the stages meet, and only that."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import StreamTable
+from lakehouse.decode import decode_records
+from lakehouse.delta import ensure_table
+from lakehouse.errors import AccountingError, ConflictError, LakehouseError
+from lakehouse.ledger import Commit, Entry, Ledger, read_ledger, require_told
+from lakehouse.load import merge_base
+from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layout, newest_per_key
+from lakehouse.offsets import Bounds, Plan, Range, lag_of, plan_batch, require_same_topic, share_out
+from lakehouse.rejected import Decided, prepare_rejected, rejected_layout, store_rejected
+from lakehouse.settings import Settings
+from lakehouse.topic import look, read_records
+
+_ATTEMPTS = 5  # plans made before a batch gives way to other writers
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What somebody asks for: batches of at most ``max_records``, up to ``until``; ``run`` says who asks."""
+
+    max_records: int | None = None
+    until: Mapping[int, int] = field(default_factory=dict)
+    run: str = "cli"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one commit to the merged table did; lag is in offsets over all partitions."""
+
+    entry: Entry
+    plan: Plan | None
+    lag_before: int
+    lag_after: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What a batch works with: a session, the settings, the table and who asked."""
+
+    spark: SparkSession
+    settings: Settings
+    table: StreamTable
+    run: str = "cli"
+
+    def ledger(self) -> Ledger:
+        """Read the merged table's ledger."""
+        return merged_ledger(self.settings, self.table)
+
+
+def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
+    """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
+    return require_told(read_ledger(settings.table_uri(table.name), table.name), table.name)
+
+
+def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
+    """Plan the next batch without reading or writing anything, and without a JVM."""
+    progress = merged_ledger(settings, table).progress
+    return plan_batch(look(settings, table.topic), progress, Bounds(request.max_records, request.until))
+
+
+def merge_all(
+    spark: SparkSession,
+    settings: Settings,
+    table: StreamTable,
+    request: Request = Request(),
+    on_batch: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
+    """Merge the base rows where they are newer, then batches up to the ends seen at the start.
+
+    Returns one outcome for each commit, in order; none where there was nothing to do, which is what a
+    second run finds. Raises ``DataLossError`` where records are gone, ``BrokerError`` and ``TopicError``.
+    """
+    engine = Engine(spark, settings, table, request.run)
+    again(lambda: _prepare(engine))
+    outcomes: list[Outcome] = []
+    based = again(lambda: _merge_base(engine))
+    if based:
+        outcomes.append(based)
+        on_batch(based)
+    ends = look(settings, table.topic).end
+    bounds = Bounds(request.max_records, {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
+    while outcome := again(lambda: merge_batch(engine, bounds)):
+        outcomes.append(outcome)
+        on_batch(outcome)
+    return outcomes
+
+
+def again(step: Callable[[], T]) -> T:
+    """Run a step, and plan it again where another writer was first: a bounded number of times."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return step()
+        except ConflictError:
+            continue
+    return step()
+
+
+def _prepare(engine: Engine) -> None:
+    ensure_table(engine.spark, merged_layout(engine.table, engine.settings))
+    prepare_rejected(engine.spark, engine.table, engine.settings)
+
+
+def _merge_base(engine: Engine) -> Outcome | None:
+    started = time.monotonic()
+    entry = merge_base(engine.spark, engine.settings, engine.table, engine.ledger(), engine.run)
+    if entry is None:
+        return None
+    return Outcome(require_accounted(entry, engine.table), None, 0, 0, time.monotonic() - started)
+
+
+def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
+    """Merge the next batch: one look, one plan, one commit; ``None`` where there is nothing to read."""
+    started = time.monotonic()
+    ledger = engine.ledger()
+    state = look(engine.settings, engine.table.topic)
+    plan = plan_batch(state, ledger.progress, bounds)
+    if plan.span == 0:
+        return None
+    commit = ledger.next_commit("batch", engine.run).model_copy(
+        update={"cluster_id": plan.cluster_id, "topic_id": plan.topic_id, "progress": dict(plan.progress.offsets)}
+    )
+    entry = run_batch(engine, plan, commit)
+    before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
+    return Outcome(entry, plan, before, after, time.monotonic() - started)
+
+
+def run_batch(engine: Engine, plan: Plan, commit: Commit) -> Entry:
+    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
+    spark, settings, table = engine.spark, engine.settings, engine.table
+    held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
+    counts = count_batch(held, table)
+    decided = Decided(held, plan, commit.number, replayed=commit.kind == "replay", run=engine.run)
+    store_rejected(spark, rejected_layout(table, settings), decided)
+    rows = held.where("reason IS NULL").withColumn("base_version", F.lit(None).cast("bigint"))
+    target = Target(table, merged_layout(table, settings))
+    entry = merge_rows(spark, target, newest_per_key(rows, table), counts.prune, _said(commit, plan, counts, table))
+    return require_accounted(entry, table)
+
+
+def _said(commit: Commit, plan: Plan, counts: Counts, table: StreamTable) -> Commit:
+    return commit.model_copy(
+        update={
+            "topic": plan.topic,
+            "ranges": plan.ranges,
+            "read": counts.read,
+            "rejected": counts.rejected,
+            "duplicate": counts.duplicate,
+            "declaration": table.fingerprint,
+        }
+    )
+
+
+def require_accounted(entry: Entry, table: StreamTable) -> Entry:
+    """Return the entry, or raise ``AccountingError`` where it does not account for every record it read."""
+    commit, counted = entry.commit, entry.metrics
+    if commit.read != commit.rejected + commit.duplicate + counted.source_rows or counted.stale < 0:
+        raise AccountingError(
+            f"Batch {commit.number} read {commit.read} records but accounts for {commit.rejected} rejected,"
+            f" {commit.duplicate} duplicate and {counted.source_rows} merged",
+            where=f"table {table.name}, version {entry.version}",
+            action=f"Look at it with: lakehouse audit {table.name}",
+        )
+    return entry
+
+
+def replay(
+    spark: SparkSession,
+    settings: Settings,
+    table: StreamTable,
+    ranges: list[Range] | None = None,
+    request: Request = Request(),
+) -> list[Outcome]:
+    """Merge ranges again that have been merged before; ``None`` means all that the topic still holds.
+
+    Each commit records that it is a replay and moves no progress; rows stay as they are. Raises
+    ``LakehouseError`` for a range that was not merged yet or is gone.
+    """
+    engine = Engine(spark, settings, table, request.run)
+    again(lambda: _prepare(engine))
+    todo = _replay_plan(engine, ranges)
+    outcomes = []
+    while todo.span:
+        taken = share_out({part.partition: part.span for part in todo.ranges}, request.max_records)
+        now = tuple(Range(part.partition, part.start, part.start + taken[part.partition]) for part in todo.ranges)
+        plan = Plan(todo.cluster_id, todo.topic, todo.topic_id, now)
+        outcomes.append(again(lambda: _replay_batch(engine, plan)))  # noqa: B023 - called before plan moves on
+        left = tuple(Range(part.partition, done.end, part.end) for part, done in zip(todo.ranges, now, strict=True))
+        todo = Plan(todo.cluster_id, todo.topic, todo.topic_id, left)
+    return outcomes
+
+
+def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
+    progress = engine.ledger().progress
+    state = look(engine.settings, engine.table.topic)
+    if progress is None:
+        raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
+    require_same_topic(state, progress)
+    merged = {p: Range(p, state.earliest[p], max(progress.offsets.get(p, 0), state.earliest[p])) for p in state.end}
+    wanted = merged if ranges is None else {p: Range(p, part.end, part.end) for p, part in merged.items()}
+    for part in ranges or []:
+        there = merged.get(part.partition)
+        if there is None or not there.start <= part.start <= part.end <= there.end:
+            held = f"{there.start} to {there.end}" if there else "nothing"
+            raise LakehouseError(
+                f"Offsets {part.start} to {part.end} of partition {part.partition} cannot be replayed",
+                where=f"topic {engine.table.topic}",
+                action=f"Of this partition, {held} is merged and still in the topic.",
+            )
+        wanted[part.partition] = part
+    return Plan(state.cluster_id, state.topic, state.topic_id, tuple(wanted[p] for p in sorted(wanted)))
+
+
+def _replay_batch(engine: Engine, plan: Plan) -> Outcome:
+    started = time.monotonic()
+    commit = engine.ledger().next_commit("replay", engine.run)
+    return Outcome(run_batch(engine, plan, commit), plan, 0, 0, time.monotonic() - started)

@@ -1,0 +1,300 @@
+"""The ledger: the batches of a table as its own history tells them. Reads the log in Python, no JVM.
+
+Each commit of ours carries a ``Commit`` as its ``userMetadata``. It holds all a next batch has to know,
+so the newest entry is enough to go on; the whole history is the proof.
+"""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lakehouse.errors import LedgerError
+from lakehouse.offsets import Progress, Range
+
+Kind = Literal["batch", "base", "replay", "gap", "load", "rejected", "derived"]
+_NEWEST = 100  # commits read first: the entry looked for is nearly always among them
+
+
+class Frozen(BaseModel):
+    """A value that is written as JSON and never changed."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Source(Frozen):
+    """A version of a table that a commit has consumed."""
+
+    table_id: str
+    version: int
+
+
+class Totals(Frozen):
+    """Sums over the batches of a table; replays and base rows do not count."""
+
+    batches: int = 0
+    read: int = 0
+    rejected: int = 0
+    duplicate: int = 0
+    inserted: int = 0
+    updated: int = 0
+    stale: int = 0
+
+
+class Commit(Frozen):
+    """What a commit says of itself: metadata version 1.
+
+    ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
+    the base table (or, of a derived table, its source) merged so far, ``table_version`` the version of
+    the table this commit was planned on.
+    """
+
+    metadata: Literal[1] = 1
+    kind: Kind
+    number: int
+    attempt: str
+    table_version: int
+    cluster_id: str | None = None
+    topic: str | None = None
+    topic_id: str | None = None
+    ranges: tuple[Range, ...] = ()
+    progress: dict[int, int] | None = None
+    read: int = 0
+    rejected: int = 0
+    duplicate: int = 0
+    totals_before: Totals = Totals()
+    source: Source | None = None
+    gap: tuple[Range, ...] = ()
+    folder: str | None = None
+    reconciled: bool = False
+    declaration: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What Delta itself counted for a commit: rows of the MERGE's source, inserted, updated, deleted."""
+
+    source_rows: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    @property
+    def stale(self) -> int:
+        """Source rows that lost to the rows already in the table."""
+        return self.source_rows - self.inserted - self.updated
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A commit of ours, with the version it made and what Delta counted."""
+
+    version: int
+    committed_at: datetime
+    commit: Commit
+    metrics: Metrics
+
+    @property
+    def totals(self) -> Totals:
+        """The sums over all batches up to and including this one."""
+        before, commit, counted = self.commit.totals_before, self.commit, self.metrics
+        if commit.kind != "batch":
+            return before
+        return Totals(
+            batches=before.batches + 1,
+            read=before.read + commit.read,
+            rejected=before.rejected + commit.rejected,
+            duplicate=before.duplicate + commit.duplicate,
+            inserted=before.inserted + counted.inserted,
+            updated=before.updated + counted.updated,
+            stale=before.stale + counted.stale,
+        )
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A commit that is not ours, or one of ours that a RESTORE made void."""
+
+    version: int
+    operation: str
+    committed_at: datetime
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A table's history, newest first, as far as it was read.
+
+    ``transaction`` is the table's transaction number: 0 where none of our commits was made.
+    ``complete`` says that the history reaches back to the table's creation.
+    """
+
+    uri: str
+    exists: bool = False
+    table_id: str = ""
+    version: int = -1
+    transaction: int = 0
+    complete: bool = True
+    entries: tuple[Entry, ...] = ()
+    foreign: tuple[Foreign, ...] = field(default=())
+
+    @property
+    def newest(self) -> Entry | None:
+        """The entry that tells how far the table got: that of the transaction number, else the newest."""
+        numbered = (entry for entry in self.entries if entry.commit.number == self.transaction)
+        return next(numbered, self.entries[0] if self.entries else None)
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next commit; it never goes back, not even by a RESTORE."""
+        return self.transaction + 1
+
+    def next_commit(self, kind: Kind, run: str) -> Commit:
+        """Return the commit that follows: the next number, a new attempt, and all that is carried on."""
+        last = self.newest.commit if self.newest else None
+        return Commit(
+            kind=kind,
+            number=self.next_number,
+            attempt=uuid.uuid4().hex,
+            table_version=self.version,
+            cluster_id=last.cluster_id if last else None,
+            topic=last.topic if last else None,
+            topic_id=last.topic_id if last else None,
+            progress=last.progress if last else None,
+            totals_before=self.totals,
+            source=last.source if last else None,
+            folder=last.folder if last else None,
+            run=run,
+        )
+
+    @property
+    def progress(self) -> Progress | None:
+        """The next offset to read of every partition; ``None`` before the first batch."""
+        commit = self.newest.commit if self.newest else None
+        if commit is None or commit.progress is None:
+            return None
+        return Progress(commit.cluster_id or "", commit.topic_id or "", commit.progress)
+
+    @property
+    def source(self) -> Source | None:
+        """The version of the source (or base) table merged so far."""
+        return self.newest.commit.source if self.newest else None
+
+    @property
+    def totals(self) -> Totals:
+        """Sums over the batches."""
+        return self.newest.totals if self.newest else Totals()
+
+
+def app_id(name: str) -> str:
+    """The transaction id under which a table of that name is written."""
+    return f"lakehouse:{name}"
+
+
+def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
+    """Read the ledger of a table: the newest part of it, or the whole history.
+
+    A table that does not exist has an empty ledger.
+    """
+    try:
+        table = DeltaTable(uri)
+    except TableNotFoundError:
+        return Ledger(uri)
+    ledger = _read(table, uri, name, None if whole else _NEWEST)
+    return ledger if ledger.newest or ledger.complete else _read(table, uri, name, None)
+
+
+def require_told(ledger: Ledger, name: str) -> Ledger:
+    """Return the ledger, or raise ``LedgerError`` where the log no longer says how far the table got."""
+    if ledger.newest is None and ledger.transaction and not ledger.complete:
+        raise LedgerError(
+            f"The log of {name} no longer holds a commit that tells its progress",
+            where=ledger.uri,
+            action=f"See and record what the rows themselves say with: lakehouse recover-progress {name}",
+        )
+    return ledger
+
+
+def count_rows(uri: str) -> int:
+    """Count the rows of a table, from its log alone; 0 where there is no table."""
+    try:
+        return int(DeltaTable(uri).count())
+    except TableNotFoundError:
+        return 0
+
+
+def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
+    history = table.history(limit)
+    entries, foreign = walk(history)
+    complete = bool(history) and history[-1]["version"] == 0
+    transaction = table.transaction_version(app_id(name)) or 0
+    return Ledger(uri, True, str(table.metadata().id), table.version(), transaction, complete, entries, foreign)
+
+
+def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Foreign, ...]]:
+    """Walk a history backwards, newest first, into entries and foreign commits.
+
+    A RESTORE is not scanned past: what it undid is left out and the walk goes on at the version it
+    restored. A batch planned before a RESTORE and committed after it is void: its rows are in the table,
+    but the progress is the restored one, so its ranges are read again.
+    """
+    entries: list[Entry] = []
+    foreign: list[Foreign] = []
+    upto: int | None = None
+    restored_at: datetime | None = None
+    for info in history:
+        version, at = int(info["version"]), _committed_at(info)
+        if (upto is not None and version > upto) or (restored_at is not None and at > restored_at):
+            continue
+        upto = restored_at = None
+        operation = str(info.get("operation", "UNKNOWN"))
+        entry = _entry(info, version, at) if operation == "MERGE" else None
+        if entry:
+            entries.append(entry)
+            continue
+        if operation == "RESTORE":
+            void = [e for e in entries if e.commit.table_version < version]
+            entries = [e for e in entries if e.commit.table_version >= version]
+            foreign += [Foreign(e.version, "MERGE made void by a RESTORE", e.committed_at) for e in void]
+            upto, restored_at = _restored(info)
+        if not operation.startswith("CREATE TABLE"):
+            foreign.append(Foreign(version, operation, at))
+    return tuple(entries), tuple(foreign)
+
+
+def _restored(info: dict[str, Any]) -> tuple[int | None, datetime | None]:
+    parameters = info.get("operationParameters") or {}
+    version, timestamp = parameters.get("version"), parameters.get("timestamp")
+    if version not in (None, "", "null"):
+        return int(version), None
+    return None, datetime.fromisoformat(str(timestamp)).replace(tzinfo=UTC)
+
+
+def _entry(info: dict[str, Any], version: int, at: datetime) -> Entry | None:
+    try:
+        commit = Commit.model_validate_json(info.get("userMetadata") or "")
+    except ValidationError:
+        return None
+    counted = info.get("operationMetrics") or {}
+    metrics = Metrics(
+        source_rows=int(counted.get("numSourceRows", 0)),
+        inserted=int(counted.get("numTargetRowsInserted", 0)),
+        updated=int(counted.get("numTargetRowsUpdated", 0)),
+        deleted=int(counted.get("numTargetRowsDeleted", 0)),
+    )
+    return Entry(version, at, commit, metrics)
+
+
+def _committed_at(info: dict[str, Any]) -> datetime:
+    return datetime.fromtimestamp(int(info.get("timestamp", 0)) / 1000, UTC)
+
+
+def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
+    """Return the entry an attempt committed, or ``None`` where it did not commit."""
+    entries = _read(DeltaTable(uri), uri, name, _NEWEST).entries
+    return next((entry for entry in entries if entry.commit.attempt == attempt), None)

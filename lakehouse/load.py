@@ -1,0 +1,186 @@
+"""Base files and reference files → their tables; base rows → the merged table.
+
+Base rows are older than any record: merging them touches only rows without an offset and of a lower
+version of the base table, and kept columns that no record had a value for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import Reference, StreamTable
+from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
+from lakehouse.errors import LakehouseError
+from lakehouse.ledger import Commit, Entry, Ledger, Source, read_ledger
+from lakehouse.merge import Target, count_batch, merge_rows, merged_layout, newest_per_key
+from lakehouse.settings import Settings
+from lakehouse.sources import read_reference
+
+
+@dataclass(frozen=True)
+class BaseLoad:
+    """What one load of base files did; ``rows`` are those of the files, ``version`` is the base table's."""
+
+    folder: Path
+    files: int
+    rows: int
+    duplicate: int
+    inserted: int
+    updated: int
+    version: int
+
+    @property
+    def changed(self) -> bool:
+        """Whether any base row is new or another."""
+        return bool(self.inserted or self.updated)
+
+
+@dataclass(frozen=True)
+class ReferenceLoad:
+    """What one load of a reference file did; ``rows`` are those of the file."""
+
+    name: str
+    rows: int
+    inserted: int
+    updated: int
+    deleted: int
+    version: int
+
+
+def base_layout(table: StreamTable, settings: Settings) -> Layout:
+    """How the base rows are stored: one row for each key."""
+    columns = [TableColumn(c.name, c.type, c.doc) for c in table.columns]
+    if table.partition_by:
+        columns.append(TableColumn(table.partition_by.name, "DATE", "First day of the month; partition column."))
+    partition = table.partition_by.name if table.partition_by else None
+    doc = f"Rows of {table.name} from files: what was known before the topic."
+    return Layout(table.base_name, settings.table_uri(table.base_name), doc, columns, partition, list(table.key))
+
+
+def load_base(
+    spark: SparkSession, settings: Settings, table: StreamTable, folder: Path | None = None, run: str = "cli"
+) -> BaseLoad:
+    """Load a folder of files into the base table; ``None`` takes that of the last load, else the declared one.
+
+    Inside one load the order is file name, then place in the file; a later load wins over an earlier one.
+    Loading the same files again writes nothing. Raises ``BaseFileError`` where any row cannot be loaded;
+    nothing is loaded then.
+    """
+    if table.base is None:
+        raise LakehouseError(f"Table {table.name} declares no base files", action="Declare base= to load some.")
+    layout = base_layout(table, settings)
+    ledger = read_ledger(layout.uri, layout.name)
+    last = ledger.newest.commit.folder if ledger.newest else None
+    source = (folder or Path(last or table.base.default_folder)).expanduser().resolve()
+    rows = table.base.read(spark, source, table.fields).localCheckpoint()
+    ensure_table(spark, layout)
+    counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("file").alias("files")).collect()[0]
+    newest = _newest_in_load(rows, table).localCheckpoint()
+    commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update={"folder": str(source)})
+    entry = _upsert(spark, layout, table, newest, commit)
+    return BaseLoad(
+        folder=source,
+        files=counted["files"],
+        rows=counted["rows"],
+        duplicate=counted["rows"] - newest.count(),
+        inserted=entry.metrics.inserted if entry else 0,
+        updated=entry.metrics.updated if entry else 0,
+        version=entry.version if entry else ledger.version,
+    )
+
+
+def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
+    place = "struct(file, place)"
+    plain = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in table.values if c not in table.keep]
+    kept = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
+    newest = rows.groupBy(*table.key).agg(*plain, *kept) if table.values else rows.select(*table.key).distinct()
+    if table.partition_by:
+        newest = newest.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
+    return newest
+
+
+def _upsert(spark: SparkSession, layout: Layout, table: StreamTable, newest: DataFrame, commit: Commit) -> Entry | None:
+    """Write the rows that are new or differ; ``None`` where there are none. Kept columns never lose a value."""
+    chosen = {c: f"coalesce(s.`{c}`, t.`{c}`)" if c in table.keep else f"s.`{c}`" for c in layout.names}
+    same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in table.key)
+    differs = " OR ".join(f"NOT ({chosen[c]} <=> t.`{c}`)" for c in layout.names)
+    joined = newest.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "left")
+    changed = joined.where(f"t.`{table.key[0]}` IS NULL OR {differs}").select("s.*").localCheckpoint()
+    if changed.isEmpty():
+        return None
+    clauses = (
+        f"ON {same} WHEN MATCHED THEN UPDATE SET {', '.join(f't.`{c}` = {chosen[c]}' for c in layout.names)}"
+        f" WHEN NOT MATCHED THEN INSERT ({_columns(layout.names)}) VALUES ({_columns(layout.names, 's.')})"
+    )
+    return commit_merge(spark, layout, changed, clauses, commit)
+
+
+def _columns(names: Sequence[str], prefix: str = "") -> str:
+    return ", ".join(f"{prefix}`{name}`" for name in names)
+
+
+def load_reference(
+    spark: SparkSession, settings: Settings, reference: Reference, file: Path | None = None, run: str = "cli"
+) -> ReferenceLoad:
+    """Make a reference table equal to its file; a second run with the same file writes nothing.
+
+    Raises ``BaseFileError`` where a line cannot be loaded; nothing is loaded then.
+    """
+    columns = [TableColumn(c.name, c.type, c.doc) for c in reference.columns]
+    layout = Layout(reference.name, settings.table_uri(reference.name), reference.doc, columns)
+    rows = read_reference(spark, reference, file).localCheckpoint()
+    ensure_table(spark, layout)
+    ledger = read_ledger(layout.uri, layout.name)
+    same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in reference.key)
+    equal = " AND ".join(f"s.`{c}` <=> t.`{c}`" for c in layout.names)
+    joined = rows.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
+    picked = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in layout.names]
+    changed = joined.select(*picked, F.expr(f"s.`{reference.key[0]}` IS NULL").alias("is_gone")).localCheckpoint()
+    clauses = (
+        f"ON {same} WHEN MATCHED AND s.is_gone THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in layout.names)}"
+        f" WHEN NOT MATCHED THEN INSERT ({_columns(layout.names)}) VALUES ({_columns(layout.names, 's.')})"
+    )
+    if changed.isEmpty():
+        return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
+    entry = commit_merge(spark, layout, changed, clauses, ledger.next_commit("load", run))
+    counted = entry.metrics
+    return ReferenceLoad(
+        reference.name, rows.count(), counted.inserted, counted.updated, counted.deleted, entry.version
+    )
+
+
+def merge_base(
+    spark: SparkSession, settings: Settings, table: StreamTable, ledger: Ledger, run: str = "cli"
+) -> Entry | None:
+    """Merge the base table, as of now, into the merged table; ``None`` where that version is merged already."""
+    base = base_layout(table, settings)
+    held = read_ledger(base.uri, base.name)
+    at = Source(table_id=held.table_id, version=held.version)
+    if not held.exists or ledger.source == at:
+        return None
+    rows = read_table(spark, base, at.version).withColumns(
+        {
+            "reason": F.lit(None).cast("string"),
+            "kafka_timestamp": F.lit(None).cast("timestamp"),
+            "kafka_partition": F.lit(None).cast("int"),
+            "kafka_offset": F.lit(None).cast("bigint"),
+            "base_version": F.lit(at.version).cast("bigint"),
+        }
+    )
+    counts = count_batch(rows, table)
+    commit = ledger.next_commit("base", run).model_copy(
+        update={
+            "read": counts.read,
+            "duplicate": counts.duplicate,
+            "source": at,
+            "declaration": table.fingerprint,
+        }
+    )
+    # a base table made anew counts its versions from 0 again: what came from the old one is older
+    rebased = ledger.source is not None and ledger.source.table_id != at.table_id
+    target = Target(table, merged_layout(table, settings), rebased)
+    return merge_rows(spark, target, newest_per_key(rows, table), counts.prune, commit)

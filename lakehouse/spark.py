@@ -1,0 +1,92 @@
+"""The Spark session, local, on a cluster or over Spark Connect: the only place with Spark and Delta settings."""
+
+import os
+import sys
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from lakehouse.errors import SetupError
+from lakehouse.local.jars import ensure_jars
+from lakehouse.local.java import find_java
+from lakehouse.local.ports import accepts
+from lakehouse.settings import Settings
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # each commit rebuilds the table's state in this many tasks; the default of 50 is for huge tables
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # auto-compaction would copy a batch's metadata into a second commit
+    "spark.databricks.delta.autoCompact.enabled": "false",
+}
+_EXACT = {
+    # times are UTC everywhere; another zone also makes Delta verify every commit by rebuilding its state
+    "spark.sql.session.timeZone": "UTC",
+    # a failed cast or an overflow is an error, never a NULL
+    "spark.sql.ansi.enabled": "true",
+}
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "ERROR",
+}
+_CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
+
+
+def spark_conf(settings: Settings) -> dict[str, str]:
+    """Return the settings of a session started here, jars included (they are fetched when missing)."""
+    jars = [str(jar) for jar in ensure_jars(settings, "spark")]
+    local = settings.spark_master.startswith("local")
+    shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
+    return {
+        **_DELTA,
+        **_EXACT,
+        **(_QUIET if local else {}),
+        **shipped,
+        "spark.master": settings.spark_master,
+        "spark.app.name": "lakehouse",
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    }
+
+
+def build_session(settings: Settings) -> SparkSession:
+    """Start a session, or join the Spark Connect server of the settings; whoever calls this stops it.
+
+    Raises ``SetupError`` without a fitting Java, without the jars, or where no Connect server answers.
+    """
+    # workers have to import what this interpreter can, whatever python3 is on the path
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if settings.spark_remote:
+        return _join(settings.spark_remote)
+    find_java()
+    builder: SparkSession.Builder = SparkSession.builder
+    for name, value in spark_conf(settings).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _join(remote: str) -> SparkSession:
+    address = urlsplit(remote)
+    host, port = address.hostname or "", address.port or 15002
+    if address.scheme != "sc" or not accepts(host, port, _CONNECT_TIMEOUT):
+        raise SetupError(
+            "No Spark Connect server answers",
+            where=remote,
+            action="Start it or correct LAKEHOUSE_SPARK_REMOTE.",
+        )
+    session: SparkSession = SparkSession.builder.remote(remote).create()
+    for name, value in _EXACT.items():
+        session.conf.set(name, value)
+    return session
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop a session that ``build_session`` returned."""
+    spark.stop()

@@ -1,0 +1,97 @@
+"""What runs by itself: a job for each table, and a sensor that asks for it when records are waiting."""
+
+import hashlib
+import json
+
+import dagster as dg
+
+from lakehouse.declaration import StreamTable
+from lakehouse.defs.config import merge_config
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.runs import unfinished_run
+from lakehouse.defs.specs import topic_name
+from lakehouse.errors import LakehouseError
+from lakehouse.ingest import merged_ledger
+from lakehouse.offsets import Plan, TopicState, plan_batch
+from lakehouse.topic import look
+
+_LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five, whatever the broker does
+_INTERVAL = 10  # seconds between two ticks
+_DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed
+_OFFSETS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
+
+
+def automation_of(table: StreamTable) -> dg.Definitions:
+    """The job of a table and the sensor that asks for it."""
+    names = [table.name, table.rejected_name, table.changes_name, *(rollup.name for rollup in table.rollups)]
+    job = dg.define_asset_job(
+        f"merge_{table.name}",
+        selection=dg.AssetSelection.assets(*names),
+        description=f"Merge what is new in topic {table.topic} and bring everything derived from it up to date: "
+        "one process and one Spark session.",
+    )
+
+    @dg.sensor(
+        name=f"{table.name}_sensor",
+        job=job,
+        minimum_interval_seconds=_INTERVAL,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Asks for a run of {job.name} while topic {table.topic} holds records that are not merged.",
+    )
+    def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
+        try:
+            state = look(lakehouse.settings, table.topic, limit=_LOOK_LIMIT)
+            plan = plan_batch(state, merged_ledger(lakehouse.settings, table).progress)
+        except LakehouseError as error:
+            return dg.SensorResult(skip_reason=str(error))
+        wanted = _request(context.instance, table, plan)
+        return dg.SensorResult(
+            run_requests=[wanted] if isinstance(wanted, dg.RunRequest) else None,
+            skip_reason=wanted if isinstance(wanted, str) else None,
+            asset_events=_moved(context.cursor, table, state),
+            cursor=_written(state),
+        )
+
+    return dg.Definitions(jobs=[job], sensors=[watch])
+
+
+def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg.RunRequest | str:
+    """Ask for a run of exactly this plan, or say why not. No run key: a failed run is asked for again."""
+    if not plan.span:
+        return f"Nothing to merge: {table.name} has every record of topic {table.topic}."
+    run = unfinished_run(instance, dg.AssetKey(table.name))
+    if run:
+        state = run.status.value.lower().replace("_", " ")
+        return f"{plan.span:,} offsets wait; run {run.run_id[:8]} of {run.job_name} ({state}) is to merge {table.name}."
+    return dg.RunRequest(
+        run_config=dg.RunConfig(ops={table.name: merge_config(plan)}),
+        tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)},
+    )
+
+
+def _written(state: TopicState) -> str:
+    """The offsets as a cursor: only there to report a topic when it moved."""
+    offsets = {str(partition): end for partition, end in sorted(state.end.items())}
+    return json.dumps({"topic_id": state.topic_id, "end": offsets})
+
+
+def _moved(cursor: str | None, table: StreamTable, state: TopicState) -> list[dg.AssetMaterialization]:
+    written = _written(state)
+    if cursor == written:
+        return []
+    offsets = [
+        dg.TableRecord({"partition": partition, "earliest": state.earliest[partition], "end": end})
+        for partition, end in sorted(state.end.items())
+    ]
+    event = dg.AssetMaterialization(
+        topic_name(table),
+        description=f"Topic {table.topic} has moved.",
+        metadata={
+            "offsets": dg.MetadataValue.table(offsets, schema=_OFFSETS),
+            "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
+            "cluster_id": state.cluster_id,
+            "topic_id": state.topic_id,
+        },
+        tags={_DATA_VERSION: hashlib.sha256(written.encode()).hexdigest()[:12]},
+    )
+    return [event]

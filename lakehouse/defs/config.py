@@ -1,0 +1,47 @@
+"""What a person or the sensor may tell a run. Nothing is required: without configuration all there is, is merged."""
+
+import dagster as dg
+from pydantic import Field
+
+from lakehouse.ingest import Request
+from lakehouse.offsets import Plan
+
+
+class RangeConfig(dg.Config):
+    """Positions of one partition from ``start`` (inclusive) to ``end`` (exclusive)."""
+
+    partition: int = Field(description="Number of the partition.", ge=0)
+    start: int = Field(description="First offset; what is already merged is skipped.", ge=0)
+    end: int = Field(description="The offset after the last one to merge.", ge=0)
+
+
+class MergeConfig(dg.Config):
+    """Bounds of a merge; leave everything out to merge all there is."""
+
+    max_records: int | None = Field(
+        default=None, ge=1, description="Most positions in one batch; a backlog is then merged in several."
+    )
+    ranges: list[RangeConfig] = Field(
+        default=[],
+        description="Merge to these ends, and nothing of partitions that are not named. Empty: to the end.",
+    )
+
+    def request(self, run: str, plan: Plan) -> Request:
+        """Say it to ``ingest``; ``plan`` is what would be merged without bounds, by the run of that id."""
+        until = {part.partition: part.end for part in self.ranges}
+        unnamed = {part.partition: part.start for part in plan.ranges} if until else {}
+        return Request(max_records=self.max_records, until={**unnamed, **until}, run=run)
+
+
+class BaseConfig(dg.Config):
+    """Where base rows come from."""
+
+    folder: str | None = Field(
+        default=None, description="Folder of base files. Default: that of the last load, else the declared one."
+    )
+
+
+def merge_config(plan: Plan) -> MergeConfig:
+    """The configuration that makes a run merge exactly this plan."""
+    parts = [RangeConfig(partition=p.partition, start=p.start, end=p.end) for p in plan.ranges]
+    return MergeConfig(ranges=parts)

@@ -1,0 +1,56 @@
+"""The resource that every asset, check and sensor takes: the settings, and one Spark session a run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pydantic import Field, PrivateAttr
+from pyspark.sql import SparkSession
+
+from lakehouse.errors import LakehouseError
+from lakehouse.settings import Settings
+from lakehouse.spark import build_session, stop_session
+
+
+class LakehouseResource(LazyPySparkResource):
+    """The settings of this environment, and a Spark session that starts with the first step that needs it.
+
+    The session is in UTC, is shared by the steps of a run and stopped when the run ends. One that was
+    was active before is joined and left alone.
+    """
+
+    spark_config: dict[str, Any] = Field(
+        default_factory=dict, description="Session settings on top of those of lakehouse.spark (spark.sql...)."
+    )
+    _started: SparkSession | None = PrivateAttr(default=None)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, read from the environment each time."""
+        return Settings.load()
+
+    def _init_session(self) -> None:
+        if self._spark_session is not None:
+            return
+        self._spark_session = SparkSession.getActiveSession()
+        if self._spark_session is None:
+            self._spark_session = self._started = build_session(self.settings)
+        for name, value in self.spark_config.items():
+            self._spark_session.conf.set(name, value)
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's
+        """Stop the session where this resource started it."""
+        if self._started is not None:
+            stop_session(self._started)
+        self._spark_session = self._started = None
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn an error a person can act on into a failure with its text; trying again would not help."""
+    try:
+        yield
+    except LakehouseError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error

@@ -1,0 +1,59 @@
+"""Which runs write an asset and have not ended, whatever job or button they came from."""
+
+import os
+
+import dagster as dg
+
+_FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
+_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
+
+
+def unfinished_run(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.DagsterRun | None:
+    """Return a run that has not ended and writes the asset, or ``None``.
+
+    A run whose process died together with Dagster itself would stay unfinished for ever: it is reported
+    as failed and does not count.
+    """
+    runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED))
+    writing = (run for run in runs if _writes(instance, run, key))
+    return next((run for run in writing if not _ended_unseen(instance, run)), None)
+
+
+def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
+    if run.execution_plan_snapshot_id is None:
+        return key in (run.asset_selection or ())
+    plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
+    steps = [step for step in plan.steps if step.key in plan.step_keys_to_execute]
+    return any(output.entity_key == key for step in steps for output in step.outputs)
+
+
+def _ended_unseen(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    process = _process_of(instance, run)
+    if process is None or _is_alive(process):
+        return False
+    instance.report_run_failed(run, f"Process {process} of this run ended without saying how.")
+    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+    return True
+
+
+def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> int | None:
+    """The process of a started run on this machine; ``None`` where it is on another, or not known."""
+    here = isinstance(instance.run_launcher, dg.DefaultRunLauncher)
+    if not here or run.status is not dg.DagsterRunStatus.STARTED:
+        return None
+    for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
+        event = entry.dagster_event
+        pid = event.engine_event_data.metadata.get("pid") if event else None
+        if pid is not None:
+            return int(str(pid.value))
+    return None
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

@@ -1,0 +1,139 @@
+"""The assets of a declaration as Dagster's catalog shows them: names, words, columns and where they come from."""
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from lakehouse.declaration import Column, Reference, Rollup, StreamTable
+from lakehouse.delta import Layout, TableColumn
+from lakehouse.derive.feed import changes_layout
+from lakehouse.derive.rollup import rollup_layout
+from lakehouse.load import base_layout
+from lakehouse.merge import merged_layout
+from lakehouse.rejected import rejected_layout
+from lakehouse.settings import Settings
+
+_TABLE_KINDS = {"delta", "spark", "table"}
+_NOWHERE = Settings.model_construct()  # columns do not depend on where a table is: nothing is read at import
+Origins = Mapping[str, Sequence[tuple[str, str]]]
+"""For each column the (asset, column) pairs it is made from."""
+
+
+def topic_name(table: StreamTable) -> str:
+    """Name of the asset that stands for the table's topic."""
+    return f"{table.name}_topic"
+
+
+def topic_spec(table: StreamTable) -> dg.AssetSpec:
+    """The topic: external, filled by producers; the sensor reports its offsets when they moved."""
+    fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.columns]
+    doc = f"Kafka topic {table.topic}: the records that are merged into {table.name}."
+    return _spec(table, Layout(topic_name(table), "", doc, fields), kinds={"kafka"})
+
+
+def reference_spec(table: StreamTable, reference: Reference) -> dg.AssetSpec:
+    """A reference table, read whole from its file."""
+    return _spec(table, Layout(reference.name, "", reference.doc, _columns(reference.columns)))
+
+
+def base_spec(table: StreamTable) -> dg.AssetSpec:
+    """The base rows, as the files have them."""
+    return _spec(table, base_layout(table, _NOWHERE))
+
+
+def merged_spec(table: StreamTable) -> dg.AssetSpec:
+    """The merged table: base rows and records, the newest of each key."""
+    origins = {column.name: [(topic_name(table), column.field.source)] for column in table.columns}
+    if table.base:
+        for name, pairs in origins.items():
+            pairs.append((table.base_name, name))
+    if table.partition_by:
+        origins[table.partition_by.name] = origins[table.partition_by.column]
+    return _spec(table, merged_layout(table, _NOWHERE), origins, _merged_from(table))
+
+
+def rejected_spec(table: StreamTable) -> dg.AssetSpec:
+    """The records that may not enter the merged table."""
+    return _spec(table, rejected_layout(table, _NOWHERE), deps=[topic_name(table)])
+
+
+def changes_spec(table: StreamTable) -> dg.AssetSpec:
+    """The change feed of the merged table."""
+    origins = {name: [(table.name, name)] for name in table.key}
+    for name in table.values:
+        origins |= {f"{name}_{when}": [(table.name, name)] for when in ("before", "after")}
+    return _spec(table, changes_layout(table, _NOWHERE), origins, [table.name])
+
+
+def rollup_spec(table: StreamTable, rollup: Rollup) -> dg.AssetSpec:
+    """An aggregate of the merged table, one row for each group."""
+    origins = {name: [(table.name, name)] for name in rollup.by}
+    for name, measure in rollup.measures.items():
+        used = set(re.findall(r"\w+", measure.sql)) & set(table.by_name)
+        origins[name] = [(table.name, column) for column in sorted(used)]
+    return _spec(table, rollup_layout(table, rollup, _NOWHERE), origins, [table.name])
+
+
+def _merged_from(table: StreamTable) -> list[str]:
+    return [topic_name(table), *([table.base_name] if table.base else [])]
+
+
+def _spec(
+    table: StreamTable,
+    layout: Layout,
+    origins: Origins | None = None,
+    deps: Sequence[str] = (),
+    kinds: set[str] = _TABLE_KINDS,
+) -> dg.AssetSpec:
+    schema = dg.TableSchema(columns=[_column(table, column) for column in layout.columns])
+    metadata: dict[str, Any] = {"dagster/table_name": layout.name, "dagster/column_schema": schema}
+    if origins:
+        metadata["dagster/column_lineage"] = _lineage(origins)
+    if table.file:
+        metadata["dagster/code_references"] = _declared_in(table)
+    return dg.AssetSpec(
+        layout.name,
+        deps=list(deps),
+        description=layout.doc,
+        group_name=table.name,
+        owners=[table.owner],
+        kinds=kinds,
+        metadata=metadata,
+    )
+
+
+def _declared_in(table: StreamTable) -> dg.CodeReferencesMetadataValue:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # a beta that every run would warn about
+        file = dg.LocalFileCodeReference(file_path=table.file, label=f"declaration of {table.name}")
+        return dg.CodeReferencesMetadataValue(code_references=[file])
+
+
+def _lineage(origins: Origins) -> dg.TableColumnLineage:
+    deps = {
+        column: [dg.TableColumnDep(asset_key=asset, column_name=name) for asset, name in pairs]
+        for column, pairs in origins.items()
+    }
+    return dg.TableColumnLineage(deps)
+
+
+def _columns(columns: Sequence[Column]) -> list[TableColumn]:
+    return [TableColumn(column.name, column.type, column.doc) for column in columns]
+
+
+def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
+    """Add what the declaration allows, where the column is a declared one."""
+    declared = table.by_name.get(column.name)
+    limits = [f"{declared.between[0]} to {declared.between[1]}"] if declared and declared.between else []
+    constraints = dg.TableColumnConstraints(nullable=not (declared and declared.required), other=limits)
+    return dg.TableColumn(column.name, column.type.lower(), column.doc, constraints)
+
+
+def _record_type(column: Column) -> str:
+    """What a field is in a record, which is JSON."""
+    if column.type in ("STRING", "DATE", "TIMESTAMP"):
+        return "string"
+    return "boolean" if column.type == "BOOLEAN" else "number"

@@ -1,0 +1,41 @@
+"""Dagster's own state: its folder, and settings that fit one machine."""
+
+import os
+from pathlib import Path
+
+from lakehouse.settings import Settings
+
+_DAGSTER_YAML = """\
+# Written once by lakehouse and yours to change; delete the file to get it back.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+concurrency:
+  pools:
+    # one writer for each table; by step, so that it holds for every run that shares this folder
+    default_limit: 1
+    granularity: op
+  runs:
+    # each run is a Java process of its own
+    max_concurrent_runs: 2
+run_monitoring:
+  enabled: true
+  # a run that was killed would otherwise keep its table locked
+  free_slots_after_run_end_seconds: 30
+"""
+
+
+def prepare_dagster_home(settings: Settings) -> Path:
+    """Return Dagster's folder, made and given a ``dagster.yaml`` where it has none.
+
+    ``DAGSTER_HOME``, Dagster's own variable, wins; unset, it is a folder in the home. A second call
+    changes nothing, whatever stands in the file by then.
+    """
+    chosen = os.environ.get("DAGSTER_HOME")
+    folder = Path(chosen).expanduser().resolve() if chosen else settings.home_folder / "dagster"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "dagster.yaml"
+    if not file.exists():
+        file.write_text(_DAGSTER_YAML, encoding="utf-8")
+    return folder

@@ -1,0 +1,158 @@
+"""The definitions as Dagster loads them: no Spark, no broker."""
+
+import subprocess
+import sys
+
+import dagster as dg
+import pytest
+
+from lakehouse.definitions import build_defs, defs
+from lakehouse.local.dagster_home import prepare_dagster_home
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+
+TOPIC, BASE, MERGED = "temperatures_topic", "temperatures_base", "temperatures"
+REJECTED, CHANGES, ROLLUP = "temperatures_rejected", "temperatures_changes", "temperatures_by_location"
+EVERY = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
+
+
+@pytest.fixture(scope="module")
+def repository() -> dg.RepositoryDefinition:
+    return defs.get_repository_def()
+
+
+@pytest.fixture(scope="module")
+def specs() -> dict[str, dg.AssetSpec]:
+    return {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
+
+
+def test_a_fresh_interpreter_loads_the_definitions_and_starts_nothing():
+    program = """
+import socket, subprocess
+import dagster, dagster_pyspark, deltalake
+from pyspark import SparkContext
+def refuse(*_, **__): raise AssertionError("something was started at import")
+subprocess.Popen.__init__ = socket.socket.connect = refuse
+import lakehouse.definitions
+assert lakehouse.definitions.defs.get_repository_def() and SparkContext._active_spark_context is None
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_part_of_the_declaration_is_an_asset_of_its_group(specs):
+    assert set(specs) == EVERY
+    assert {spec.group_name for spec in specs.values()} == {"temperatures"}
+
+
+@pytest.mark.parametrize("name", sorted(EVERY))
+def test_an_asset_tells_what_it_is(specs, name):
+    spec = specs[name]
+    assert spec.description
+    assert spec.owners == [temperatures.owner]
+    assert spec.kinds == ({"kafka"} if name == TOPIC else {"delta", "spark", "table"})
+    assert spec.metadata["dagster/table_name"] == name
+    columns = spec.metadata["dagster/column_schema"].columns
+    assert columns
+    assert all(column.description for column in columns)
+    (reference,) = spec.metadata["dagster/code_references"].code_references
+    assert reference.file_path == temperatures.file
+
+
+def test_the_lineage_is_the_flow(specs):
+    edges = {name: {dep.asset_key.to_user_string() for dep in spec.deps} for name, spec in specs.items()}
+    assert edges == {
+        "locations": set(),
+        TOPIC: set(),
+        BASE: set(),
+        MERGED: {TOPIC, BASE},
+        REJECTED: {TOPIC},
+        CHANGES: {MERGED},
+        ROLLUP: {MERGED},
+    }
+
+
+def test_columns_say_which_columns_they_are_made_from(specs):
+    def origins(name: str, column: str) -> set[tuple[str, str]]:
+        deps = specs[name].metadata["dagster/column_lineage"].deps_by_column[column]
+        return {(dep.asset_key.to_user_string(), dep.column_name) for dep in deps}
+
+    assert origins(MERGED, "observed_at") == {(TOPIC, "time"), (BASE, "observed_at")}
+    assert origins(MERGED, "observed_month") == origins(MERGED, "observed_at")
+    assert origins(CHANGES, "temperature_2m_before") == {(MERGED, "temperature_2m")}
+    assert origins(ROLLUP, "temperature_avg") == {(MERGED, "temperature_2m")}
+    assert origins(ROLLUP, "observed_month") == {(MERGED, "observed_month")}
+    assert origins(ROLLUP, "rows") == set()
+
+
+def test_every_column_of_a_lineage_is_in_a_schema(specs):
+    schemas = {n: {c.name for c in spec.metadata["dagster/column_schema"].columns} for n, spec in specs.items()}
+    lineages = {
+        n: s.metadata["dagster/column_lineage"] for n, s in specs.items() if "dagster/column_lineage" in s.metadata
+    }
+    assert set(lineages) == {MERGED, CHANGES, ROLLUP}
+    for name, lineage in lineages.items():
+        assert set(lineage.deps_by_column) <= schemas[name]
+        for dep in (dep for deps in lineage.deps_by_column.values() for dep in deps):
+            assert dep.column_name in schemas[dep.asset_key.to_user_string()]
+
+
+def test_merged_and_rejected_are_one_step_that_cannot_be_split(repository):
+    merged = repository.assets_defs_by_key[dg.AssetKey(MERGED)]
+    assert merged.keys == {dg.AssetKey(MERGED), dg.AssetKey(REJECTED)}
+    assert not merged.can_subset
+
+
+def test_every_writer_of_a_table_waits_in_its_pool(repository):
+    writers = [asset for asset in repository.assets_defs_by_key.values() if asset.is_executable]
+    assert {asset.op.pool for asset in writers} == {"temperatures"}
+
+
+def test_the_job_runs_everything_that_follows_from_the_topic(repository):
+    job = repository.get_job("merge_temperatures")
+    selected = {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
+    assert selected == {MERGED, REJECTED, CHANGES, ROLLUP}
+    checks = {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
+    assert checks == {
+        (MERGED, "accounting_read"),
+        (MERGED, "accounting_stale"),
+        (MERGED, "ranges_contiguous"),
+        (MERGED, "totals"),
+        (MERGED, "keys_unique"),
+        (MERGED, "rejected_share"),
+        (MERGED, "producer_time"),
+        (CHANGES, "every_change_kept"),
+        (ROLLUP, "equals_recomputation"),
+    }
+
+
+def test_every_job_runs_in_one_process(repository):
+    jobs = repository.get_all_jobs()
+    assert {"merge_temperatures", "__ASSET_JOB"} <= {job.name for job in jobs}
+    assert {job.executor_def.name for job in jobs} == {"in_process"}
+
+
+def test_the_sensor_is_on_and_asks_for_the_job(repository):
+    sensor = repository.get_sensor_def("temperatures_sensor")
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    assert [target.job_name for target in sensor.targets] == ["merge_temperatures"]
+
+
+def test_dagster_gets_a_home_in_the_state_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    folder = prepare_dagster_home(Settings(home=tmp_path))
+    assert folder == tmp_path / "dagster"
+    monkeypatch.setenv("DAGSTER_HOME", str(folder))
+    with dg.DagsterInstance.get() as instance:
+        assert not instance.telemetry_enabled
+        pools = instance.get_concurrency_config().pool_config
+        assert (pools.default_pool_limit, pools.pool_granularity.value) == (1, "op")
+
+
+def test_a_home_chosen_by_its_own_variable_wins_and_keeps_its_settings(tmp_path, monkeypatch):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(mine))
+    assert prepare_dagster_home(Settings(home=tmp_path)) == mine
+    assert (mine / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"

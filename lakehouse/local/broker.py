@@ -68,6 +68,11 @@ class EmbeddedBroker:
         """Number of the broker's process; ``None`` where this object has started none."""
         return self._child.pid if self._child else None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How the broker's process ended; ``None`` while it runs, or where this object has none."""
+        return self._child.exit_code if self._child else None
+
     def alive(self) -> bool:
         """Whether the broker that this object started runs and answers."""
         return self._child is not None and self._child.alive() and self._answers()

@@ -47,16 +47,17 @@ def draw_ports(folder: Path) -> Ports:
 def _draw() -> int:
     while True:
         port = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST)
-        if _is_free(port):
+        if is_free(port):
             return port
 
 
 def are_free(ports: Ports) -> bool:
     """Whether a broker could listen on these ports of the loopback address now."""
-    return _is_free(ports.broker) and _is_free(ports.controller)
+    return is_free(ports.broker) and is_free(ports.controller)
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of the loopback address now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

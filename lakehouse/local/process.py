@@ -9,10 +9,11 @@ from pathlib import Path
 
 # The shell becomes the program, so that signals and the exit code are the program's own. Beside it, a
 # guard reads the pipe that the parent holds: the end of the parent, even by SIGKILL, ends the pipe. The
-# program leads a process group of its own, so that its number is not given away while the guard lives.
+# program leads a process group of its own, so that its number is not given away while the guard lives,
+# and so that what the program starts ends with it.
 _GUARDED = """
 exec 3<&0 </dev/null
-(read -r nothing <&3; kill -TERM $$; sleep 10; kill -KILL $$) >/dev/null 2>&1 &
+(trap '' TERM; read -r nothing <&3; kill -s TERM -- -$$; sleep 10; kill -s KILL -- -$$) >/dev/null 2>&1 &
 exec "$@" 3<&-
 """
 
@@ -46,21 +47,24 @@ class Child:
         return self._process.poll()
 
     def stop(self, patience: float = 8.0) -> None:
-        """Ask the program to end, and kill it and its own children after ``patience`` seconds.
+        """Ask the program and its own children to end, and kill what is left of them after ``patience`` seconds.
 
         A second call does nothing.
         """
         if self._process.stdin is None or self._process.stdin.closed:
             return
-        self._process.send_signal(signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         self.kill()
 
     def kill(self) -> None:
         """End the program and all of its group at once."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)

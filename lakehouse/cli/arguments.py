@@ -1,0 +1,64 @@
+"""Arguments and options that several verbs share, and what they stand for."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
+
+TableArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TABLE", help="A declared table; may be left out where only one is declared.", show_default=False
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else, for scripts.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+MaxRecordsOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="At most so many records in a batch; several batches where there are more."),
+]
+OnlyMergedOption = Annotated[
+    bool, typer.Option("--only-merged", help="Leave the change feed and the rollups as they are.")
+]
+
+
+def examples(*lines: str) -> str:
+    """Text under the help of a verb: each line a command that can be typed as it is."""
+    return "\n\n".join(["Examples:", *(f"  $ {line}" for line in lines)])
+
+
+def chosen_table(name: str | None) -> "StreamTable":
+    """Return the declared table of that name, or the only one; anything else is wrong use."""
+    from lakehouse.tables import TABLES, find_table
+
+    if name is None and len(TABLES) == 1:
+        return TABLES[0]
+    if name is None:
+        raise typer.BadParameter(f"name one of {', '.join(table.name for table in TABLES)}", param_hint="TABLE")
+    try:
+        return find_table(name)
+    except LakehouseError as error:
+        raise typer.BadParameter(str(error), param_hint="TABLE") from None
+
+
+def chosen_tables(name: str | None) -> "tuple[StreamTable, ...]":
+    """Return the declared table of that name, or all of them."""
+    from lakehouse.tables import TABLES
+
+    return TABLES if name is None else (chosen_table(name),)
+
+
+def table_names() -> list[str]:
+    """Names of every table that follows from a declaration, whether it exists or not."""
+    from lakehouse.tables import TABLES
+
+    return [name for table in TABLES for name in _names_of(table)]
+
+
+def _names_of(table: "StreamTable") -> list[str]:
+    own = (table.name, table.base_name, table.rejected_name, table.changes_name)
+    return [*own, *(reference.name for reference in table.references), *(rollup.name for rollup in table.rollups)]

@@ -1,0 +1,166 @@
+"""Verbs that merge: ``load-base``, ``merge`` and ``replay``."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.arguments import (
+    JsonOption,
+    MaxRecordsOption,
+    OnlyMergedOption,
+    TableArgument,
+    chosen_table,
+    examples,
+)
+from lakehouse.cli.facts import outcome_facts, shown_facts
+from lakehouse.cli.output import busy, print_json, print_table, say
+from lakehouse.cli.session import broker, load_settings, spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.declaration import StreamTable
+    from lakehouse.derive.changes import Derived
+    from lakehouse.ingest import Outcome, Request
+    from lakehouse.offsets import Range
+    from lakehouse.settings import Settings
+
+verbs = typer.Typer()
+
+NOTHING_TO_DO = 3
+FailIfIdleOption = Annotated[
+    bool, typer.Option("--fail-if-idle", help=f"Exit with code {NOTHING_TO_DO} where there is nothing to merge.")
+]
+
+
+@verbs.command("load-base", epilog=examples("lakehouse load-base temperatures data/temperatures/base"))
+def load_base(
+    table: TableArgument = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FOLDER", help="Base files; default: the folder of the last load, else the declared one."
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Load base files into the base table of a table; the next merge brings their rows into the merged one.
+
+    The same files again change nothing. One file that cannot be read: nothing is loaded.
+    """
+    from lakehouse import load
+
+    chosen, settings = chosen_table(table), load_settings()
+    with spark(settings) as session, busy("Loading base files"):
+        loaded = load.load_base(session, settings, chosen, folder)
+    if json:
+        return print_json(asdict(loaded))
+    say(f"{loaded.files:,} files with {loaded.rows:,} rows, read from {loaded.folder}.")
+    say(f"{chosen.base_name}: {loaded.inserted:,} rows new, {loaded.updated:,} changed; version {loaded.version}.")
+    return say(f"Next: lakehouse merge {chosen.name}")
+
+
+@verbs.command(
+    epilog=examples(
+        "lakehouse merge", "lakehouse merge temperatures --max-records 10000", "lakehouse merge --dry-run --json"
+    )
+)
+def merge(
+    table: TableArgument = None,
+    max_records: MaxRecordsOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the next batch would read, and stop.")] = False,
+    fail_if_idle: FailIfIdleOption = False,
+    only_merged: OnlyMergedOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Merge all there is: newer base rows first, then the records of the topic, batch by batch.
+
+    What is there at the start is merged; records that arrive meanwhile wait for the next time.
+    Afterwards the change feed and the rollups are brought up to date.
+    """
+    from lakehouse import ingest
+
+    chosen, settings = chosen_table(table), load_settings()
+    request = ingest.Request(max_records=max_records)
+    if dry_run:
+        return _show_plan(settings, chosen, request, json)
+    with broker(settings), spark(settings) as session, busy("Merging"):
+        outcomes = ingest.merge_all(session, settings, chosen, request)
+        derived = [] if only_merged else refresh(session, settings, chosen)
+    _show(outcomes, derived, json)
+    if fail_if_idle and not outcomes:
+        raise typer.Exit(NOTHING_TO_DO)
+    return None
+
+
+def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
+    from lakehouse.ingest import plan_next
+
+    with broker(settings):
+        plan = plan_next(settings, table, request)
+    if json:
+        return print_json(asdict(plan))
+    return print_table(
+        ["partition", "from", "to", "offsets"],
+        [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
+        title=f"The next batch of {table.name} would read {plan.span:,} offsets of topic {plan.topic}",
+    )
+
+
+def refresh(session: "SparkSession", settings: "Settings", table: "StreamTable") -> "list[Derived]":
+    """Bring the change feed and the rollups up to the merged table."""
+    from lakehouse.refresh import refresh_changes, refresh_rollup
+
+    rollups = [refresh_rollup(session, settings, table, rollup) for rollup in table.rollups]
+    return [refresh_changes(session, settings, table), *rollups]
+
+
+def _show(outcomes: "Sequence[Outcome]", derived: "Sequence[Derived]", json: bool) -> None:
+    told = [outcome_facts(each) for each in outcomes]
+    if json:
+        return print_json({"batches": told, "derived": [asdict(each) for each in derived]})
+    if not told:
+        return say("Nothing to do: the table holds all there is.")
+    print_table(list(told[0]), [list(shown_facts(facts).values()) for facts in told])
+    for each in derived:
+        say(f"{each.name}: {each.changed:,} rows changed, up to date with version {each.source_version}.")
+    return None
+
+
+@verbs.command(
+    epilog=examples("lakehouse replay temperatures", "lakehouse replay temperatures --partition 0 --from 0 --to 500")
+)
+def replay(
+    table: TableArgument = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    start: Annotated[int | None, typer.Option("--from", min=0, metavar="OFFSET", help="First offset.")] = None,
+    end: Annotated[int | None, typer.Option("--to", min=0, metavar="OFFSET", help="One past the last offset.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Merge records again that have been merged before: by default all that the topic still holds.
+
+    Rows that are up to date stay as they are. Progress does not move.
+    """
+    from lakehouse import ingest
+
+    chosen, settings = chosen_table(table), load_settings()
+    ranges = _ranges(partition, start, end)
+    with broker(settings), spark(settings) as session, busy("Replaying"):
+        outcomes = ingest.replay(session, settings, chosen, ranges)
+        derived = refresh(session, settings, chosen)
+    return _show(outcomes, derived, json)
+
+
+def _ranges(partition: int | None, start: int | None, end: int | None) -> "list[Range] | None":
+    from lakehouse.offsets import Range
+
+    if partition is None and start is None and end is None:
+        return None
+    if partition is None or start is None or end is None:
+        raise typer.BadParameter("--partition, --from and --to go together", param_hint="--partition")
+    if end <= start:
+        raise typer.BadParameter("must be greater than --from", param_hint="--to")
+    return [Range(partition, start, end)]

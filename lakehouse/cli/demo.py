@@ -1,0 +1,180 @@
+"""``demo``: the whole path on sample data, once, in the foreground; it ends by itself."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakehouse.cli.arguments import TableArgument, chosen_table, examples
+from lakehouse.cli.figures import Figures
+from lakehouse.cli.output import busy, print_table, progress, results, say
+from lakehouse.cli.session import broker, load_settings, spark
+from lakehouse.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lakehouse.declaration import Samples, StreamTable
+    from lakehouse.settings import Settings
+
+verbs = typer.Typer()
+
+
+@verbs.command(epilog=examples("lakehouse demo"))
+def demo(
+    table: TableArgument = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Also where an outside broker or root of tables is set.")] = False,
+) -> None:
+    """Show the whole path: base load, records, corrections, replay, and what became of each record.
+
+    It works on the home's own tables. A second time sends the same records again: the rows stay as they
+    are. Where the home holds other data, nothing is touched.
+    """
+    chosen, settings = chosen_table(table), load_settings()
+    if chosen.samples is None or chosen.base is None:
+        raise typer.BadParameter(f"{chosen.name} declares no samples", param_hint="TABLE")
+    _guard(settings, chosen, sure=yes)
+    path = _Path(settings, chosen, chosen.samples, Figures(settings, chosen))
+    with broker(settings) as address:
+        say(f"Broker: {address}. Tables: {settings.tables_root}")
+        path.load_base()
+        path.publish("2. New records", chosen.samples.stream())
+        path.publish("3. Corrections", chosen.samples.update())
+        path.replay()
+    path.account()
+    path.show_rollup()
+    _say_what_next(settings, chosen)
+
+
+def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
+    """Refuse to mix samples into data that the demo did not write; leave a mark in a home that is new."""
+    from lakehouse.ledger import read_ledger
+
+    if (settings.kafka_bootstrap_servers or settings.tables) and not sure:
+        raise LakehouseError(
+            "An outside broker or root of tables is configured; the demo would write samples there",
+            where=f"topic {table.topic}, tables {settings.tables_root}",
+            action="Unset it, or say --yes.",
+        )
+    mark = settings.home_folder / "demo"
+    held = read_ledger(settings.table_uri(table.name), table.name).exists
+    if held and not mark.exists():
+        raise LakehouseError(
+            f"Table {table.name} holds data that the demo did not write; nothing was touched",
+            where=settings.tables_root,
+            action="Run it in another home: LAKEHOUSE_HOME=.lakehouse-demo lakehouse demo",
+        )
+    if held:
+        say("This home holds an earlier demo: the same records are sent again, and the rows should stay as they are.")
+    settings.home_folder.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The steps of the demo, each shown by figures that are read from the tables after it."""
+
+    settings: "Settings"
+    table: "StreamTable"
+    samples: "Samples"
+    figures: Figures
+
+    def load_base(self) -> None:
+        """Load the base files and everything that is made from them."""
+        _head("1. Base files")
+        folder = self.settings.home_folder / "samples" / self.table.name
+        with busy("Writing sample files"):
+            self.samples.write_base(folder)
+        names = [*(reference.name for reference in self.table.references), self.table.base_name]
+        with self._change():
+            self._create_topic()
+            self._run([*names, *self._merged], {self.table.base_name: {"folder": str(folder)}})
+
+    def publish(self, head: str, records: "Iterable[bytes]") -> None:
+        """Send records and let Dagster merge them."""
+        from lakehouse import topic
+
+        _head(head)
+        with busy("Sending records"):
+            acknowledged = topic.publish(self.settings, self.table, records)
+        say(f"   {acknowledged:,} records sent and acknowledged")
+        with self._change():
+            self._run(self._merged, {})
+
+    def replay(self) -> None:
+        """Merge everything again."""
+        from lakehouse.ingest import replay
+        from lakehouse.refresh import refresh_changes
+
+        _head("4. Replay of every record")
+        with self._change():
+            with spark(self.settings) as session, busy("Merging all records of the topic again"):
+                outcomes = replay(session, self.settings, self.table, None)
+                refresh_changes(session, self.settings, self.table)
+            say(f"   {sum(each.entry.commit.read for each in outcomes):,} records read again")
+
+    def account(self) -> None:
+        """Show what became of every record, and check it."""
+        from lakehouse.audit import audit
+        from lakehouse.ledger import read_ledger
+
+        _head("5. Every record is accounted for")
+        ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name, whole=True)
+        totals = ledger.totals.model_dump()
+        print_table(list(totals), [list(totals.values())])
+        failed = [finding for finding in audit(ledger) if not finding.passed]
+        if failed:
+            raise LakehouseError(failed[0].detail, where=self.table.name, action="See all of it: lakehouse audit")
+        say("   read = rejected + duplicate + inserted + updated + stale; the history has no gap and no overlap.")
+
+    def show_rollup(self) -> None:
+        """Show the newest rows of the first rollup for one of its groups."""
+        for rollup in self.table.rollups[:1]:
+            group, result = self.figures.newest_of_one_group(rollup)
+            _head(f"6. {rollup.name}: {group}")
+            print_table(result.columns, result.rows)
+
+    @property
+    def _merged(self) -> list[str]:
+        names = (self.table.name, self.table.rejected_name, self.table.changes_name)
+        return [*names, *(rollup.name for rollup in self.table.rollups)]
+
+    def _create_topic(self) -> None:
+        from lakehouse.topic import create_topic
+
+        create_topic(self.settings, self.table)
+
+    def _run(self, assets: Sequence[str], config: dict[str, Any]) -> None:
+        from lakehouse.local.dagster_run import materialize
+
+        def on_step(name: str, duration: str) -> None:
+            progress().print(f"   Dagster: {name}, {duration}", style="dim", markup=False)
+
+        with busy("Dagster runs the assets"):
+            materialize(self.settings, assets, config, on_step)
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Say what the table holds after a step, and how many rows the step changed."""
+        before = self.figures.version()
+        yield
+        say(f"   {self.table.name}: {self.figures.count()}")
+        say(f"   {self.figures.changes_since(before)}")
+
+
+def _head(text: str) -> None:
+    results().print(f"\n[bold]{text}[/bold]")
+
+
+def _say_what_next(settings: "Settings", table: "StreamTable") -> None:
+    say()
+    say(f"The tables are in {settings.tables_root}: one Delta table a folder. What to type next:")
+    for command, purpose in (
+        ("make up", "the broker, and Dagster's UI with these tables"),
+        (f"lakehouse status {table.name}", "how far the table is"),
+        (f"lakehouse query 'SELECT * FROM {table.name} LIMIT 5'", "SQL over all tables"),
+        ("lakehouse --help", "everything else; .venv/bin/lakehouse, where the environment is not active"),
+    ):
+        say(f"  {command:<55} {purpose}")

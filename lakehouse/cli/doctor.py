@@ -1,0 +1,173 @@
+"""``doctor``: every part the project stands on, its version and its state, and what to do about it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, examples
+from lakehouse.cli.output import print_json, print_table, say
+from lakehouse.cli.session import load_settings
+from lakehouse.errors import BrokerError, LakehouseError
+
+if TYPE_CHECKING:
+    from lakehouse.settings import Settings
+
+verbs = typer.Typer()
+
+_PACKAGES = ("dagster", "dagster-pyspark", "pyspark", "delta-spark", "deltalake", "duckdb", "aiokafka")
+_PYTHON = ((3, 11), (3, 14))
+_TOPIC_ADVICE = "Producers date the records here: alter message.timestamp.type to LogAppendTime, or declare an order."
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: ``ok``, ``broken`` (needed, and does not work) or ``note`` (worth knowing, not needed)."""
+
+    part: str
+    version: str
+    state: Literal["ok", "broken", "note"]
+    detail: str = ""
+
+
+@verbs.command(epilog=examples("lakehouse doctor", "lakehouse doctor --json"))
+def doctor(json: JsonOption = False) -> None:
+    """Look at every part the project stands on; exit with 1 where one that is needed does not work.
+
+    Nothing is fetched, started or changed.
+    """
+    parts = list(_examine(load_settings()))
+    broken = [part.part for part in parts if part.state == "broken"]
+    if json:
+        print_json([asdict(part) for part in parts])
+    else:
+        print_table(["part", "version", "state", "detail"], [tuple(asdict(part).values()) for part in parts])
+        say(f"Broken: {', '.join(broken)}." if broken else "All that is needed works.")
+    if broken:
+        raise typer.Exit(1)
+
+
+def _examine(settings: "Settings") -> Iterator[Part]:
+    yield _python()
+    yield from (_package(name) for name in _PACKAGES)
+    yield _tried("Java", _java)
+    yield from _jars(settings)
+    yield _tried("Spark", lambda: _spark(settings))
+    yield _tables(settings)
+    yield from _broker(settings)
+    yield _browser()
+
+
+def _tried(part: str, examine: Callable[[], Part]) -> Part:
+    try:
+        return examine()
+    except LakehouseError as error:
+        return Part(part, "", "broken", str(error))
+
+
+def _python() -> Part:
+    found = ".".join(map(str, sys.version_info[:3]))
+    fits = _PYTHON[0] <= sys.version_info[:2] < _PYTHON[1]
+    return Part("Python", found, "ok" if fits else "broken", sys.prefix if fits else "3.11 to 3.13 are supported.")
+
+
+def _package(name: str) -> Part:
+    try:
+        return Part(name, version(name), "ok")
+    except PackageNotFoundError:
+        return Part(name, "", "broken", "Not installed; run make install.")
+
+
+def _java() -> Part:
+    from lakehouse.local.java import find_java
+
+    java = find_java()
+    return Part("Java", str(java.version), "ok", str(java.path))
+
+
+def _jars(settings: "Settings") -> Iterator[Part]:
+    """One part for each group; jars that are missing are fetched when they are first needed."""
+    from lakehouse.local.jars import GROUPS, jar_states
+
+    held = jar_states(settings)
+    for group in GROUPS:
+        states = [each for each in held if each.jar.group == group]
+        damaged = [each.jar.path for each in states if each.state == "damaged"]
+        missing = sum(each.state == "missing" for each in states)
+        name, count = f"jars ({group})", f"{len(states)} jars"
+        if damaged:
+            yield Part(name, count, "broken", f"{damaged[0]} is damaged; delete it, it will be fetched again.")
+        elif missing:
+            yield Part(name, count, "note", f"{missing} missing; fetched when first needed, or by make install.")
+        else:
+            yield Part(name, count, "ok", str(settings.jar_folder))
+
+
+def _spark(settings: "Settings") -> Part:
+    place = settings.spark_remote or f"{settings.spark_master}, driver {settings.spark_driver_memory}"
+    return Part("Spark", version("pyspark"), "ok", place)
+
+
+def _tables(settings: "Settings") -> Part:
+    root = settings.tables_root
+    if "://" in root:
+        return Part("tables", "", "note", f"{root} (not tried)")
+    existing = next(folder for folder in (Path(root), *Path(root).parents) if folder.exists())
+    if existing.is_dir() and _writable(existing):
+        return Part("tables", "", "ok", root)
+    return Part("tables", "", "broken", f"{existing} cannot be written; correct its permissions or LAKEHOUSE_TABLES.")
+
+
+def _writable(folder: Path) -> bool:
+    from tempfile import TemporaryFile
+
+    try:
+        with TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _broker(settings: "Settings") -> Iterator[Part]:
+    """The broker and the topic of each declared table; an embedded broker need not be up."""
+    from lakehouse.local.broker import bootstrap_servers
+    from lakehouse.tables import TABLES
+    from lakehouse.topic import topic_names
+
+    kind = "outside" if settings.kafka_bootstrap_servers else "embedded"
+    try:
+        address = bootstrap_servers(settings)
+        present = topic_names(settings)
+    except BrokerError as error:
+        state: Literal["broken", "note"] = "broken" if kind == "outside" else "note"
+        detail = str(error) if kind == "outside" else "Not up; verbs that need it start it, lakehouse up keeps it."
+        yield Part(f"broker ({kind})", "", state, detail)
+        return
+    yield Part(f"broker ({kind})", "", "ok", address)
+    for table in TABLES:
+        yield _topic(settings, table.topic, present)
+
+
+def _topic(settings: "Settings", topic: str, present: list[str]) -> Part:
+    from lakehouse.topic import look
+
+    name = f"topic {topic}"
+    if topic not in present:
+        return Part(name, "", "note", "Missing; lakehouse topics --create makes it.")
+    try:
+        state = look(settings, topic)
+    except LakehouseError as error:
+        return Part(name, "", "broken", str(error))
+    if state.producer_time:
+        return Part(name, f"{len(state.end)} partitions", "note", _TOPIC_ADVICE)
+    return Part(name, f"{len(state.end)} partitions", "ok", "dated by the broker")
+
+
+def _browser() -> Part:
+    found = which("chromium") or which("chromium-browser") or which("google-chrome")
+    return Part("Chromium", "", "ok" if found else "note", found or "Not found; only the test of the UI needs it.")

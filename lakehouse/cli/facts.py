@@ -1,0 +1,42 @@
+"""What commits did, as flat facts under the names of the ledger: rows of a table, objects in JSON."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakehouse.ingest import Outcome
+    from lakehouse.ledger import Entry
+
+
+def commit_facts(entry: "Entry") -> dict[str, Any]:
+    """What a commit says of itself, and what Delta counted."""
+    commit, counted = entry.commit, entry.metrics
+    return {
+        "version": entry.version,
+        "committed_at": entry.committed_at,
+        "kind": commit.kind,
+        "number": commit.number,
+        "read": commit.read,
+        "rejected": commit.rejected,
+        "duplicate": commit.duplicate,
+        "inserted": counted.inserted,
+        "updated": counted.updated,
+        "stale": counted.stale,
+        "ranges": {part.partition: [part.start, part.end] for part in commit.ranges if part.span},
+        "run": commit.run,
+    }
+
+
+def outcome_facts(outcome: "Outcome") -> dict[str, Any]:
+    """What a commit did, and what it left; lag is in offsets."""
+    return commit_facts(outcome.entry) | {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
+
+
+def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts as a row of a table: ranges in one word each, times to the second."""
+    ranges = (f"{partition}:{start}-{end}" for partition, (start, end) in facts["ranges"].items())
+    return facts | {"committed_at": seconds(facts["committed_at"]), "ranges": " ".join(ranges)}
+
+
+def seconds(time: Any) -> str:
+    """A time to the second."""
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"

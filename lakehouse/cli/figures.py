@@ -1,0 +1,100 @@
+"""Figures about a declared table, read from the tables themselves; they fit every declaration."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakehouse.cli.output import shown
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import Reference, Rollup, StreamTable
+    from lakehouse.serve import Result
+    from lakehouse.settings import Settings
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Questions that the demo asks, without a JVM."""
+
+    settings: "Settings"
+    table: "StreamTable"
+
+    def version(self) -> int:
+        """The version of the merged table; -1 before it exists."""
+        from lakehouse.ledger import read_ledger
+
+        return read_ledger(self.settings.table_uri(self.table.name), self.table.name).version
+
+    def count(self) -> str:
+        """How many rows the merged table holds, and how they spread over the groups of its first rollup."""
+        ((rows,),) = self._ask(f"SELECT count(*) FROM {self.table.name}").rows
+        if not self.table.rollups:
+            return f"{rows:,} rows"
+        groups = self._ask(
+            f"SELECT {self._label}, count(*) FROM {self._joined} GROUP BY {self._group} ORDER BY ALL"
+        ).rows
+        return f"{rows:,} rows, {_spread([(str(name), int(count)) for name, count in groups])}"
+
+    def changes_since(self, version: int) -> str:
+        """How many rows were inserted, updated and deleted after a version, as the change feed tells."""
+        feed = f"FROM {self.table.changes_name} WHERE source_version > {version}"
+        counts = dict(self._ask(f"SELECT change, count(*) {feed} GROUP BY change").rows)
+        words = (("insert", "inserted"), ("update", "changed"), ("delete", "deleted"))
+        told = [f"{counts[change]:,} rows {word}" for change, word in words if change in counts]
+        return ", ".join(told) or "no row changed"
+
+    def newest_of_one_group(self, rollup: "Rollup", limit: int = 12) -> "tuple[str, Result]":
+        """The newest rows of one group of a rollup, and the name of the group."""
+        ((name, *values),) = self._ask(
+            f"SELECT {self._label}, {self._group} FROM {self._joined} GROUP BY {self._group} ORDER BY ALL LIMIT 1"
+        ).rows
+        own = " AND ".join(f"{c} = {_literal(v)}" for c, v in zip(self._columns, values, strict=True)) or "true"
+        rest = [column for column in rollup.by if column not in self._columns]
+        wanted = ", ".join(f'"{column}"' for column in (*rest, *rollup.measures))
+        newest = f"SELECT {wanted} FROM {rollup.name} WHERE {own} ORDER BY {', '.join(rest) or '1'} DESC LIMIT {limit}"
+        return str(name), self._ask(f"SELECT * FROM ({newest}) ORDER BY 1")
+
+    @property
+    def _columns(self) -> list[str]:
+        """What the first rollup groups by, besides the partition."""
+        partition = self.table.partition_by.name if self.table.partition_by else None
+        return [column for column in self.table.rollups[0].by if column != partition]
+
+    @property
+    def _group(self) -> str:
+        return ", ".join(f"t.{column}" for column in self._columns)
+
+    @property
+    def _reference(self) -> "Reference | None":
+        """The reference table that describes the groups."""
+        fits = (each for each in self.table.references if set(each.key) <= set(self._columns))
+        return next(fits, None)
+
+    @property
+    def _label(self) -> str:
+        """The name of a group: texts of its reference table, else its own values."""
+        texts = [c.name for c in self._reference.columns if c.type == "STRING"] if self._reference else []
+        return f"any_value(r.{texts[0]})" if texts else f"concat_ws(', ', {self._group})"
+
+    @property
+    def _joined(self) -> str:
+        if self._reference is None:
+            return f"{self.table.name} t"
+        return f"{self.table.name} t LEFT JOIN {self._reference.name} r USING ({', '.join(self._reference.key)})"
+
+    def _ask(self, sql: str) -> "Result":
+        from lakehouse.cli.arguments import table_names
+        from lakehouse.serve import query
+
+        return query(self.settings, sql, table_names())
+
+
+def _spread(groups: list[tuple[str, int]]) -> str:
+    """Counts of groups in words: most of them are the same, and those that differ are named."""
+    common, places = Counter(count for _, count in groups).most_common(1)[0]
+    others = [f"{shown(count)} at {name}" for name, count in groups if count != common]
+    return ", ".join([f"{common:,} at each of {places}", *others])
+
+
+def _literal(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,75 @@
+"""The ``lakehouse`` command: its verbs, its exit codes, and one sentence where something goes wrong.
+
+Exit codes: 0 done, 1 failed with a clear error, 2 wrong use, 3 nothing to do where ``--fail-if-idle``
+was asked, 130 interrupted.
+"""
+
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer
+
+from lakehouse.cli import batches, demo, doctor, following, repair, show, stack, topics
+from lakehouse.cli.output import complain
+from lakehouse.errors import LakehouseError
+
+DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    name="lakehouse",
+    help="Kafka topics merged exactly into Delta tables. Begin with `lakehouse demo`.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for family in (demo, stack, doctor, topics, batches, following, show, repair):
+    app.add_typer(family.verbs)
+
+
+def main() -> NoReturn:
+    """Run the verb named on the command line and end with its exit code."""
+    signal.signal(signal.SIGTERM, _end)
+    sys.exit(run(sys.argv[1:]))
+
+
+def _end(_number: int, _frame: object) -> NoReturn:
+    """End as Ctrl-C does, so that what was started is stopped."""
+    raise KeyboardInterrupt
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one verb and return its exit code; errors become one sentence on standard error."""
+    try:
+        return app(args=list(arguments), prog_name="lakehouse", standalone_mode=False) or DONE
+    except typer.TyperException as error:
+        return _wrong_use(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except LakehouseError as error:
+        complain(str(error))
+        return FAILED
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+        return FAILED
+    except Exception as error:  # the last resort: nobody should have to read a traceback
+        return _unexpected(error)
+
+
+def _wrong_use(error: typer.TyperException) -> int:
+    sentence = " ".join(error.format_message().split())
+    if sentence:
+        complain(f"{sentence if sentence[-1] in '.?' else sentence + '.'} See lakehouse --help.")
+    return WRONG_USE
+
+
+def _unexpected(error: Exception) -> int:
+    with tempfile.NamedTemporaryFile("w", prefix="lakehouse-error-", suffix=".txt", delete=False) as file:
+        file.write(traceback.format_exc())
+    first = (str(error).strip().splitlines() or ["no text"])[0]
+    complain(f"Unexpected {type(error).__name__}: {first} (all of it is in {file.name})")
+    return FAILED

@@ -1,0 +1,80 @@
+"""What a verb prints: results on standard output, progress on standard error."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.status import Status
+from rich.table import Table
+
+_PIPED_WIDTH = 200  # columns: a table that is piped into a file or another command is not cut at 80
+
+
+def results() -> Console:
+    """Standard output."""
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+
+
+def progress() -> Console:
+    """Standard error: for people who wait, never for scripts."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON: times in ISO 8601, decimals as text (exact), bytes in base64."""
+    from pydantic_core import to_jsonable_python
+
+    typer.echo(json.dumps(to_jsonable_python(value, bytes_mode="base64"), indent=2))
+
+
+def say(text: str = "") -> None:
+    """Print a line of the result."""
+    results().print(text, markup=False, soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """Print a sentence on standard error."""
+    progress().print(text, markup=False, soft_wrap=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    """Print rows under their column names; numbers stand to the right, NULL is empty."""
+    held = [tuple(row) for row in rows]
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for place, name in enumerate(columns):
+        numbers = bool(held) and all(isinstance(row[place], int | float | None) for row in held)
+        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in held:
+        table.add_row(*(shown(value) for value in row))
+    results().print(table)
+
+
+def shown(value: Any) -> str:
+    """A value as people read it: whole numbers with separators, NULL as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def busy(what: str) -> Iterator[Status]:
+    """Say what is under way while it is; in a terminal only, and gone afterwards."""
+    with progress().status(f"{what} ...") as status:
+        yield status
+
+
+@contextmanager
+def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar; call what it gives with how many are done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=progress(), transient=True) as shown_bar:
+        task = shown_bar.add_task(what, total=total)
+        yield lambda done: shown_bar.update(task, completed=done)

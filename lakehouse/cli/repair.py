@@ -1,0 +1,51 @@
+"""Verbs for a person who decides about loss: ``accept-gap`` and ``recover-progress``."""
+
+import typer
+
+from lakehouse.cli.arguments import TableArgument, YesOption, chosen_table, examples
+from lakehouse.cli.output import complain, print_table, say
+from lakehouse.cli.session import broker, load_settings, spark
+from lakehouse.errors import DataLossError
+
+verbs = typer.Typer()
+
+
+@verbs.command("accept-gap", epilog=examples("lakehouse accept-gap temperatures", "lakehouse accept-gap --yes"))
+def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
+    """Accept that records are gone from the topic, and go on behind them; the table's ledger records it.
+
+    Merging stops where records that were never merged are gone. This is the way on when they cannot be
+    brought back. What is gone is shown first.
+    """
+    from lakehouse import ingest, repair
+
+    chosen, settings = chosen_table(table), load_settings()
+    with broker(settings):
+        try:
+            ingest.plan_next(settings, chosen)
+            return say("Nothing is missing; there is no gap to accept.")
+        except DataLossError as error:
+            complain(f"{error.what} ({error.where}).")
+        if not yes:
+            typer.confirm("Accept this and go on behind the gap?", abort=True, err=True)
+        with spark(settings) as session:
+            entry = repair.accept_gap(session, settings, chosen)
+    return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
+
+
+@verbs.command("recover-progress", epilog=examples("lakehouse recover-progress temperatures"))
+def recover_progress(table: TableArgument = None, yes: YesOption = False) -> None:
+    """Record anew how far a table got, where its log no longer tells.
+
+    Proposed is one past the greatest offset among the merged rows of each partition. It is shown first.
+    """
+    from lakehouse import repair
+
+    chosen, settings = chosen_table(table), load_settings()
+    with broker(settings), spark(settings) as session:
+        _, _, offsets = repair.propose_progress(session, settings, chosen)
+        print_table(["partition", "next offset"], sorted(offsets.items()), title=f"Proposed for {chosen.name}")
+        if not yes:
+            typer.confirm("Record this as the progress of the table?", abort=True, err=True)
+        entry = repair.recover_progress(session, settings, chosen)
+    return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")

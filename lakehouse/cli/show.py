@@ -1,0 +1,143 @@
+"""Verbs that only look: ``status``, ``audit`` and ``query``. None of them starts Spark or a broker."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_tables, examples, table_names
+from lakehouse.cli.facts import commit_facts, seconds, shown_facts
+from lakehouse.cli.output import print_json, print_table, say
+from lakehouse.cli.session import load_settings
+
+if TYPE_CHECKING:
+    from lakehouse.audit import Finding
+    from lakehouse.ledger import Entry, Foreign
+    from lakehouse.status import Status
+
+verbs = typer.Typer()
+
+
+@verbs.command(epilog=examples("lakehouse status", "lakehouse status temperatures --json"))
+def status(table: TableArgument = None, json: JsonOption = False) -> None:
+    """Show how far each table is: progress and lag, version, last commit, counts.
+
+    Works without the broker, and says so: the lag is then not known.
+    """
+    from lakehouse.status import status as look
+
+    settings = load_settings()
+    found = [_status_facts(look(settings, each)) for each in chosen_tables(table)]
+    if json:
+        return print_json({"bootstrap_servers": found[0]["bootstrap_servers"], "tables": found})
+    for facts in found:
+        _print_status(facts)
+    return None
+
+
+def _status_facts(found: "Status") -> dict[str, Any]:
+    ledger = found.ledger
+    return {
+        "table": found.table,
+        "uri": found.uri,
+        "exists": ledger.exists,
+        "version": ledger.version if ledger.exists else None,
+        "rows": found.rows,
+        "bootstrap_servers": found.bootstrap_servers,
+        "problem": found.problem,
+        "lag": found.lag,
+        "partitions": [asdict(part) for part in found.partitions],
+        "last_commit": commit_facts(ledger.newest) if ledger.newest else None,
+        "totals": ledger.totals.model_dump(),
+        "foreign": [asdict(foreign) for foreign in ledger.foreign],
+    }
+
+
+def _print_status(facts: dict[str, Any]) -> None:
+    place = f"version {facts['version']}, {facts['rows']:,} rows" if facts["exists"] else "not there yet"
+    say(f"{facts['table']}: {place} ({facts['uri']})")
+    say(f"Broker: {facts['bootstrap_servers'] or 'none'}. {facts['problem'] or ''}".rstrip())
+    if facts["partitions"]:
+        columns = list(facts["partitions"][0])
+        print_table(columns, [list(part.values()) for part in facts["partitions"]])
+    if facts["lag"] is not None:
+        say(f"Lag: {facts['lag']:,} offsets.")
+    if facts["last_commit"]:
+        last = facts["last_commit"]
+        what = f"{last['kind']} {last['number']}"
+        say(f"Last commit: version {last['version']}, {what}, {seconds(last['committed_at'])}.")
+        print_table(list(facts["totals"]), [list(facts["totals"].values())])
+    for foreign in facts["foreign"]:
+        say(f"Not ours: version {foreign['version']}, {foreign['operation']}, {seconds(foreign['committed_at'])}.")
+
+
+@verbs.command(epilog=examples("lakehouse audit", "lakehouse audit temperatures --json"))
+def audit(table: TableArgument = None, json: JsonOption = False) -> None:
+    """Show every batch of a table as its history tells them, and prove that no record is missing.
+
+    Exits with 1 where a check fails.
+    """
+    from lakehouse.audit import audit as prove
+    from lakehouse.ledger import read_ledger
+
+    settings = load_settings()
+    ledgers = {
+        each.name: read_ledger(settings.table_uri(each.name), each.name, whole=True) for each in chosen_tables(table)
+    }
+    findings = {name: prove(ledger) for name, ledger in ledgers.items()}
+    if json:
+        told = [
+            {
+                "table": name,
+                "complete": ledger.complete,
+                "entries": [commit_facts(entry) for entry in ledger.entries],
+                "foreign": [asdict(foreign) for foreign in ledger.foreign],
+                "findings": [asdict(each) for each in findings[name]],
+            }
+            for name, ledger in ledgers.items()
+        ]
+        print_json(told)
+    else:
+        for name, ledger in ledgers.items():
+            _print_ledger(name, ledger.entries, ledger.foreign)
+            _print_findings(findings[name], complete=ledger.complete)
+    if not all(each.passed for found in findings.values() for each in found):
+        raise typer.Exit(1)
+
+
+def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign: "tuple[Foreign, ...]") -> None:
+    """Oldest first, so that the newest stands above the prompt."""
+    rows = [shown_facts(commit_facts(entry)) for entry in reversed(entries)]
+    if not rows:
+        return say(f"{name}: no commit yet.")
+    print_table(list(rows[0]), [list(row.values()) for row in rows], title=name)
+    for each in foreign:
+        say(f"Not ours: version {each.version}, {each.operation}, {seconds(each.committed_at)}.")
+    return None
+
+
+def _print_findings(findings: "list[Finding]", *, complete: bool) -> None:
+    for each in findings:
+        say(f"{'passed' if each.passed else 'FAILED'}  {each.check}: {each.detail}")
+    if not complete:
+        say("The oldest part of the history has expired; the checks cover what is left.")
+
+
+@verbs.command(
+    epilog=examples("lakehouse query 'SELECT count(*) FROM temperatures'", "lakehouse query --json 'SHOW TABLES'")
+)
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement that reads, in DuckDB's SQL.")],
+    json: JsonOption = False,
+) -> None:
+    """Answer a question in SQL over all tables, by their names, read-only.
+
+    With --json: a list of objects, one for each row; DECIMAL values are text, so that they stay exact.
+    """
+    from lakehouse.serve import query as answer
+
+    result = answer(load_settings(), sql, table_names())
+    if json:
+        return print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
+    print_table(result.columns, result.rows)
+    return say(f"{len(result.rows):,} rows")

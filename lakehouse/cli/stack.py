@@ -1,0 +1,195 @@
+"""``up``: the stack on this machine, in one foreground process with one log."""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+from urllib.request import urlopen
+
+import typer
+
+from lakehouse.cli.arguments import examples
+from lakehouse.cli.output import say
+from lakehouse.cli.session import load_settings
+from lakehouse.errors import LakehouseError, SetupError
+from lakehouse.local.tail import Tail
+
+if TYPE_CHECKING:
+    from lakehouse.local.process import Child
+    from lakehouse.settings import Settings
+
+verbs = typer.Typer()
+
+
+class Service(StrEnum):
+    """What ``up`` runs, in the order in which it is started."""
+
+    broker = "broker"
+    webserver = "webserver"
+    daemon = "daemon"
+
+
+_WIDTH = max(len(name) for name in Service)
+_PATIENCE = 6.0  # seconds for Dagster's processes to end by themselves: Ctrl-C is over within ten
+_POLL = 0.2  # seconds between two looks at the logs
+
+
+class _Process(Protocol):
+    @property
+    def exit_code(self) -> int | None: ...
+
+
+@dataclass(frozen=True)
+class _Running:
+    name: Service
+    process: _Process
+    log: Tail
+
+
+@verbs.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
+def up(
+    services: Annotated[
+        list[Service] | None, typer.Argument(metavar="SERVICE", help="broker, webserver, daemon; default: all.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
+) -> None:
+    """Run the broker, Dagster's webserver and its daemon with the sensors on, until Ctrl-C.
+
+    State stays in the home (LAKEHOUSE_HOME), and the next start goes on with it. A service that ends by
+    itself ends all of them, with exit code 1.
+    """
+    settings, chosen = load_settings(), services or list(Service)
+    try:
+        with ExitStack() as stack:
+            for service in dict.fromkeys(chosen):
+                stack.enter_context(_only_one(settings, service))
+            running = []
+            if "broker" in chosen:
+                running += stack.enter_context(_broker(settings))
+            running += stack.enter_context(_dagster(settings, chosen, port))
+            _watch(running, port if "webserver" in chosen else None)
+    except KeyboardInterrupt:
+        say("All is stopped; lakehouse up goes on from here.")
+
+
+@contextmanager
+def _only_one(settings: "Settings", service: Service) -> Iterator[None]:
+    """Hold the home's lock on a service."""
+    from filelock import FileLock, Timeout
+
+    lock = settings.home_folder / "locks" / f"{service}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(lock, timeout=0):
+            yield
+    except Timeout:
+        raise SetupError(
+            f"The {service} of this home is up already",
+            where=str(settings.home_folder),
+            action="Stop the other lakehouse up, or set LAKEHOUSE_HOME to another folder.",
+        ) from None
+
+
+@contextmanager
+def _broker(settings: "Settings") -> Iterator[list[_Running]]:
+    """The embedded broker, unless an outside one is configured; with the topics of the declared tables."""
+    from lakehouse.local.broker import EmbeddedBroker
+
+    if settings.kafka_bootstrap_servers:
+        _log("broker", f"an outside one is configured: {settings.kafka_bootstrap_servers}")
+        _create_topics(settings)
+        yield []
+        return
+    broker = EmbeddedBroker(settings)
+    log = Tail(broker.log)
+    broker.start()
+    try:
+        _log("broker", f"ready at {broker.address}")
+        _create_topics(settings)
+        yield [_Running(Service.broker, broker, log)]
+    finally:
+        broker.stop()
+
+
+def _create_topics(settings: "Settings") -> None:
+    from lakehouse.tables import TABLES
+    from lakehouse.topic import create_topic
+
+    for table in TABLES:
+        if create_topic(settings, table):
+            _log("broker", f"topic {table.topic} created")
+
+
+@contextmanager
+def _dagster(settings: "Settings", chosen: Sequence[Service], port: int) -> Iterator[list[_Running]]:
+    """Dagster's processes; afterwards neither they nor anything they started is left."""
+    from lakehouse.local.ports import is_free
+
+    if "webserver" in chosen and not is_free(port):
+        raise SetupError(f"Port {port} is in use", action="Name another one with --port.")
+    commands = {
+        "webserver": ("dagster_webserver", "-h", "127.0.0.1", "-p", str(port)),
+        "daemon": ("dagster._daemon", "run"),
+    }
+    children: list[Child] = []
+    running = []
+    try:
+        for name in Service:
+            if name in chosen and name in commands:
+                child, log = _start(settings, name, commands[name])
+                children.append(child)
+                running.append(_Running(name, child, log))
+        yield running
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # asking twice does not stop the stopping
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda child: child.stop(_PATIENCE), children))
+
+
+def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tuple[Child, Tail]":
+    from lakehouse.local.dagster_home import prepare_dagster_home
+    from lakehouse.local.process import Child
+
+    log = settings.home_folder / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    # without a workspace file in this folder, Dagster has to be told where the definitions are
+    definitions = [] if Path("workspace.yaml").exists() else ["-m", "lakehouse.definitions"]
+    environment = {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "PYTHONUNBUFFERED": "1"}
+    return Child([sys.executable, "-m", *command, *definitions], log, environment), Tail(log)
+
+
+def _watch(running: Sequence[_Running], port: int | None) -> None:
+    """Show the logs until Ctrl-C, or until a service ends, which is an error; tell when the UI answers."""
+    told = port is None
+    while True:
+        for service in running:
+            for line in service.log.lines():
+                _log(service.name, line)
+            if service.process.exit_code is not None:
+                raise LakehouseError(
+                    f"The {service.name} has ended with code {service.process.exit_code}; all is stopped"
+                )
+        if not told and _answers(f"http://127.0.0.1:{port}/server_info"):
+            told = True
+            say(f"Dagster is at http://127.0.0.1:{port} - Ctrl-C stops everything.")
+        time.sleep(_POLL)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=1) as response:  # noqa: S310 - an address of our own
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def _log(name: str, line: str) -> None:
+    say(f"{name:<{_WIDTH}} | {line}")

@@ -1,0 +1,138 @@
+"""Verbs that speak to the broker: ``topics`` and ``publish``."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
+from lakehouse.cli.output import bar, print_json, print_table, say
+from lakehouse.cli.session import broker, load_settings
+from lakehouse.errors import TopicError
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
+    from lakehouse.settings import Settings
+
+verbs = typer.Typer()
+
+PartitionsOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Partitions of a topic that is created now; default: as declared."),
+]
+
+
+@verbs.command(epilog=examples("lakehouse topics", "lakehouse topics --create", "lakehouse topics --json"))
+def topics(
+    table: TableArgument = None,
+    create: Annotated[bool, typer.Option("--create", help="Create the topics that are missing.")] = False,
+    partitions: PartitionsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the topics of the declared tables; create those that are missing with --create."""
+    from lakehouse.topic import create_topic
+
+    chosen, settings = chosen_tables(table), load_settings()
+    if partitions and not create:
+        raise typer.BadParameter("goes with --create", param_hint="--partitions")
+    with broker(settings) as address:
+        if create:
+            for each in chosen:
+                create_topic(settings, each, partitions)
+        found = [_describe(settings, each) for each in chosen]
+    if json:
+        return print_json({"bootstrap_servers": address, "topics": found})
+    print_table(list(found[0]), [list(topic.values()) for topic in found], title=f"Broker {address}")
+    return None
+
+
+def _describe(settings: "Settings", table: "StreamTable") -> dict[str, object]:
+    from lakehouse.topic import look
+
+    try:
+        state = look(settings, table.topic)
+    except TopicError:
+        return {"topic": table.topic, "table": table.name, "exists": False} | dict.fromkeys(_OFFSETS)
+    values = (len(state.end), sum(state.earliest.values()), sum(state.end.values()), state.producer_time)
+    return {"topic": table.topic, "table": table.name, "exists": True} | dict(zip(_OFFSETS, values, strict=True))
+
+
+_OFFSETS = ("partitions", "earliest_offsets", "end_offsets", "producer_time")
+
+
+@verbs.command(
+    epilog=examples(
+        "lakehouse publish temperatures readings.jsonl",
+        "cat readings.jsonl | lakehouse publish temperatures -",
+        "lakehouse publish temperatures --generate stream --rate 500",
+    )
+)
+def publish(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The declared table whose topic gets the records.")],
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="JSON lines, one record each; - reads standard input.")
+    ] = None,
+    generate: Annotated[
+        Literal["stream", "update"] | None,
+        typer.Option(help="Send the table's samples instead: new records, or changes to rows that exist."),
+    ] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="At most so many records a second.")] = None,
+    partitions: PartitionsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Send records to the topic of a table, which is created where it is missing.
+
+    The bytes of each line are sent as they are; the broker acknowledges every record, once, even where
+    sending was repeated. Sending a file twice does no harm to the table: the same rows come out.
+    """
+    from lakehouse.topic import PublishOptions, create_topic
+    from lakehouse.topic import publish as send
+
+    chosen, settings = chosen_table(table), load_settings()
+    with _records(chosen, file, generate) as records, broker(settings) as address, bar("Sending", records.total) as at:
+        create_topic(settings, chosen, partitions)
+        acknowledged = send(settings, chosen, records.lines, PublishOptions(rate=rate, on_progress=at))
+    if json:
+        return print_json({"bootstrap_servers": address, "topic": chosen.topic, "acknowledged": acknowledged})
+    return say(f"{acknowledged:,} records acknowledged by {address}, topic {chosen.topic}.")
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Lines to send, and how many there are, where that can be told beforehand."""
+
+    lines: Iterable[bytes]
+    total: int | None
+
+
+@contextmanager
+def _records(table: "StreamTable", file: str | None, generate: str | None) -> Iterator[_Records]:
+    """The records to send: lines of a file or of standard input, or samples."""
+    if (file is None) == (generate is None):
+        raise typer.BadParameter("give either a file or --generate", param_hint="FILE")
+    if generate is not None:
+        yield _Records(_samples(table, generate), sum(1 for _ in _samples(table, generate)))
+    elif file == "-":
+        yield _Records((line.removesuffix(b"\n") for line in sys.stdin.buffer), None)
+    else:
+        with _open(str(file)) as counted:
+            total = sum(1 for _ in counted)
+        with _open(str(file)) as opened:
+            yield _Records((line.removesuffix(b"\n") for line in opened), total)
+
+
+def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
+    if table.samples is None:
+        raise typer.BadParameter(f"table {table.name} declares no samples", param_hint="--generate")
+    return table.samples.stream() if kind == "stream" else table.samples.update()
+
+
+def _open(file: str) -> BinaryIO:
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None

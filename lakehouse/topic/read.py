@@ -1,0 +1,50 @@
+"""The records of a plan as a Spark DataFrame."""
+
+import json
+from typing import TYPE_CHECKING
+
+from lakehouse.local.broker import bootstrap_servers
+from lakehouse.offsets import Plan
+from lakehouse.settings import Settings
+from lakehouse.topic.security import spark_security
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS = (
+    "partition AS kafka_partition",
+    "offset AS kafka_offset",
+    "timestamp AS kafka_timestamp",
+    "key",
+    "value",
+    "headers",
+)
+_READING = {
+    "includeHeaders": "true",
+    "failOnDataLoss": "true",
+    "kafka.isolation.level": "read_committed",
+    # Small reads are slow and broken ones hang for minutes with the defaults.
+    "kafka.fetch.max.wait.ms": "50",
+    "kafka.request.timeout.ms": "5000",
+    "kafka.default.api.timeout.ms": "10000",
+    "kafkaConsumer.pollTimeoutMs": "5000",
+    "fetchOffset.numRetries": "1",
+}
+
+
+def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "DataFrame":
+    """Return the committed records of the plan's ranges, and no others: one row for each record.
+
+    Columns: ``kafka_partition`` INT, ``kafka_offset`` BIGINT, ``kafka_timestamp`` TIMESTAMP, ``key`` BINARY
+    (NULL: none), ``value`` BINARY (NULL: none), ``headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
+    Records that are gone, or a broker that is, fail the action that reads the DataFrame.
+    """
+    ranges = [part for part in plan.ranges if part.span] or plan.ranges
+    chosen = {
+        "kafka.bootstrap.servers": bootstrap_servers(settings),
+        "assign": json.dumps({plan.topic: [part.partition for part in ranges]}),
+        "startingOffsets": json.dumps({plan.topic: {str(part.partition): part.start for part in ranges}}),
+        "endingOffsets": json.dumps({plan.topic: {str(part.partition): part.end for part in ranges}}),
+    }
+    options = {**_READING, **chosen, **spark_security(settings)}
+    return spark.read.format("kafka").options(**options).load().selectExpr(*_COLUMNS)

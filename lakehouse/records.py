@@ -10,7 +10,8 @@ from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-_CUT_SHORT = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|[eE][+-]?|")
+_BLANK = " \t\r\n"
+_CUT_SHORT = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
 _WHOLE = {"INT": 2**31, "BIGINT": 2**63}
 _SHAPES = {"%Y": r"\d{4}", "%m": r"\d\d", "%d": r"\d\d", "%H": r"\d\d", "%M": r"\d\d", "%S": r"\d\d", "%f": r"\d{1,6}"}
 
@@ -41,7 +42,7 @@ def decode(value: bytes | None, fields: tuple[Field, ...]) -> dict[str, Any]:
 
     Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``invalid_utf8``,
     ``truncated``, ``invalid_json``, ``trailing_bytes``, ``duplicate_name``, ``not_finite``, ``not_an_object``
-    or those of ``convert``.
+    or one of those of ``convert``.
     """
     return convert(parse(value), fields)
 
@@ -54,7 +55,7 @@ def parse(value: bytes | None) -> dict[str, Any]:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
-    if not text.strip():
+    if not text.strip(_BLANK):
         raise Rejection("empty_value", "the value is empty")
     parsed = _parse_text(text)
     if not isinstance(parsed, dict):
@@ -66,8 +67,8 @@ def _parse_text(text: str) -> Any:
     try:
         return json.loads(
             text,
-            parse_float=Decimal,
-            parse_int=Decimal,
+            parse_float=_exact,
+            parse_int=_exact,
             parse_constant=_refuse_constant,
             object_pairs_hook=_without_duplicates,
         )
@@ -80,9 +81,16 @@ def _parse_text(text: str) -> Any:
 def _reason_of(error: json.JSONDecodeError) -> str:
     if error.msg == "Extra data":
         return "trailing_bytes"
-    begun = error.doc.lstrip()[:1] in ("{", "[")
-    cut_short = error.msg.startswith("Unterminated") or _CUT_SHORT.fullmatch(error.doc[error.pos :].rstrip())
+    begun = error.doc.lstrip(_BLANK)[:1] in ("{", "[")
+    cut_short = error.msg.startswith("Unterminated") or _CUT_SHORT.fullmatch(error.doc[error.pos :].rstrip(_BLANK))
     return "truncated" if begun and cut_short else "invalid_json"
+
+
+def _exact(written: str) -> Decimal:
+    try:
+        return Decimal(written)
+    except InvalidOperation:
+        raise Rejection("out_of_range", f"the exponent of {_shown(written)} is beyond any number") from None
 
 
 def _refuse_constant(name: str) -> Any:

@@ -1,0 +1,33 @@
+"""Real parts for the tests: a broker and a Spark session, each started once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.local.broker import running_broker
+from lakehouse.settings import Settings
+from lakehouse.spark import build_session, stop_session
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings with a state folder of their own and the machine's cache of jars."""
+    folder: Path = tmp_path_factory.mktemp("home")
+    return Settings(home=folder, spark_master="local[2]", _env_file=None)
+
+
+@pytest.fixture(scope="session")
+def broker(home: Settings) -> Iterator[Settings]:
+    """Settings of a home whose embedded broker runs."""
+    with running_broker(home):
+        yield home
+
+
+@pytest.fixture(scope="session")
+def spark(home: Settings) -> Iterator[SparkSession]:
+    """The session that all tests share."""
+    session = build_session(home)
+    yield session
+    stop_session(session)

@@ -23,6 +23,7 @@ _ORDER = (
     TableColumn("kafka_offset", "BIGINT", "Offset of the newest record; NULL for base rows."),
     TableColumn("base_version", "BIGINT", "Version of the base table the row came with; NULL for streamed rows."),
 )
+NOTHING = "false"  # prunes every file: for a batch without rows
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
 
 
@@ -109,7 +110,8 @@ def count_batch(held: DataFrame, table: StreamTable) -> Counts:
     if row is None or row["read"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
-    return Counts(read, rejected, read - rejected - int(row["keys"]), _prune(row, table))
+    found = int(row["keys"])
+    return Counts(read, rejected, read - rejected - found, _prune(row, table) if found else NOTHING)
 
 
 def _partition_follows_key(table: StreamTable) -> bool:

@@ -13,7 +13,7 @@ from lakehouse.delta import read_table
 from lakehouse.errors import DataLossError, LakehouseError
 from lakehouse.ingest import merged_ledger
 from lakehouse.ledger import Entry, Ledger, read_ledger
-from lakehouse.merge import Target, merge_rows, merged_layout
+from lakehouse.merge import NOTHING, Target, merge_rows, merged_layout
 from lakehouse.offsets import Progress, Range, TopicState, require_nothing_lost, require_same_topic
 from lakehouse.settings import Settings
 from lakehouse.topic import look
@@ -99,4 +99,4 @@ def _record(spark: SparkSession, settings: Settings, table: StreamTable, ledger:
     )
     target = Target(table, merged_layout(table, settings))
     nothing = read_table(spark, target.layout).where("false")
-    return merge_rows(spark, target, nothing, "true", commit)
+    return merge_rows(spark, target, nothing, NOTHING, commit)

@@ -1,6 +1,7 @@
 """The Spark session, local, on a cluster or over Spark Connect: the only place with Spark and Delta settings."""
 
 import os
+import socket
 import sys
 from urllib.parse import urlsplit
 
@@ -9,7 +10,6 @@ from pyspark.sql import SparkSession
 from lakehouse.errors import SetupError
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
-from lakehouse.local.ports import accepts
 from lakehouse.settings import Settings
 
 _DELTA = {
@@ -75,7 +75,7 @@ def build_session(settings: Settings) -> SparkSession:
 def _join(remote: str) -> SparkSession:
     address = urlsplit(remote)
     host, port = address.hostname or "", address.port or 15002
-    if address.scheme != "sc" or not accepts(host, port, _CONNECT_TIMEOUT):
+    if address.scheme != "sc" or not _accepts(host, port):
         raise SetupError(
             "No Spark Connect server answers",
             where=remote,
@@ -85,6 +85,14 @@ def _join(remote: str) -> SparkSession:
     for name, value in _EXACT.items():
         session.conf.set(name, value)
     return session
+
+
+def _accepts(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT).close()
+    except OSError:
+        return False
+    return True
 
 
 def stop_session(spark: SparkSession) -> None:

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
 
 from lakehouse.definitions import build_defs, defs
+from lakehouse.defs import resources
 from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
@@ -122,7 +124,7 @@ def test_the_job_runs_everything_that_follows_from_the_topic(repository):
         (MERGED, "rejected_share"),
         (MERGED, "producer_time"),
         (CHANGES, "every_change_kept"),
-        (ROLLUP, "equals_recomputation"),
+        (ROLLUP, "rollup_equals_recomputation"),
     }
 
 
@@ -136,6 +138,19 @@ def test_the_sensor_is_on_and_asks_for_the_job(repository):
     sensor = repository.get_sensor_def("temperatures_sensor")
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
     assert [target.job_name for target in sensor.targets] == ["merge_temperatures"]
+
+
+def test_a_session_starts_when_it_is_asked_for_and_is_stopped_by_who_started_it(monkeypatch):
+    calls = []
+    monkeypatch.setattr(resources, "build_session", lambda _: calls.append("start") or SimpleNamespace())
+    monkeypatch.setattr(resources, "stop_session", lambda _: calls.append("stop"))
+    monkeypatch.setattr(resources.SparkSession, "getActiveSession", lambda: None)
+    made = resources.LakehouseResource.with_settings(Settings())
+    with made.from_resource_context_cm(dg.build_init_resource_context()) as resource:
+        assert calls == []
+        assert resource.spark_session is resource.spark_session
+        assert calls == ["start"]
+    assert calls == ["start", "stop"]
 
 
 def test_dagster_gets_a_home_in_the_state_folder(tmp_path, monkeypatch):

@@ -7,11 +7,12 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse import ingest, load
+from lakehouse import ingest, load, refresh
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import results, specs
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.derive.changes import Derived
 
 Result = dg.MaterializeResult[Any]
 Asset = dg.AssetsDefinition | dg.AssetSpec
@@ -37,7 +38,7 @@ def reference_asset(table: StreamTable, reference: Reference) -> dg.AssetsDefini
     def load_file(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Result:
         started = perf_counter()
         with explained():
-            done = load.load_reference(lakehouse.spark_session, lakehouse.settings, reference, run=context.run_id)
+            done = load.load_reference(lakehouse.spark_session, lakehouse.settings, reference, run=context.run.run_id)
         facts = {name: getattr(done, name) for name in ("rows", "inserted", "updated", "deleted")}
         return _materialized(spec, lakehouse, facts, started)
 
@@ -53,7 +54,7 @@ def base_asset(table: StreamTable) -> dg.AssetsDefinition:
         started = perf_counter()
         folder = Path(config.folder) if config.folder else None
         with explained():
-            done = load.load_base(lakehouse.spark_session, lakehouse.settings, table, folder, context.run_id)
+            done = load.load_base(lakehouse.spark_session, lakehouse.settings, table, folder, context.run.run_id)
         counts = ("files", "rows", "duplicate", "inserted", "updated")
         facts = {"folder": dg.MetadataValue.path(str(done.folder)), **{name: getattr(done, name) for name in counts}}
         return _materialized(spec, lakehouse, facts, started)
@@ -70,7 +71,7 @@ def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
         started = perf_counter()
         with explained():
             plan = ingest.plan_next(lakehouse.settings, table)
-            request = config.request(context.run_id, plan)
+            request = config.request(context.run.run_id, plan)
             done = ingest.merge_all(
                 lakehouse.spark_session,
                 lakehouse.settings,
@@ -94,7 +95,7 @@ def changes_asset(table: StreamTable) -> dg.AssetsDefinition:
     def update(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Result:
         started = perf_counter()
         with explained():
-            done = ingest.update_changes(lakehouse.spark_session, lakehouse.settings, table, context.run_id)
+            done = refresh.refresh_changes(lakehouse.spark_session, lakehouse.settings, table, context.run.run_id)
         return _derived(spec, lakehouse, done, started)
 
     return update
@@ -108,13 +109,15 @@ def rollup_asset(table: StreamTable, rollup: Rollup) -> dg.AssetsDefinition:
     def update(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Result:
         started = perf_counter()
         with explained():
-            done = ingest.update_rollup(lakehouse.spark_session, lakehouse.settings, table, rollup, context.run_id)
+            done = refresh.refresh_rollup(
+                lakehouse.spark_session, lakehouse.settings, table, rollup, context.run.run_id
+            )
         return _derived(spec, lakehouse, done, started)
 
     return update
 
 
-def _derived(spec: dg.AssetSpec, lakehouse: LakehouseResource, done: ingest.Derived, started: float) -> Result:
+def _derived(spec: dg.AssetSpec, lakehouse: LakehouseResource, done: Derived, started: float) -> Result:
     facts = {"source_version": done.source_version, "changed": done.changed, "rebuilt": done.rebuilt}
     return _materialized(spec, lakehouse, facts, started)
 

@@ -26,6 +26,15 @@ class LakehouseResource(LazyPySparkResource):
     )
     _started: SparkSession | None = PrivateAttr(default=None)
 
+    @classmethod
+    def with_settings(cls, given: Settings) -> "LakehouseResource":
+        """The resource with these settings instead of the environment's."""
+
+        class Given(cls):  # type: ignore[valid-type, misc]
+            settings = property(lambda _: given)
+
+        return Given()
+
     @property
     def settings(self) -> Settings:
         """The settings, read from the environment each time."""

@@ -18,7 +18,7 @@ from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layo
 from lakehouse.offsets import Bounds, Plan, Range, lag_of, plan_batch, require_same_topic, share_out
 from lakehouse.rejected import Decided, prepare_rejected, rejected_layout, store_rejected
 from lakehouse.settings import Settings
-from lakehouse.topic import look, read_records
+from lakehouse.topic import look, read_failures, read_records
 
 _ATTEMPTS = 5  # plans made before a batch gives way to other writers
 T = TypeVar("T")
@@ -138,7 +138,8 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
 def run_batch(engine: Engine, plan: Plan, commit: Commit) -> Entry:
     """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
     spark, settings, table = engine.spark, engine.settings, engine.table
-    held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
+    with read_failures(plan):
+        held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
     counts = count_batch(held, table)
     decided = Decided(held, plan, commit.number, replayed=commit.kind == "replay", run=engine.run)
     store_rejected(spark, rejected_layout(table, settings), decided)

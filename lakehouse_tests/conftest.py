@@ -1,5 +1,6 @@
 """Real parts for the tests: a broker and a Spark session, each started once."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +11,22 @@ from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session, stop_session
 
+SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_this_machine() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
+            patch.delenv(name)
+        yield
+
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def home(_no_settings_of_this_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings with a state folder of their own and the machine's cache of jars."""
     folder: Path = tmp_path_factory.mktemp("home")
-    return Settings(home=folder, spark_master="local[2]", _env_file=None)
+    return Settings(home=folder, spark_master="local[2]", spark_remote=os.environ.get(SPARK_REMOTE))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ needs a JVM but ``read_records``, which asks the given Spark session.
 """
 
 from lakehouse.topic.admin import add_partitions, create_topic, delete_topic
+from lakehouse.topic.failures import read_failures
 from lakehouse.topic.publish import PublishOptions, publish
 from lakehouse.topic.read import read_records
 from lakehouse.topic.state import look, topic_names
@@ -16,6 +17,7 @@ __all__ = [
     "delete_topic",
     "look",
     "publish",
+    "read_failures",
     "read_records",
     "topic_names",
 ]

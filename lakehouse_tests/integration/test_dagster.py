@@ -13,6 +13,7 @@ from lakehouse.definitions import build_defs
 from lakehouse.defs.config import MergeConfig, RangeConfig
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.ingest import plan_next
+from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import publish
@@ -58,8 +59,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def lakehouse(spark: SparkSession, broker: str, instance, tmp_path, request) -> Lakehouse:
-    settings = Settings(home=tmp_path, kafka_bootstrap_servers=broker)
+def lakehouse(spark: SparkSession, broker: Settings, instance, tmp_path, request) -> Lakehouse:
+    settings = Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker))
     return Lakehouse(settings, instance, f"dagster-{os.getpid()}-{tmp_path.name}")
 
 

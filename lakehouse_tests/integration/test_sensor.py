@@ -20,6 +20,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from lakehouse.declaration import StreamTable
 from lakehouse.definitions import build_defs
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, publish
@@ -70,8 +71,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def world(broker: str, tmp_path: Path, instance: dg.DagsterInstance) -> World:
-    return World(Settings(home=tmp_path, kafka_bootstrap_servers=broker), instance)
+def world(broker: Settings, tmp_path: Path, instance: dg.DagsterInstance) -> World:
+    return World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
 
 
 @contextmanager
@@ -187,7 +188,7 @@ def skipped_in_time(world: World) -> str:
 
 def test_a_run_whose_process_died_unseen_is_ended_and_its_records_are_asked_for_again(broker, tmp_path):
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
-        world = World(Settings(home=tmp_path, kafka_bootstrap_servers=broker), instance)
+        world = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
         publish(world.settings, world.table, LINES)
         alive = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         run = world.record_run(dg.DagsterRunStatus.STARTED)

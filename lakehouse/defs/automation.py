@@ -40,8 +40,10 @@ def automation_of(table: StreamTable) -> dg.Definitions:
     )
     def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
         try:
+            # progress first: a run that commits in between must not seem to be ahead of the topic
+            progress = merged_ledger(lakehouse.settings, table).progress
             state = look(lakehouse.settings, table.topic, limit=_LOOK_LIMIT)
-            plan = plan_batch(state, merged_ledger(lakehouse.settings, table).progress)
+            plan = plan_batch(state, progress)
         except LakehouseError as error:
             return dg.SensorResult(skip_reason=str(error))
         wanted = _request(context.instance, table, plan)

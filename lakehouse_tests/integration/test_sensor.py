@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -19,11 +21,13 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from lakehouse.declaration import StreamTable
 from lakehouse.definitions import build_defs
+from lakehouse.defs import automation
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.local.broker import bootstrap_servers
+from lakehouse.offsets import Progress, TopicState
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, publish
+from lakehouse.topic import create_topic, look, publish
 
 _LIMIT = 5.0  # seconds in which a tick ends, whatever the broker does
 _NUMBERS = itertools.count()
@@ -135,6 +139,20 @@ def test_an_ended_run_does_not_stop_the_next_request(world, status):
     publish(world.settings, world.table, LINES)
     assert len(world.tick().run_requests) == 1
     world.record_run(status)
+    assert len(world.tick().run_requests) == 1
+
+
+def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch):
+    publish(world.settings, world.table, LINES)
+    committed = SimpleNamespace(progress=None)
+
+    def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
+        state = look(*arguments, **options)
+        committed.progress = Progress(state.cluster_id, state.topic_id, {p: end + 1 for p, end in state.end.items()})
+        return state
+
+    monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress))
+    monkeypatch.setattr(automation, "look", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 

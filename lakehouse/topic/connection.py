@@ -9,10 +9,9 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.conn import collect_hosts
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
-from lakehouse.errors import BrokerError, SettingsError
+from lakehouse.errors import BrokerError
 from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
 from lakehouse.topic.security import client_security
@@ -35,8 +34,7 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Options], A
     Raises ``BrokerError`` where the broker is down, refuses us or does not answer in time, and
     ``SettingsError`` where the settings cannot be used.
     """
-    servers = _servers(settings)
-    options = {"bootstrap_servers": servers, "retry_backoff_ms": 20, **client_security(settings)}
+    options = {"bootstrap_servers": bootstrap_servers(settings), "retry_backoff_ms": 20, **client_security(settings)}
     options["request_timeout_ms"] = _PATIENT_MS if limit is None else int(limit * _SHARE * 1000)
     _listen()
     lines: list[str] = []
@@ -45,8 +43,8 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Options], A
         return asyncio.run(_within(limit, question, options))
     except TimeoutError:
         raise _broker_error(settings, "The broker does not answer") from None
-    except KafkaConnectionError:
-        cause = _CONNECTING.sub("", lines[-1]) if lines else ""
+    except KafkaConnectionError as error:
+        cause = _CONNECTING.sub("", lines[-1] if lines else str(error.args[0]))
         raise _broker_error(settings, f"The broker cannot be reached: {cause or 'no answer'}") from None
     except KafkaError as error:
         raise _broker_error(settings, f"The broker refuses: {error}") from None
@@ -66,16 +64,6 @@ def _broker_error(settings: Settings, fact: str) -> BrokerError:
     return BrokerError(fact, where=bootstrap_servers(settings), action=action)
 
 
-def _servers(settings: Settings) -> str:
-    servers = bootstrap_servers(settings)
-    try:
-        collect_hosts(servers)
-    except ValueError:
-        advice = "Correct it; it is written host:port[,host:port]."
-        raise SettingsError("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS is no address", where=servers, action=advice) from None
-    return servers
-
-
 async def _within(limit: float | None, question: Callable[[Options], Awaitable[Answer]], options: Options) -> Answer:
     async with asyncio.timeout(limit):
         return await question(options)
@@ -86,11 +74,18 @@ async def opened(client: Any) -> AsyncIterator[Any]:
     """Start a client and stop it afterwards, also where its start failed; a hung broker delays no end."""
     stop = client.close if isinstance(client, AIOKafkaAdminClient) else client.stop
     try:
-        await client.start()
+        await _start(client)
         yield client
     finally:
         with suppress(TimeoutError, KafkaError):
             await asyncio.wait_for(stop(), _CLOSE_SECONDS)
+
+
+async def _start(client: Any) -> None:
+    try:
+        await client.start()
+    except OverflowError as error:
+        raise KafkaConnectionError(str(error)) from None
 
 
 class _Ear(logging.Handler):

@@ -16,10 +16,12 @@ def read_failures(plan: Plan) -> Iterator[None]:
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
+    from lakehouse.spark import error_text  # noqa: PLC0415
+
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
+        text = error_text(error)
         spans = ", ".join(f"{part.partition}:{part.start}-{part.end}" for part in plan.ranges if part.span)
         where = f"topic {plan.topic}, {spans}"
         if any(mark in text for mark in _GONE):

@@ -62,10 +62,8 @@ def _ssl_context(settings: Settings) -> ssl.SSLContext:
 
 def _credentials(settings: Settings) -> tuple[str, str]:
     if settings.kafka_username is None or settings.kafka_password is None:
-        raise SettingsError(
-            f"LAKEHOUSE_KAFKA_SECURITY_PROTOCOL={settings.kafka_security_protocol} needs a name and a password",
-            action="Set LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD.",
-        )
+        fact = f"{settings.kafka_security_protocol} needs a name and a password"
+        raise SettingsError(fact, action="Set LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD.")
     return settings.kafka_username, settings.kafka_password.get_secret_value()
 
 

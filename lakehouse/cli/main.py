@@ -33,7 +33,8 @@ for family in (demo, stack, doctor, topics, batches, following, show, repair):
 
 def main() -> NoReturn:
     """Run the verb named on the command line and end with its exit code."""
-    signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
+        signal.signal(number, _end)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import typer
@@ -45,10 +46,12 @@ def complain(text: str) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
     """Print rows under their column names; numbers stand to the right, NULL is empty."""
+    if title:
+        say(title)
     held = [tuple(row) for row in rows]
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(columns):
-        numbers = bool(held) and all(isinstance(row[place], int | float | None) for row in held)
+        numbers = bool(held) and all(isinstance(row[place], int | float | Decimal | None) for row in held)
         table.add_column(name, justify="right" if numbers else "left", overflow="fold")
     for row in held:
         table.add_row(*(shown(value) for value in row))
@@ -61,7 +64,7 @@ def shown(value: Any) -> str:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return str(round(value, 6)) if isinstance(value, float) else str(value)
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """The parts a verb works with: settings, a broker, a Spark session; what it started, it stops."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.cli.output import busy
+from lakehouse.cli.output import busy, complain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,12 +33,27 @@ def broker(settings: "Settings") -> Iterator[str]:
 
 @contextmanager
 def spark(settings: "Settings") -> "Iterator[SparkSession]":
-    """A Spark session, stopped afterwards."""
+    """A Spark session, stopped afterwards. What Java says goes to a log in the home."""
     from lakehouse.spark import build_session, stop_session
 
-    with busy("Starting Spark"):
+    complain("Starting Spark ...")
+    with _standard_error_to(settings.home_folder / "logs" / "spark.log"):
         session = build_session(settings)
     try:
         yield session
     finally:
         stop_session(session)
+
+
+@contextmanager
+def _standard_error_to(log: Path) -> Iterator[None]:
+    """Give processes that are started meanwhile a file for their standard error."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    kept = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

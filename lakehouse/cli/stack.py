@@ -1,5 +1,6 @@
 """``up``: the stack on this machine, in one foreground process with one log."""
 
+import re
 import signal
 import sys
 import time
@@ -36,6 +37,7 @@ class Service(StrEnum):
 
 
 _WIDTH = max(len(name) for name in Service)
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _PATIENCE = 6.0  # seconds for Dagster's processes to end by themselves: Ctrl-C is over within ten
 _POLL = 0.2  # seconds between two looks at the logs
 
@@ -107,8 +109,8 @@ def _broker(settings: "Settings") -> Iterator[list[_Running]]:
         yield []
         return
     broker = EmbeddedBroker(settings)
-    log = Tail(broker.log)
     broker.start()
+    log = Tail(broker.log)
     try:
         _log("broker", f"ready at {broker.address}")
         _create_topics(settings)
@@ -192,4 +194,4 @@ def _answers(url: str) -> bool:
 
 
 def _log(name: str, line: str) -> None:
-    say(f"{name:<{_WIDTH}} | {line}")
+    say(f"{name:<{_WIDTH}} | {_COLOR.sub('', line)}")

@@ -16,6 +16,9 @@ from dagster._core.instance.config import dagster_instance_config
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.workspace.config_schema import process_workspace_config
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
+from dagster_postgres import DagsterPostgresStorage
+from dagster_postgres.utils import pg_url_from_config
+from sqlalchemy import create_engine
 
 from lakehouse.settings import Settings
 
@@ -175,14 +178,12 @@ def test_dagster_accepts_every_field_of_its_configuration(instance: InstanceRef)
 
 def test_dagster_keeps_its_state_in_the_postgres_of_the_stack(instance: InstanceRef) -> None:
     assert instance.storage_data.class_name == "DagsterPostgresStorage"
-    storage = instance.storage_data.config_dict["postgres_db"]
-    given = {
-        name: OURS["daemon"]["environment"][variable["env"]] for name, variable in storage.items() if name != "port"
-    }
-    database = SERVICES[given["hostname"]]["environment"]
-    assert given["db_name"] == database["POSTGRES_DB"]
-    assert given["username"] == database["POSTGRES_USER"]
-    assert given["password"] == database["POSTGRES_PASSWORD"]
+    storage = process_config(DagsterPostgresStorage.config_type(), instance.storage_data.config_dict).value
+    database = SERVICES[storage["postgres_db"]["hostname"]]["environment"]
+    assert storage["postgres_db"]["db_name"] == database["POSTGRES_DB"]
+    assert storage["postgres_db"]["username"] == database["POSTGRES_USER"]
+    assert storage["postgres_db"]["password"] == database["POSTGRES_PASSWORD"]
+    assert create_engine(pg_url_from_config(storage)).driver  # its driver is installed; nothing is connected to
 
 
 def test_dagster_allows_one_writer_for_each_table_and_sends_nothing_home() -> None:

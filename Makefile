@@ -1,0 +1,53 @@
+# What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
+.DEFAULT_GOAL := help
+.PHONY: help install check test demo up doctor requirements
+
+BIN := .venv/bin
+STAMP := .venv/installed
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Virtual environment, pinned Python packages and jars; a second call is quick
+	@$(BIN)/python -m lakehouse.local.jars
+
+check: install ## Lint, format, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: install ## The whole suite: make test, or a part of it: make test ARGS="-k offsets"
+	$(BIN)/python -m pytest $(ARGS)
+
+demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
+	@$(BIN)/lakehouse demo
+
+up: install ## Broker, Dagster webserver and daemon in the foreground; Ctrl-C stops them
+	@exec $(BIN)/lakehouse up
+
+doctor: install ## Each part of the set-up, its version and its state
+	@$(BIN)/lakehouse doctor
+
+requirements: $(STAMP) ## Choose the newest versions that pyproject.toml allows and pin them
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade --quiet \
+		--custom-compile-command "make requirements" --output-file requirements.txt
+
+$(STAMP): requirements.txt pyproject.toml
+	@set -e; \
+	if ! $(BIN)/python -c '$(FITS)' 2>/dev/null; then \
+		for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+			if $$python -c '$(FITS)' 2>/dev/null; then break; fi; python=; \
+		done; \
+		if [ -z "$$python" ]; then \
+			echo "Python 3.11, 3.12 or 3.13 is needed, and python3 is none of them: $$(python3 --version 2>&1)." \
+				"Install one, or name it: make PYTHON=/path/to/python3.12 install" >&2; exit 1; \
+		fi; \
+		rm -rf .venv; \
+		$$python -m venv .venv || { rm -rf .venv; \
+			echo "$$python cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $(STAMP)

@@ -212,7 +212,7 @@ def test_the_image_has_a_fitting_python_java_and_the_jars() -> None:
     runs = "\n".join(" ".join(words) for words in instructions("RUN"))
     assert "openjdk-17-jre-headless" in runs
     assert "docker" in project["optional-dependencies"]
-    assert 'pip install ".[docker]"' in runs
+    assert 'pip install --constraint requirements.txt ".[docker]"' in runs
     (module,) = re.findall(r"python -m ([\w.]+)", runs)
     assert find_spec(module) is not None
     assert find_spec("dagster_postgres") is not None

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.ledger import Commit, Entry, app_id, find_attempt
+from lakehouse.spark import error_text
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -149,7 +150,7 @@ def _conflicts(name: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
+        text = error_text(error)
         if any(mark in text for mark in _CONFLICTS):
             raise ConflictError(f"Another writer changed {name} in the same moment", where=name) from error
         raise

@@ -5,6 +5,7 @@ import socket
 import sys
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
@@ -93,6 +94,14 @@ def _accepts(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def error_text(error: Exception) -> str:
+    """Return all that an error of Spark says: Delta's own errors fail while their message is made."""
+    try:
+        return str(error)
+    except Py4JJavaError as cause:
+        return str(cause)
 
 
 def stop_session(spark: SparkSession) -> None:

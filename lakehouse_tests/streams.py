@@ -49,7 +49,7 @@ def send(settings: Settings, topic: str, values: Sequence[bytes | None], partiti
         await producer.start()
         try:
             for value in values:
-                await producer.send(topic, value, partition=partition)
+                await producer.send(topic, value, key=b"key", partition=partition)
         finally:
             await producer.stop()
 

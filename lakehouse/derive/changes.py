@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.delta import Layout
 from lakehouse.ledger import Commit, Entry, Ledger, Source
+from lakehouse.spark import error_text
 
 _CHANGE_DATA_GONE = (
     "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
@@ -78,7 +79,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     try:
         return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        if any(mark in str(error) for mark in _CHANGE_DATA_GONE):
+        if any(mark in error_text(error) for mark in _CHANGE_DATA_GONE):
             return None
         raise
 

@@ -156,6 +156,17 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
     assert len(world.tick().run_requests) == 1
 
 
+def test_lost_records_are_a_reason_to_skip_that_says_what_to_do(world, monkeypatch):
+    create_topic(world.settings, world.table)
+    state = look(world.settings, world.table.topic)
+    progress = Progress(state.cluster_id, "another topic", {0: 7})
+    monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
+    result = world.tick()
+    assert not result.run_requests
+    assert "deleted and created again" in result.skip_message
+    assert "lakehouse accept-gap" in result.skip_message
+
+
 def test_the_topic_is_reported_when_it_moved_and_only_then(world):
     create_topic(world.settings, world.table)
     reported = []

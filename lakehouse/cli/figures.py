@@ -4,8 +4,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakehouse.cli.output import shown
-
 if TYPE_CHECKING:
     from lakehouse.declaration import Reference, Rollup, StreamTable
     from lakehouse.serve import Result
@@ -33,7 +31,8 @@ class Figures:
         groups = self._ask(
             f"SELECT {self._label}, count(*) FROM {self._joined} GROUP BY {self._group} ORDER BY ALL"
         ).rows
-        return f"{rows:,} rows, {_spread([(str(name), int(count)) for name, count in groups])}"
+        noun = self._reference.name if self._reference else "groups"
+        return f"{rows:,} rows, {_spread([(str(name), int(count)) for name, count in groups], noun)}"
 
     def changes_since(self, version: int) -> str:
         """How many rows were inserted, updated and deleted after a version, as the change feed tells."""
@@ -89,11 +88,13 @@ class Figures:
         return query(self.settings, sql, table_names())
 
 
-def _spread(groups: list[tuple[str, int]]) -> str:
+def _spread(groups: list[tuple[str, int]], noun: str) -> str:
     """Counts of groups in words: most of them are the same, and those that differ are named."""
+    if not groups:
+        return "none"
     common, places = Counter(count for _, count in groups).most_common(1)[0]
-    others = [f"{shown(count)} at {name}" for name, count in groups if count != common]
-    return ", ".join([f"{common:,} at each of {places}", *others])
+    others = [f"{count:,} at {name}" for name, count in groups if count != common]
+    return ", ".join([f"{common:,} at each of {places} {noun}", *others])
 
 
 def _literal(value: object) -> str:

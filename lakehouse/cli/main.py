@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 failed with a clear error, 2 wrong use, 3 nothing to do wh
 was asked, 130 interrupted.
 """
 
+import logging
 import signal
 import sys
 import tempfile
@@ -35,6 +36,7 @@ def main() -> NoReturn:
     """Run the verb named on the command line and end with its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
         signal.signal(number, _end)
+    logging.getLogger().addHandler(logging.NullHandler())  # what libraries log, we say in one sentence
     sys.exit(run(sys.argv[1:]))
 
 

@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import SetupError
+from lakehouse.local import ivy as ivy_module
 from lakehouse.local import jars as jars_module
 from lakehouse.local.jars import GROUPS, ensure_jars, jar_states, wanted_jars
 from lakehouse.local.java import find_java
 from lakehouse.settings import Settings
 
+IVY = Path(jars_module.__file__).parent
+SMALL = "commons-pool2-2.13.1.jar"
 REFUSED = "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=9 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9"
 
 
@@ -36,6 +39,25 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", REFUSED)
 
 
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What Ivy fetches from is a folder here, with one small jar; its settings are in the folder returned."""
+    folder = tmp_path / "repository"
+    there = folder / "org/apache/commons/commons-pool2/2.13.1"
+    there.mkdir(parents=True)
+    shutil.copy(Settings().jar_folder / "spark" / SMALL, there)
+    settings = (IVY / "ivysettings.xml").read_text()
+    (folder / "ivysettings.xml").write_text(settings.replace("<ibiblio ", f'<ibiblio root="{folder.as_uri()}/" '))
+    tree = ET.parse(IVY / "ivy.xml")  # noqa: S314 - our own file
+    dependencies = tree.getroot().find("dependencies")
+    assert dependencies is not None
+    for one in [one for one in dependencies if one.attrib["name"] != "commons-pool2"]:
+        dependencies.remove(one)
+    tree.write(folder / "ivy.xml")
+    monkeypatch.setattr(ivy_module, "_HERE", folder)
+    return folder
+
+
 def fake_java(folder: Path, text: str, code: int = 0) -> Path:
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -45,7 +67,7 @@ def fake_java(folder: Path, text: str, code: int = 0) -> Path:
 
 
 def test_every_jar_that_is_fetched_has_a_sha256_and_none_has_one_in_vain() -> None:
-    tree = ET.parse(Path(jars_module.__file__).with_name("ivy.xml"))  # noqa: S314 - our own file
+    tree = ET.parse(IVY / "ivy.xml")  # noqa: S314 - our own file
     fetched = {
         f"{one.attrib['conf'].split('->')[0]}/{one.attrib['name']}-{one.attrib['rev']}.jar"
         for one in tree.iter("dependency")
@@ -55,7 +77,7 @@ def test_every_jar_that_is_fetched_has_a_sha256_and_none_has_one_in_vain() -> No
 
 
 def test_no_jar_brings_another_with_it() -> None:
-    tree = ET.parse(Path(jars_module.__file__).with_name("ivy.xml"))  # noqa: S314 - our own file
+    tree = ET.parse(IVY / "ivy.xml")  # noqa: S314 - our own file
     assert {one.attrib["transitive"] for one in tree.iter("dependency")} == {"false"}
 
 
@@ -93,8 +115,10 @@ def test_a_jar_that_was_checked_is_read_again_when_its_time_changed(cache: Setti
         ensure_jars(cache, "spark")
 
 
+@pytest.mark.usefixtures("repository", "no_network")
 def test_a_deleted_jar_is_fetched_again(cache: Settings) -> None:
-    jar = next(path for path in ensure_jars(cache, "spark") if path.name.startswith("commons-pool2"))
+    ensure_jars(cache, "spark")
+    jar = cache.jar_folder / "spark" / SMALL
     content = jar.read_bytes()
     jar.unlink()
     ensure_jars(cache, "spark")
@@ -103,7 +127,7 @@ def test_a_deleted_jar_is_fetched_again(cache: Settings) -> None:
 
 
 def test_what_was_fetched_but_is_something_else_is_not_kept(cache: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = cache.jar_folder / "spark" / "commons-pool2-2.13.1.jar"
+    missing = cache.jar_folder / "spark" / SMALL
     missing.unlink()
 
     def fetch_something_else(group: str, folder: Path) -> None:
@@ -127,12 +151,23 @@ def test_an_empty_cache_without_a_network_is_one_sentence_with_what_to_do(tmp_pa
     assert "Connect to the network once and run the same command again." in done.stderr
 
 
-def test_two_processes_that_start_at_once_both_get_every_jar(cache: Settings) -> None:
-    jar = ensure_jars(cache, "spark")[0]
+FETCHER = """
+import sys
+from pathlib import Path
+from lakehouse.local import ivy
+from lakehouse.local.jars import ensure_jars
+from lakehouse.settings import Settings
+ivy._HERE = Path(sys.argv[2])
+assert len(ensure_jars(Settings(jars=sys.argv[1]), "spark")) == 9
+"""
+
+
+@pytest.mark.usefixtures("no_network")
+def test_two_processes_that_start_at_once_both_get_every_jar(cache: Settings, repository: Path) -> None:
+    jar = cache.jar_folder / "spark" / SMALL
     jar.unlink()
-    code = "from lakehouse.settings import Settings; from lakehouse.local.jars import ensure_jars\n"
-    code += f"assert len(ensure_jars(Settings(jars={str(cache.jar_folder)!r}), 'spark')) == 9"
-    both = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    command = [sys.executable, "-c", FETCHER, str(cache.jar_folder), str(repository)]
+    both = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(120) for process in both] == [0, 0]
     assert jar.exists()
 

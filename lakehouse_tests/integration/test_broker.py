@@ -40,8 +40,12 @@ def wait_until(condition: Callable[[], bool], limit: float = 20.0) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    state = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S607
-    return state.stdout.strip()[:1] not in ("", "Z")
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def port_of(address: str) -> int:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lakehouse.ledger import Entry, Ledger
+from lakehouse.commits import Entry
+from lakehouse.ledger import Ledger
 
 _SHOWN = 5  # problems spelled out; the rest are counted
 
@@ -23,9 +24,7 @@ def audit(ledger: Ledger) -> list[Finding]:
     oldest_first = ledger.entries[::-1]
     return [
         finding("accounting_read", _unread(oldest_first), "read = rejected + duplicate + source rows in every commit"),
-        finding(
-            "accounting_stale", _overfull(oldest_first), "stale = source rows - inserted - updated is at least 0"
-        ),
+        finding("accounting_stale", _overfull(oldest_first), "stale = source rows - inserted - updated is at least 0"),
         finding("ranges_contiguous", _breaks(oldest_first), "every batch begins where the one before it ended"),
         finding("totals", _wrong_totals(oldest_first), "the running totals equal the sums of the batches"),
     ]

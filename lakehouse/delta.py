@@ -8,8 +8,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse.commits import Commit, Entry
 from lakehouse.errors import ConflictError, TableError
-from lakehouse.ledger import Commit, Entry, app_id, find_attempt
+from lakehouse.ledger import app_id, find_attempt
 from lakehouse.spark import error_text
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"

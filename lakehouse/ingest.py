@@ -8,11 +8,12 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.commits import Commit, Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
 from lakehouse.delta import ensure_table
 from lakehouse.errors import AccountingError, ConflictError, LakehouseError
-from lakehouse.ledger import Commit, Entry, Ledger, read_ledger, require_told
+from lakehouse.ledger import Ledger, read_ledger, require_told
 from lakehouse.load import merge_base
 from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layout, newest_per_key
 from lakehouse.offsets import Bounds, Plan, Range, lag_of, plan_batch, require_same_topic, share_out

@@ -11,10 +11,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import Reference, StreamTable
 from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
 from lakehouse.errors import LakehouseError
-from lakehouse.ledger import Commit, Entry, Ledger, Source, read_ledger
+from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.merge import Target, count_batch, merge_rows, merged_layout, newest_per_key
 from lakehouse.settings import Settings
 from lakehouse.sources import read_reference

@@ -11,10 +11,10 @@ from decimal import Decimal
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.commits import Commit, Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.delta import Layout, TableColumn, commit_merge, read_table
 from lakehouse.errors import AccountingError
-from lakehouse.ledger import Commit, Entry
 from lakehouse.settings import Settings
 
 _ORDER = (

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.commits import Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.delta import read_table
 from lakehouse.errors import DataLossError, LakehouseError
 from lakehouse.ingest import merged_ledger
-from lakehouse.ledger import Entry, Ledger, read_ledger
+from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.merge import NOTHING, Target, merge_rows, merged_layout
 from lakehouse.offsets import Progress, Range, TopicState, require_nothing_lost, require_same_topic
 from lakehouse.settings import Settings

@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from lakehouse import ingest, refresh
 from lakehouse.audit import audit
+from lakehouse.commits import Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.ingest import Outcome, Request
-from lakehouse.ledger import Entry, Ledger, read_ledger
+from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures

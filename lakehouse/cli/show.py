@@ -12,7 +12,8 @@ from lakehouse.cli.session import load_settings
 
 if TYPE_CHECKING:
     from lakehouse.audit import Finding
-    from lakehouse.ledger import Entry, Foreign
+    from lakehouse.commits import Entry
+    from lakehouse.ledger import Foreign
     from lakehouse.status import Status
 
 verbs = typer.Typer()

@@ -5,8 +5,9 @@ from typing import Any
 
 import dagster as dg
 
+from lakehouse.commits import Totals
 from lakehouse.ingest import Outcome
-from lakehouse.ledger import Totals, count_rows, read_ledger
+from lakehouse.ledger import count_rows, read_ledger
 from lakehouse.offsets import Plan
 
 Facts = Mapping[str, Any]

@@ -7,9 +7,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import StreamTable
 from lakehouse.delta import Layout
-from lakehouse.ledger import Commit, Entry, Ledger, Source
+from lakehouse.ledger import Ledger
 from lakehouse.spark import error_text
 
 _CHANGE_DATA_GONE = (

@@ -44,7 +44,7 @@ def follow(
             merged = _follow(_Followed(session, settings, chosen, max_records), idle_exit)
     except KeyboardInterrupt:
         return say("Stopped; what was not committed is merged the next time.")
-    return say(f"No new record for {idle_exit:g} seconds; {merged:,} batches merged.")
+    return say(f"No new record for {idle_exit:g} seconds. Batches merged: {merged:,}.")
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,15 @@ def test_a_figure_changed_by_hand_fails_the_check_of_the_rollup_and_is_named(lak
     assert str(group["latitude"]) in found.description
 
 
+def test_a_check_can_be_run_alone_before_there_is_a_table(lakehouse):
+    alone = dg.AssetCheckKey(dg.AssetKey("temperatures"), "ranges_contiguous")
+    every = lakehouse.defs.resolve_implicit_global_asset_job_def()
+    run = every.get_subset(asset_selection=set(), asset_check_selection={alone}).execute_in_process(
+        instance=lakehouse.instance
+    )
+    assert {name: check.passed for name, check in checks(run).items()} == {"ranges_contiguous": True}
+
+
 def test_an_error_a_person_can_act_on_is_the_text_of_the_failure(lakehouse):
     run = lakehouse.run("merge_temperatures", raise_on_error=False)
     (failure,) = [event for event in run.all_events if event.is_step_failure]

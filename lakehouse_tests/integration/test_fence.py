@@ -8,10 +8,7 @@ import pytest
 from lakehouse import ingest
 from lakehouse.delta import commit_merge, read_table
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.ingest import Engine, merge_batch
-from lakehouse.ledger import read_ledger
 from lakehouse.merge import NOTHING, Target, merge_rows, merged_layout
-from lakehouse.offsets import Bounds
 from lakehouse_tests.streams import Stream, hour, record
 
 
@@ -155,13 +152,18 @@ def test_a_log_that_no_longer_tells_the_progress_stops_with_the_command_that_goe
         stream.merge()
 
 
-def test_a_batch_reads_the_plan_alone(stream):
-    """Records that come after the plan belong to the next batch."""
+def test_records_that_come_after_the_plan_belong_to_the_next_batch(stream, monkeypatch):
     stream.send(record(time=hour(1)))
-    engine = Engine(stream.spark, stream.settings, stream.table)
-    outcome = merge_batch(engine, Bounds(until={0: 1}))
-    assert outcome is None
-    assert read_ledger(stream.uri, stream.table.name).progress.offsets[0] == 1
+
+    def slow_read(*arguments):
+        stream.send(record(time=hour(2)))
+        return read_records(*arguments)
+
+    read_records = ingest.read_records
+    monkeypatch.setattr(ingest, "read_records", slow_read)
+    (outcome,) = stream.merge()
+    assert (outcome.entry.commit.read, outcome.lag_after) == (1, 0)
+    assert stream.ledger.progress.offsets[0] == 2
 
 
 def test_a_changed_type_is_refused_with_both_types(stream):

@@ -208,6 +208,15 @@ def test_a_month_is_found_again_by_its_partition(stream):
     assert stream.sql("SELECT count(DISTINCT observed_month) FROM {t}") == [(12,)]
 
 
+def test_records_of_a_month_without_rows_are_counted_by_delta_too(stream):
+    stream.send(record(time="2023-01-01T00:00"), record(time="2023-01-02T00:00"))
+    stream.merge()
+    stream.send(*(record(time=f"2031-05-{day:02d}T00:00") for day in range(1, 29)))
+    (outcome,) = stream.merge()
+    assert outcome.entry.metrics.source_rows == 28
+    assert counts(outcome.entry)["inserted"] == 28
+
+
 def test_a_batch_records_its_ranges_and_the_progress_after_it(stream):
     stream.send(record(), partition=1)
     (outcome,) = stream.merge()

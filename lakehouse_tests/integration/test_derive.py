@@ -12,8 +12,18 @@ from lakehouse_tests.streams import Stream, hour, record
 CHANGES = "SELECT date_format(observed_at, 'HH'), change, temperature_2m_before, temperature_2m_after, reconciled"
 
 
+@pytest.fixture(scope="module")
+def calm(spark, broker):
+    """A stream for tests that leave rows, feed and rollup as they are."""
+    return refreshed(spark, broker)
+
+
 @pytest.fixture
 def stream(spark, broker):
+    return refreshed(spark, broker)
+
+
+def refreshed(spark, broker) -> Stream:
     """Three hours, of which one was updated, in two versions; feed and rollup are up to date."""
     stream = Stream.create(spark, broker)
     stream.send(*(record(time=hour(number), temperature_2m=float(number)) for number in range(3)))
@@ -40,8 +50,8 @@ def assert_rollup_is_right(stream: Stream) -> None:
     assert finding.passed, finding.detail
 
 
-def test_the_feed_holds_inserts_and_updates_with_values_before_and_after(stream):
-    assert feed(stream) == [
+def test_the_feed_holds_inserts_and_updates_with_values_before_and_after(calm):
+    assert feed(calm) == [
         ("00", "insert", None, 0.0, False),
         ("01", "insert", None, 1.0, False),
         ("02", "insert", None, 2.0, False),
@@ -49,29 +59,29 @@ def test_the_feed_holds_inserts_and_updates_with_values_before_and_after(stream)
     ]
 
 
-def test_a_rollup_has_the_figures_of_each_place_and_month(stream):
-    assert figures(stream) == [(3, 3, 0.0, 9.0, 11.0, 11 / 3, "2023-01-01 00:00:00", "2023-01-01 02:00:00")]
-    assert_rollup_is_right(stream)
+def test_a_rollup_has_the_figures_of_each_place_and_month(calm):
+    assert figures(calm) == [(3, 3, 0.0, 9.0, 11.0, 11 / 3, "2023-01-01 00:00:00", "2023-01-01 02:00:00")]
+    assert_rollup_is_right(calm)
 
 
-def test_a_second_refresh_writes_nothing(stream):
-    versions = [read_ledger(stream.settings.table_uri(stream.table.changes_name), stream.table.changes_name).version]
-    changes, rollup = stream.refresh()
+def test_a_second_refresh_writes_nothing(calm):
+    versions = [read_ledger(calm.settings.table_uri(calm.table.changes_name), calm.table.changes_name).version]
+    changes, rollup = calm.refresh()
     assert (changes.version, changes.changed, rollup.changed) == (versions[0], 0, 0)
 
 
-def test_versions_that_change_no_row_advance_what_was_consumed(stream):
-    stream.replay()
-    changes, rollup = stream.refresh()
-    version = stream.ledger.version
+def test_versions_that_change_no_row_advance_what_was_consumed(calm):
+    calm.replay()
+    changes, rollup = calm.refresh()
+    version = calm.ledger.version
     assert (changes.source_version, changes.changed) == (version, 0)
     assert (rollup.source_version, rollup.changed, rollup.rebuilt) == (version, 0, False)
 
 
-def test_a_newer_record_of_equal_values_is_no_change(stream):
-    stream.send(record(time=hour(1), temperature_2m=9.0))
-    stream.merge()
-    changes, _ = stream.refresh()
+def test_a_newer_record_of_equal_values_is_no_change(calm):
+    calm.send(record(time=hour(1), temperature_2m=9.0))
+    calm.merge()
+    changes, _ = calm.refresh()
     assert changes.changed == 0
 
 

@@ -108,16 +108,20 @@ def test_a_newer_record_of_equal_values_leaves_its_order_behind(stream):
     assert stream.sql("SELECT kafka_offset, temperature_2m_kafka_offset FROM {t}") == [(1, 1)]
 
 
-@pytest.mark.parametrize("limit", [None, 1], ids=["in one batch", "in two batches"])
-@pytest.mark.parametrize("missing", [ABSENT, None], ids=["absent", "null"])
-@pytest.mark.parametrize("first", ["missing", "present"])
-def test_a_missing_value_never_erases_a_kept_one(stream, limit, missing, first):
-    values = [record(temperature_2m=missing), record(temperature_2m=7.5)]
-    stream.send(*(values if first == "missing" else values[::-1]))
-    stream.merge(max_records=limit)
-    assert stream.temperatures() == {hour(0): 7.5}
-    kept_at = 1 if first == "missing" else 0
-    assert stream.sql("SELECT kafka_offset, temperature_2m_kafka_offset FROM {t}") == [(1, kept_at)]
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_missing_value_never_erases_a_kept_one(stream, batches):
+    """Absent or null, before or after the value, in one batch or in two."""
+    absent, null = ({"temperature_2m": missing} for missing in (ABSENT, None))
+    value = {"temperature_2m": 7.5}
+    cases = [(absent, value), (null, value), (value, absent), (value, null)]
+    for step in (0, 1):
+        stream.send(*(record(time=hour(number), **case[step]) for number, case in enumerate(cases)))
+        if step or batches == 2:
+            stream.merge()
+    assert stream.temperatures() == {hour(number): 7.5 for number in range(4)}
+    kept = stream.sql("SELECT kafka_offset, temperature_2m_kafka_offset FROM {t} ORDER BY observed_at")
+    assert kept == [(4, 4), (5, 5), (6, 2), (7, 3)]
+    assert stream.ledger.totals.batches == batches
 
 
 def test_a_kept_value_comes_from_an_older_record_that_is_merged_later(stream):

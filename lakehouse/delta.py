@@ -31,7 +31,10 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is stored: where, its columns, its partition column and the columns with statistics."""
+    """How a table is stored: where, its columns, its partition column and the columns with statistics.
+
+    ``change_data`` keeps the changes of each version, for tables that others are derived from.
+    """
 
     name: str
     uri: str
@@ -39,6 +42,7 @@ class Layout:
     columns: Sequence[TableColumn]
     partition_by: str | None = None
     statistics: Sequence[str] = ()
+    change_data: bool = False
 
     @property
     def sql(self) -> str:
@@ -67,7 +71,7 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
 
 
 def _create_statement(layout: Layout) -> str:
-    properties = {"delta.enableChangeDataFeed": "true"}
+    properties = {"delta.enableChangeDataFeed": str(layout.change_data).lower()}
     if layout.statistics:
         properties["delta.dataSkippingStatsColumns"] = ",".join(layout.statistics)
     return (

@@ -40,7 +40,8 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
             columns.append(TableColumn(f"{name}_{version.name}", version.type, f"Version {name} came with."))
     partition = table.partition_by.name if table.partition_by else None
     statistics = [*table.key, "kafka_partition", "kafka_offset"]
-    return Layout(table.name, settings.table_uri(table.name), table.doc, columns, partition, statistics)
+    uri = settings.table_uri(table.name)
+    return Layout(table.name, uri, table.doc, columns, partition, statistics, change_data=True)
 
 
 def _order_columns(table: StreamTable, prefix: str = "") -> list[str]:

@@ -43,13 +43,14 @@ class Figures:
         return ", ".join(told) or "no row changed"
 
     def newest_of_one_group(self, rollup: "Rollup", limit: int = 12) -> "tuple[str, Result]":
-        """The newest rows of one group of a rollup, and the name of the group."""
+        """The newest rows of one group of a rollup, without its times, and the name of the group."""
         ((name, *values),) = self._ask(
             f"SELECT {self._label}, {self._group} FROM {self._joined} GROUP BY {self._group} ORDER BY ALL LIMIT 1"
         ).rows
         own = " AND ".join(f"{c} = {_literal(v)}" for c, v in zip(self._columns, values, strict=True)) or "true"
         rest = [column for column in rollup.by if column not in self._columns]
-        wanted = ", ".join(f'"{column}"' for column in (*rest, *rollup.measures))
+        measures = [column for column, measure in rollup.measures.items() if measure.type != "TIMESTAMP"]
+        wanted = ", ".join(f'"{column}"' for column in (*rest, *measures))
         newest = f"SELECT {wanted} FROM {rollup.name} WHERE {own} ORDER BY {', '.join(rest) or '1'} DESC LIMIT {limit}"
         return str(name), self._ask(f"SELECT * FROM ({newest}) ORDER BY 1")
 

@@ -171,6 +171,8 @@ def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tupl
 def _watch(running: Sequence[_Running], port: int | None) -> None:
     """Show the logs until Ctrl-C, or until a service ends, which is an error; tell when the UI answers."""
     told = port is None
+    if told:
+        say(f"Up: {', '.join(service.name for service in running)} - Ctrl-C stops everything.")
     while True:
         for service in running:
             for line in service.log.lines():

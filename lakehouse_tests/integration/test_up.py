@@ -139,7 +139,7 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_nothing_even_during_a_run(up:
 
 def test_a_second_up_of_a_home_says_so_in_one_sentence(up: Callable[..., Up], home: Path) -> None:
     first = up("broker")
-    assert first.says("ready at"), first.log.read_text()
+    assert first.says("Up: broker"), first.log.read_text()
     said = subprocess.run(
         [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "up"],
         env={**os.environ, "LAKEHOUSE_HOME": str(home)},
@@ -155,7 +155,7 @@ def test_a_second_up_of_a_home_says_so_in_one_sentence(up: Callable[..., Up], ho
 
 def test_a_service_that_ends_by_itself_ends_all_with_its_name(up: Callable[..., Up]) -> None:
     stack = up("broker")
-    assert stack.says("ready at"), stack.log.read_text()
+    assert stack.says("Up: broker"), stack.log.read_text()
     processes = started_by(stack.process.pid)
     broker = next(pid for pid, args in processes.items() if args.split()[0].endswith("java"))
     os.kill(broker, signal.SIGKILL)

@@ -59,7 +59,7 @@ def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
             action="Unset it, or say --yes.",
         )
     mark = settings.home_folder / "demo"
-    held = read_ledger(settings.table_uri(table.name), table.name).exists
+    held = any(read_ledger(settings.table_uri(name), name).exists for name in (table.name, table.base_name))
     if held and not mark.exists():
         raise LakehouseError(
             f"Table {table.name} holds data that the demo did not write; nothing was touched",

@@ -5,15 +5,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TextIO
 
 from lakehouse.errors import LakehouseError
 from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
 
 _FINISHED_STEP = re.compile(r'STEP_SUCCESS - Finished execution of step "(\w+)" in ([^"]+?)\.?$')
-_CAUSE = re.compile(r"(?:Failure|Error)\b.*?: (.+)")
+_CAUSE = re.compile(r"\b[a-z_]+\.[\w.]*(?:Error|Failure|Exception): (.+)")
 
 
 def materialize(
@@ -30,18 +30,28 @@ def materialize(
     log = settings.home_folder / "logs" / "runs.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "DAGSTER_HOME": str(prepare_dagster_home(settings))}
-    cause = ""
     with (
         log.open("a", encoding="utf-8") as written,
         subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process,
     ):
-        for line in process.stdout or ():
-            written.write(line)
-            step, failed = _FINISHED_STEP.search(line), _CAUSE.search(line)
-            if step:
-                on_step(step[1], step[2])
-            cause = failed[1].strip() if failed else cause
+        try:
+            cause = _listen(process.stdout or (), written, on_step)
+        except BaseException:
+            process.terminate()
+            raise
     if process.returncode:
         raise LakehouseError(f"The run of Dagster failed: {cause or 'no cause was told'}", where=str(log))
+
+
+def _listen(lines: Iterable[str], log: TextIO, on_step: Callable[[str, str], None]) -> str:
+    """Keep every line in the log, tell of each step that is done, and return the cause told last."""
+    cause = ""
+    for line in lines:
+        log.write(line)
+        step, failed = _FINISHED_STEP.search(line), _CAUSE.search(line)
+        if step:
+            on_step(step[1], step[2])
+        cause = failed[1].strip() if failed else cause
+    return cause

@@ -1,0 +1,69 @@
+"""Figures about a declared table, read from tables that deltalake wrote."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from lakehouse.cli.figures import Figures
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+
+PLACES = {"Rome": ("41.900010", "12.500000"), "Paris": ("48.900010", "2.300003"), "London": ("51.500000", "-0.099991")}
+DECIMAL = pa.decimal128(9, 6)
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> Figures:
+    return Figures(Settings(home=tmp_path, _env_file=None), temperatures)
+
+
+def write(figures: Figures, name: str, rows: list[dict[str, Any]]) -> None:
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    typed = {k: pa.array(v, DECIMAL) if isinstance(v[0], Decimal) else pa.array(v) for k, v in columns.items()}
+    write_deltalake(figures.settings.table_uri(name), pa.table(typed))
+
+
+def at(name: str) -> dict[str, Any]:
+    latitude, longitude = PLACES[name]
+    return {"latitude": Decimal(latitude), "longitude": Decimal(longitude)}
+
+
+def test_counts_that_are_equal_are_told_once_and_the_others_by_name(figures: Figures) -> None:
+    hours = {"Rome": 2, "Paris": 2, "London": 3}
+    write(figures, "locations", [{**at(name), "name": name} for name in PLACES])
+    write(figures, "temperatures", [{**at(name), "hour": hour} for name in hours for hour in range(hours[name])])
+    assert figures.count() == "7 rows, 2 at each of 2 locations, 3 at London"
+
+
+def test_changes_are_counted_after_a_version(figures: Figures) -> None:
+    kinds = [("insert", 1), ("insert", 2), ("update", 2), ("update", 3)]
+    write(figures, "temperatures_changes", [{"change": change, "source_version": at} for change, at in kinds])
+    assert figures.changes_since(1) == "1 rows inserted, 2 rows changed"
+    assert figures.changes_since(3) == "no row changed"
+
+
+def test_a_table_that_does_not_exist_has_version_minus_one(figures: Figures) -> None:
+    assert figures.version() == -1
+
+
+def test_the_newest_rows_of_one_group_come_oldest_first(figures: Figures) -> None:
+    (rollup,) = temperatures.rollups
+    write(figures, "locations", [{**at(name), "name": name} for name in PLACES])
+    write(figures, "temperatures", [{**at(name), "hour": 0} for name in PLACES])
+    months = [datetime(2023, month, 1, tzinfo=UTC).date() for month in (1, 2, 3)]
+    measures = dict.fromkeys(rollup.measures, 1)
+    write(
+        figures,
+        rollup.name,
+        [{**at(name), "observed_month": month, **measures} for name in PLACES for month in months],
+    )
+    group, result = figures.newest_of_one_group(rollup, limit=2)
+    assert group == "London"
+    assert [row[0] for row in result.rows] == months[1:]
+    assert result.columns[:3] == ["observed_month", "rows", "readings"]
+    assert "last_observed_at" not in result.columns

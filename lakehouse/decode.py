@@ -11,21 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse import records
+from lakehouse.arrow import arrow_type
 from lakehouse.declaration import StreamTable
 from lakehouse.records import Field, Rejection
 
 POSITION = "kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP"
 RAW = "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
-
-_ARROW = {
-    "STRING": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-}
 
 
 def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
@@ -43,14 +34,6 @@ def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
     if table.partition_by is None:
         return decoded
     return decoded.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
-
-
-def arrow_type(sql_type: str) -> pa.DataType:
-    """The Arrow type of a declared column's type."""
-    if sql_type.startswith("DECIMAL"):
-        precision, scale = (int(part) for part in sql_type[8:-1].split(","))
-        return pa.decimal128(precision, scale)
-    return _ARROW[sql_type]
 
 
 def _decoder(fields: tuple[Field, ...]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -172,20 +172,9 @@ def _arrow(columns: Columns, types: Mapping[str, str]) -> "pa.Table":
     """Build an Arrow table whose columns have the given Spark SQL types."""
     import pyarrow as pa
 
-    plain = {
-        "STRING": pa.string(),
-        "BOOLEAN": pa.bool_(),
-        "INT": pa.int32(),
-        "BIGINT": pa.int64(),
-        "DOUBLE": pa.float64(),
-        "DATE": pa.date32(),
-        "TIMESTAMP": pa.timestamp("us", "UTC"),
-    }
-    arrays = {}
-    for name, type_ in types.items():
-        exact = type_.startswith("DECIMAL") and pa.decimal128(*map(int, type_[8:-1].split(",")))
-        arrays[name] = pa.array(columns[name], exact or plain[type_])
-    return pa.table(arrays)
+    from lakehouse.arrow import arrow_type
+
+    return pa.table({name: pa.array(columns[name], arrow_type(type_)) for name, type_ in types.items()})
 
 
 def _content(file: Path) -> bytes:

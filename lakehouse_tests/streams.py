@@ -102,8 +102,12 @@ class Stream:
         return dict(rows)
 
     def snapshot(self) -> list[tuple[Any, ...]]:
-        """Every column of every row, in the order of the key."""
-        return self.sql("SELECT * FROM {t} ORDER BY latitude, longitude, observed_at")
+        """Every column of every row, in the order of the temperatures' key."""
+        return self.snapshot_of("latitude, longitude, observed_at")
+
+    def snapshot_of(self, key: str) -> list[tuple[Any, ...]]:
+        """Every column of every row, in the order of a key."""
+        return self.sql(f"SELECT * FROM {{t}} ORDER BY {key}")
 
     def rejected(self) -> list[tuple[Any, ...]]:
         return self.sql(

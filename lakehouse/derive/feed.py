@@ -14,9 +14,9 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the change feed is stored: one row for each key and version of the merged table that changed it."""
     keys = [TableColumn(n, table.by_name[n].type, table.by_name[n].doc) for n in table.key]
     values = [
-        TableColumn(f"{name}_{when}", table.by_name[name].type, f"{when.capitalize()} the change: {doc}")
+        TableColumn(f"{name}_{when}", table.by_name[name].type, f"{when.title()} the change: {table.by_name[name].doc}")
         for name in table.values
-        for when, doc in (("before", table.by_name[name].doc), ("after", table.by_name[name].doc))
+        for when in ("before", "after")
     ]
     own = [
         TableColumn("change", "STRING", "insert, update or delete."),

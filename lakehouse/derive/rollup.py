@@ -46,15 +46,21 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
 def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
     """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones."""
     rows = read_table(spark, upstream.layout, upstream.at.version)
-    partition = upstream.table.partition_by
     if groups is not None:
-        if partition and partition.name in rollup.by:
-            months = [row[0] for row in groups.selectExpr(f"CAST(`{partition.name}` AS STRING)").distinct().collect()]
-            rows = rows.where(F.col(partition.name).isin([F.lit(month).cast("date") for month in months]))
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
+        rows = _near(rows, upstream.table, groups)
         rows = rows.alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
     figures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
     return rows.groupBy(*rollup.by).agg(*figures)
+
+
+def _near(rows: DataFrame, table: StreamTable, groups: DataFrame) -> DataFrame:
+    """The rows of the partitions that the groups lie in, named by literals so that files are pruned."""
+    if table.partition_by is None or table.partition_by.name not in groups.columns:
+        return rows
+    name = table.partition_by.name
+    months = [row[0] for row in groups.select(F.col(name).cast("string")).distinct().collect()]
+    return rows if None in months else rows.where(F.col(name).isin([F.lit(month).cast("date") for month in months]))
 
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:

@@ -70,12 +70,16 @@ def test_text_keys_and_every_type_are_merged_replayed_and_derived(stream):
 
 
 def test_a_row_moves_where_the_partition_does_not_follow_from_the_key(stream):
-    stream.table = replace(stream.table, partition_by=Month("told_at"))
+    by_month = replace(stream.table.rollups[0], by=["shop", "told_month"])
+    stream.table = replace(stream.table, partition_by=Month("told_at"), rollups=[by_month])
     for month in (1, 2, 3):
         stream.send(line(told_at=f"2024-{month:02d}-01T00:00:00"))
         (outcome,) = stream.merge()
     assert counts(outcome.entry)["updated"] == 1
     assert stream.sql("SELECT CAST(told_month AS STRING) FROM {t}") == [("2024-03-01",)]
+    stream.refresh()
     stream.send(line(told_at=None))
     stream.merge()
+    stream.refresh()
     assert stream.sql("SELECT told_month FROM {t}") == [(None,)]
+    assert stream.sql("SELECT told_month, products FROM {rollup}") == [(None, 1)]

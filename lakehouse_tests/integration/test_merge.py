@@ -60,6 +60,7 @@ def test_duplicates_inside_a_batch_leave_the_newest(stream):
     stream.send(record(temperature_2m=1.0), record(temperature_2m=2.0), record(temperature_2m=3.0))
     (outcome,) = stream.merge()
     assert stream.temperatures() == {hour(0): 3.0}
+    assert stream.sql("SELECT kafka_offset FROM {t}") == [(2,)]
     assert counts(outcome.entry) == dict(read=3, rejected=0, duplicate=2, inserted=1, updated=0, stale=0)
 
 

@@ -137,7 +137,7 @@ def _fence(spark: SparkSession, name: str, commit: Commit) -> Iterator[None]:
     settings = {
         _TXN_APP_ID: app_id(name),
         _TXN_VERSION: str(commit.number),
-        _USER_METADATA: commit.model_dump_json(exclude_defaults=False),
+        _USER_METADATA: commit.model_dump_json(),
     }
     try:
         for key, value in settings.items():

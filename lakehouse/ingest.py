@@ -17,7 +17,7 @@ from lakehouse.ledger import Ledger, read_ledger, require_told
 from lakehouse.load import merge_base
 from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layout, newest_per_key
 from lakehouse.offsets import Bounds, Plan, Range, lag_of, plan_batch, require_same_topic, share_out
-from lakehouse.rejected import Decided, prepare_rejected, rejected_layout, store_rejected
+from lakehouse.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records
 
@@ -109,7 +109,7 @@ def again(step: Callable[[], T]) -> T:
 
 def _prepare(engine: Engine) -> None:
     ensure_table(engine.spark, merged_layout(engine.table, engine.settings))
-    prepare_rejected(engine.spark, engine.table, engine.settings)
+    ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))
 
 
 def _merge_base(engine: Engine) -> Outcome | None:

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
+from lakehouse.delta import Layout, TableColumn, commit_merge, read_table
 from lakehouse.ledger import read_ledger
 from lakehouse.offsets import Plan, Range
 from lakehouse.settings import Settings
@@ -99,10 +99,3 @@ def _inside(plan: Plan, alias: str) -> str:
 def _covers(part: Range, alias: str) -> str:
     offset = f"{alias}.kafka_offset"
     return f"({alias}.kafka_partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"
-
-
-def prepare_rejected(spark: SparkSession, table: StreamTable, settings: Settings) -> Layout:
-    """Create the table of the rejected records where it is missing."""
-    layout = rejected_layout(table, settings)
-    ensure_table(spark, layout)
-    return layout

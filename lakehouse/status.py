@@ -38,8 +38,7 @@ class Status:
     @property
     def lag(self) -> int | None:
         """Offsets still to merge over all partitions; ``None`` where the broker does not tell."""
-        lags = [part.lag for part in self.partitions if part.lag is not None]
-        return sum(lags) if self.problem is None else None
+        return sum(part.lag or 0 for part in self.partitions) if self.problem is None else None
 
 
 def status(settings: Settings, table: StreamTable) -> Status:

@@ -1,6 +1,6 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo up doctor requirements
+.PHONY: help install check test torture demo up doctor requirements
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -20,6 +20,9 @@ check: install ## Lint, format, types and import rules
 
 test: install ## The whole suite: make test, or a part of it: make test ARGS="-k offsets"
 	$(BIN)/python -m pytest $(ARGS)
+
+torture: install ## Attack every promise many times, 30 to 60 minutes; the table goes into docs/reliability.md
+	$(BIN)/python -m pytest lakehouse_tests/faults --torture --report docs/reliability.md $(ARGS)
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
 	@$(BIN)/lakehouse demo

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from lakehouse.offsets import Range
 
-Kind = Literal["batch", "base", "replay", "gap", "load", "rejected", "derived"]
+Kind = Literal["batch", "base", "replay", "redrive", "gap", "maintenance", "load", "rejected", "derived"]
 
 
 class Frozen(BaseModel):
@@ -43,6 +43,7 @@ class Totals(Frozen):
 class Commit(Frozen):
     """What a commit says of itself: metadata version 1.
 
+    ``late`` counts the late ones among the records read, whether they were rejected for it or not.
     ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
     the base table (or, of a derived table, its source) merged so far, ``table_version`` the version of
     the table this commit was planned on.
@@ -61,6 +62,7 @@ class Commit(Frozen):
     read: int = 0
     rejected: int = 0
     duplicate: int = 0
+    late: int = 0
     totals_before: Totals = Totals()
     source: Source | None = None
     gap: tuple[Range, ...] = ()

@@ -4,11 +4,12 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from lakehouse.errors import DeclarationError
-from lakehouse.records import Field
+from lakehouse.records import Field, Lateness
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)")
@@ -59,6 +60,25 @@ class Month:
     def expression(self) -> str:
         """The month in SQL."""
         return f"CAST(date_trunc('MONTH', `{self.column}`) AS DATE)"
+
+
+@dataclass(frozen=True)
+class Late:
+    """When a record is late, and what becomes of it: it is rejected, or enters. Either way it is counted.
+
+    ``column`` holds the event time (a DATE counts from the start of its day, UTC). A record is late where
+    the broker got it more than ``after`` later; one without an event time never is. Both times stay with
+    the record, so a replay judges the same.
+    """
+
+    column: str
+    after: timedelta
+    policy: Literal["accept", "reject"] = "reject"
+
+    @property
+    def rule(self) -> Lateness:
+        """The declaration as a rule for one record."""
+        return Lateness(self.column, self.after, self.policy == "reject")
 
 
 @dataclass(frozen=True)
@@ -126,7 +146,8 @@ class StreamTable:
 
     Grain: one row for each ``key``. ``version`` names a column that decides, before the broker's
     timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
-    producers date the records and whose keys stay in one partition.
+    producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
+    records are gone from the topic before they were merged: stop with an error, or record and go on.
     """
 
     name: str
@@ -137,6 +158,8 @@ class StreamTable:
     partition_by: Month | None = None
     version: str | None = None
     order: Literal["timestamp", "offset"] = "timestamp"
+    late: Late | None = None
+    gaps: Literal["stop", "accept"] = "stop"
     format: Json = Json()
     partitions: int = 3
     owner: str = "team:lakehouse"
@@ -168,8 +191,17 @@ class StreamTable:
             timed = self.by_name.get(self.partition_by.column)
             self._require(timed and timed.type == "TIMESTAMP", "partition_by needs a TIMESTAMP column")
         self._require(self.version is None or self.version in self.by_name, "version is no column")
+        self._require(self.gaps in ("stop", "accept"), "gaps is stop or accept")
+        if self.late:
+            self._check_late(self.late)
         for rollup in self.rollups:
             self._require(set(rollup.by) <= columns, f"rollup {rollup.name}: groups by unknown columns")
+
+    def _check_late(self, late: Late) -> None:
+        timed = self.by_name.get(late.column)
+        self._require(timed and timed.type in ("TIMESTAMP", "DATE"), "late needs a TIMESTAMP or DATE column")
+        self._require(late.after >= timedelta(0), "late: after is less than nothing")
+        self._require(late.policy in ("accept", "reject"), "late: the policy is accept or reject")
 
     def _require(self, holds: object, fact: str) -> None:
         if not holds:
@@ -213,5 +245,6 @@ class StreamTable:
     @property
     def fingerprint(self) -> str:
         """A hash of what decides how a record is decoded and merged."""
-        parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order)
+        late = (self.late,) if self.late else ()
+        parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse import records
 from lakehouse.arrow import arrow_type
 from lakehouse.declaration import StreamTable
-from lakehouse.records import Field, Rejection
+from lakehouse.records import Field, Lateness, Rejection
 
 POSITION = "kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP"
 RAW = "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -23,44 +23,57 @@ def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
     """Decode each record into a row or a reason.
 
     In: position, ``key``, ``value``, ``headers``. Out, one row for each record: position; ``reason`` and
-    ``detail`` (NULL where the record may enter); the raw parts (NULL where it may); the declared columns
-    (NULL where it may not) and the partition column.
+    ``detail`` (NULL where the record may enter); the raw parts (NULL where it may); ``is_late``; the declared
+    columns (NULL where it may not) and the partition column.
     """
     # by value, so that a cluster's workers need pyarrow but not this package
     cloudpickle.register_pickle_by_value(records)  # type: ignore[no-untyped-call]
     columns = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
-    schema = f"{POSITION}, {RAW}, reason STRING, detail STRING, {columns}"
-    decoded = records_read.mapInArrow(_decoder(table.fields), schema)
+    schema = f"{POSITION}, {RAW}, reason STRING, detail STRING, is_late BOOLEAN, {columns}"
+    judge = _judge(table.fields, table.late.rule if table.late else None)
+    decoded = records_read.mapInArrow(_decoder(table.fields, judge), schema)
     if table.partition_by is None:
         return decoded
     return decoded.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
 
 
-def _decoder(fields: tuple[Field, ...]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+_Verdict = tuple[dict[str, object], str | None, str | None, bool]
+_Judge = Callable[[bytes | None, int | None], _Verdict]
+
+
+def _judge(fields: tuple[Field, ...], late: Lateness | None) -> _Judge:
+    """Build the function that decides one record: its values, reason and detail, and whether it is late."""
+    decode, judge_late = records.decode, records.judge_late
+    rejection: type[Rejection] = records.Rejection
+
+    def judge(value: bytes | None, arrived: int | None) -> _Verdict:
+        try:
+            row = decode(value, fields)
+            return row, None, None, late is not None and arrived is not None and judge_late(row, arrived, late)
+        except rejection as verdict:
+            return {}, verdict.reason, verdict.detail, verdict.reason == "late"
+
+    return judge
+
+
+def _decoder(
+    fields: tuple[Field, ...], judge: _Judge
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Build the function that Spark ships to its workers; it refers to nothing but ``records``."""
     types = [arrow_type(field.type) for field in fields]
-    decode = records.decode
-    rejection: type[Rejection] = records.Rejection
 
     def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            rows: list[dict[str, object]] = []
-            reasons: list[str | None] = []
-            details: list[str | None] = []
-            for value in batch.column("value").to_pylist():
-                try:
-                    row, reason, detail = decode(value, fields), None, None
-                except rejection as verdict:
-                    row, reason, detail = {}, verdict.reason, verdict.detail
-                rows.append(row)
-                reasons.append(reason)
-                details.append(detail)
-            kept = pa.array([i if reason else None for i, reason in enumerate(reasons)], pa.int64())
+            arrived = batch.column("kafka_timestamp").cast(pa.int64()).to_pylist()
+            verdicts = list(map(judge, batch.column("value").to_pylist(), arrived))
+            rows = [row for row, *_ in verdicts]
+            kept = pa.array([i if reason else None for i, (_, reason, *_) in enumerate(verdicts)], pa.int64())
             arrays = {
                 **{name: batch.column(name) for name in ("kafka_partition", "kafka_offset", "kafka_timestamp")},
                 **{name: batch.column(name).take(kept) for name in ("key", "value", "headers")},
-                "reason": pa.array(reasons, pa.string()),
-                "detail": pa.array(details, pa.string()),
+                "reason": pa.array([reason for _, reason, *_ in verdicts], pa.string()),
+                "detail": pa.array([detail for *_, detail, _ in verdicts], pa.string()),
+                "is_late": pa.array([late for *_, late in verdicts], pa.bool_()),
             }
             for field, arrow in zip(fields, types, strict=True):
                 arrays[field.name] = pa.array([row.get(field.name) for row in rows], arrow)

@@ -34,7 +34,8 @@ class Ledger:
     """A table's history, newest first, as far as it was read.
 
     ``transaction`` is the table's transaction number: 0 where none of our commits was made.
-    ``complete`` says that the history reaches back to the table's creation.
+    ``complete`` says that the history reaches back to the table's creation. ``undone`` are the numbers of
+    our commits that a RESTORE undid or made void: what they say of themselves no longer holds.
     """
 
     uri: str
@@ -45,6 +46,7 @@ class Ledger:
     complete: bool = True
     entries: tuple[Entry, ...] = ()
     foreign: tuple[Foreign, ...] = field(default=())
+    undone: frozenset[int] = frozenset()
 
     @property
     def newest(self) -> Entry | None:
@@ -133,14 +135,14 @@ def count_rows(uri: str) -> int:
 
 def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
     history = table.history(limit)
-    entries, foreign = walk(history)
+    entries, foreign, undone = walk(history)
     complete = bool(history) and history[-1]["version"] == 0
     transaction = table.transaction_version(app_id(name)) or 0
-    return Ledger(uri, True, str(table.metadata().id), table.version(), transaction, complete, entries, foreign)
+    return Ledger(uri, True, str(table.metadata().id), table.version(), transaction, complete, entries, foreign, undone)
 
 
-def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Foreign, ...]]:
-    """Walk a history backwards, newest first, into entries and foreign commits.
+def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Foreign, ...], frozenset[int]]:
+    """Walk a history backwards, newest first, into entries, foreign commits and the numbers undone.
 
     A RESTORE is not scanned past: what it undid is left out and the walk goes on at the version it
     restored. A batch planned before a RESTORE and committed after it is void: its rows are in the table,
@@ -148,26 +150,29 @@ def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Fo
     """
     entries: list[Entry] = []
     foreign: list[Foreign] = []
+    undone: list[Entry | None] = []
     upto: int | None = None
     restored_at: datetime | None = None
     for info in history:
         version, at = int(info["version"]), _committed_at(info)
-        if (upto is not None and version > upto) or (restored_at is not None and at > restored_at):
-            continue
-        upto = restored_at = None
         operation = str(info.get("operation", "UNKNOWN"))
         entry = _entry(info, version, at) if operation == "MERGE" else None
+        if (upto is not None and version > upto) or (restored_at is not None and at > restored_at):
+            undone.append(entry)
+            continue
+        upto = restored_at = None
         if entry:
             entries.append(entry)
             continue
         if operation == "RESTORE":
             void = [e for e in entries if e.commit.table_version < version]
             entries = [e for e in entries if e.commit.table_version >= version]
+            undone += void
             foreign += [Foreign(e.version, "MERGE made void by a RESTORE", e.committed_at) for e in void]
             upto, restored_at = _restored(info)
         if not operation.startswith("CREATE TABLE"):
             foreign.append(Foreign(version, operation, at))
-    return tuple(entries), tuple(foreign)
+    return tuple(entries), tuple(foreign), frozenset(entry.commit.number for entry in undone if entry)
 
 
 def _restored(info: dict[str, Any]) -> tuple[int | None, datetime | None]:

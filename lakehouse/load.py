@@ -166,6 +166,7 @@ def merge_base(
     rows = read_table(spark, base, at.version).withColumns(
         {
             "reason": F.lit(None).cast("string"),
+            "is_late": F.lit(False),
             "kafka_timestamp": F.lit(None).cast("timestamp"),
             "kafka_partition": F.lit(None).cast("int"),
             "kafka_offset": F.lit(None).cast("bigint"),

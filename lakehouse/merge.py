@@ -91,6 +91,7 @@ class Counts:
     read: int
     rejected: int
     duplicate: int
+    late: int
     prune: str
 
 
@@ -104,6 +105,7 @@ def count_batch(held: DataFrame, table: StreamTable) -> Counts:
     figures = [
         F.count("*").alias("read"),
         F.count("reason").alias("rejected"),
+        F.count_if("is_late").alias("late"),
         F.expr(f"count(DISTINCT IF({valid}, {keys}, NULL))").alias("keys"),
         *_prune_figures(table),
     ]
@@ -111,8 +113,8 @@ def count_batch(held: DataFrame, table: StreamTable) -> Counts:
     if row is None or row["read"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
-    found = int(row["keys"])
-    return Counts(read, rejected, read - rejected - found, _prune(row, table) if found else NOTHING)
+    found, late = int(row["keys"]), int(row["late"])
+    return Counts(read, rejected, read - rejected - found, late, _prune(row, table) if found else NOTHING)
 
 
 def _partition_follows_key(table: StreamTable) -> bool:

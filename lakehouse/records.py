@@ -6,11 +6,32 @@ Spark's executors. One rule for records, base files and the publisher.
 
 import json
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
+REASONS = (
+    "tombstone",
+    "empty_value",
+    "invalid_utf8",
+    "truncated",
+    "invalid_json",
+    "trailing_bytes",
+    "duplicate_name",
+    "not_finite",
+    "not_an_object",
+    "missing_field",
+    "null_field",
+    "wrong_type",
+    "wrong_time_format",
+    "no_such_date",
+    "out_of_range",
+    "invalid_text",
+    "late",
+)
 _BLANK = " \t\r\n"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _CUT_SHORT = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
 _WHOLE = {"INT": 2**31, "BIGINT": 2**63}
 _SHAPES = {"%Y": r"\d{4}", "%m": r"\d\d", "%d": r"\d\d", "%H": r"\d\d", "%M": r"\d\d", "%S": r"\d\d", "%f": r"\d{1,6}"}
@@ -26,6 +47,14 @@ class Field(NamedTuple):
     least: float | None
     most: float | None
     pattern: str | None
+
+
+class Lateness(NamedTuple):
+    """When a record is late: the field of its event time, how long after it the broker may get it, and what then."""
+
+    name: str
+    after: timedelta
+    reject: bool
 
 
 class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error of the program
@@ -113,6 +142,32 @@ def convert(parsed: dict[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]
     ``wrong_time_format``, ``no_such_date``, ``out_of_range`` or ``invalid_text``.
     """
     return {field.name: _convert_one(parsed, field) for field in fields}
+
+
+def judge_late(row: dict[str, Any], arrived: int, rule: Lateness) -> bool:
+    """Say whether a decoded record is late; ``arrived`` is its broker time in microseconds since 1970, UTC.
+
+    A record without an event time is not. Raises ``Rejection`` with the reason ``late`` where a late one
+    may not enter.
+    """
+    event = row[rule.name]
+    if event is None:
+        return False
+    happened = event if isinstance(event, datetime) else datetime(event.year, event.month, event.day, tzinfo=UTC)
+    if arrived - (happened - _EPOCH) // _MICROSECOND <= rule.after // _MICROSECOND:
+        return False
+    if rule.reject:
+        raise Rejection(
+            "late", f"{rule.name!r} is {happened.isoformat()}, the broker got it {_moment(arrived)}, limit {rule.after}"
+        )
+    return True
+
+
+def _moment(microseconds: int) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+    except OverflowError:
+        return f"{microseconds} microseconds after 1970"
 
 
 def _convert_one(parsed: dict[str, Any], field: Field) -> Any:

@@ -1,11 +1,12 @@
 """A declaration is checked when it is made, and everything else follows from it."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Measure, Month, Rollup, StreamTable
+from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
 from lakehouse.errors import DeclarationError, LakehouseError
 from lakehouse.records import Field
 from lakehouse.tables import TABLES, find_table
@@ -49,6 +50,10 @@ def rollup(**changes: Any) -> Rollup:
         (lambda: declare(partition_by=Month("stars")), "partition_by needs a TIMESTAMP column"),
         (lambda: declare(partition_by=Month("seen_at")), "partition_by needs a TIMESTAMP column"),
         (lambda: declare(version="revision"), "version is no column"),
+        (lambda: declare(late=Late("stars", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
+        (lambda: declare(late=Late("seen_at", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
+        (lambda: declare(late=Late("rated_at", timedelta(-1))), "late: after is less than nothing"),
+        (lambda: declare(late=Late("rated_at", timedelta(1), "drop")), "late: the policy is accept or reject"),
         (lambda: declare(rollups=[rollup(by=["genre"])]), "rollup ratings_by_movie: groups by unknown columns"),
     ],
 )
@@ -94,6 +99,7 @@ def test_a_column_is_a_rule_for_the_field_it_comes_from() -> None:
         {"key": ["id", "rated_at"]},
         {"version": "id"},
         {"order": "offset"},
+        {"late": Late("rated_at", timedelta(days=1))},
         {"columns": [ID, RATED_AT, Column("stars", "INT", between=(0, 5), doc="One to five.")]},
     ],
 )

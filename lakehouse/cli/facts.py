@@ -18,10 +18,12 @@ def commit_facts(entry: "Entry") -> dict[str, Any]:
         "read": commit.read,
         "rejected": commit.rejected,
         "duplicate": commit.duplicate,
+        "late": commit.late,
         "inserted": counted.inserted,
         "updated": counted.updated,
         "stale": counted.stale,
         "ranges": {part.partition: [part.start, part.end] for part in commit.ranges if part.span},
+        "gap": {part.partition: [part.start, part.end] for part in commit.gap},
         "run": commit.run,
     }
 
@@ -33,8 +35,12 @@ def outcome_facts(outcome: "Outcome") -> dict[str, Any]:
 
 def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts as a row of a table: ranges in one word each, times to the second."""
-    ranges = (f"{partition}:{start}-{end}" for partition, (start, end) in facts["ranges"].items())
-    return facts | {"committed_at": seconds(facts["committed_at"]), "ranges": " ".join(ranges)}
+    words = {name: _in_words(facts[name]) for name in ("ranges", "gap")}
+    return facts | {"committed_at": seconds(facts["committed_at"]), **words}
+
+
+def _in_words(ranges: dict[int, list[int]]) -> str:
+    return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
 
 
 def seconds(time: Any) -> str:

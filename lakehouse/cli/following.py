@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 _POLL = 1.0  # seconds between two looks at a topic
-_REPORTED = ("version", "read", "rejected", "duplicate", "inserted", "updated", "stale", "lag_after")
+_REPORTED = ("version", "read", "rejected", "duplicate", "late", "inserted", "updated", "stale", "lag_after")
 
 
 @verbs.command(epilog=examples("lakehouse follow", "lakehouse follow temperatures --idle-exit 60"))
@@ -61,7 +61,8 @@ class _Followed:
         from lakehouse import ingest
 
         request = ingest.Request(max_records=self.max_records)
-        if not ingest.plan_next(self.settings, self.table, request).span:
+        plan = ingest.plan_next(self.settings, self.table, request)
+        if not plan.span and not plan.gap:
             return 0
         outcomes = ingest.merge_all(self.session, self.settings, self.table, request, _report)
         refresh(self.session, self.settings, self.table)

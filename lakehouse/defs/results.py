@@ -28,12 +28,14 @@ def materialized(spec: dg.AssetSpec, uri: str, facts: Facts) -> dg.MaterializeRe
 def accounting(outcomes: Sequence[Outcome], totals: Totals) -> dict[str, Any]:
     """Account for every record of a run's batches, for base rows apart, and for all batches so far."""
     batches = [outcome.entry for outcome in outcomes if outcome.plan]
-    base = [outcome.entry for outcome in outcomes if not outcome.plan]
+    base = [outcome.entry for outcome in outcomes if outcome.entry.commit.kind == "base"]
     return {
         "batches": len(batches),
+        "gaps": sum(outcome.entry.commit.kind == "gap" for outcome in outcomes),
         "read": sum(entry.commit.read for entry in batches),
         "rejected": sum(entry.commit.rejected for entry in batches),
         "duplicate": sum(entry.commit.duplicate for entry in batches),
+        "late": sum(entry.commit.late for entry in batches),
         "source_rows": sum(entry.metrics.source_rows for entry in batches),
         "inserted": sum(entry.metrics.inserted for entry in batches),
         "updated": sum(entry.metrics.updated for entry in batches),
@@ -63,8 +65,12 @@ def reading(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:
 def one_line(outcome: Outcome) -> str:
     """Say what a batch did, for the run's log."""
     commit, counted = outcome.entry.commit, outcome.entry.metrics
+    if commit.kind == "gap":
+        gone = ", ".join(f"partition {part.partition} {part.start} to {part.end}" for part in commit.gap)
+        return f"gap {commit.number} is version {outcome.entry.version}: offsets that are gone are stepped over, {gone}"
     return (
         f"{commit.kind} {commit.number} is version {outcome.entry.version}: {commit.read:,} records read, "
-        f"{commit.rejected:,} rejected, {commit.duplicate:,} duplicate, {counted.inserted:,} rows inserted, "
-        f"{counted.updated:,} updated, {counted.stale:,} stale; lag {outcome.lag_after:,}, {outcome.seconds:.1f} s"
+        f"{commit.rejected:,} rejected, {commit.duplicate:,} duplicate, {commit.late:,} late, "
+        f"{counted.inserted:,} rows inserted, {counted.updated:,} updated, {counted.stale:,} stale; "
+        f"lag {outcome.lag_after:,}, {outcome.seconds:.1f} s"
     )

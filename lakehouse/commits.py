@@ -40,13 +40,22 @@ class Totals(Frozen):
     stale: int = 0
 
 
+class Upkeep(Frozen):
+    """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
+
+    metadata: Literal[1] = 1
+    kind: Literal["upkeep"] = "upkeep"
+    run: str = ""
+
+
 class Commit(Frozen):
     """What a commit says of itself: metadata version 1.
 
     ``late`` counts the late ones among the records read, whether they were rejected for it or not.
     ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
     the base table (or, of a derived table, its source) merged so far, ``table_version`` the version of
-    the table this commit was planned on.
+    the table this commit was planned on, ``rows_version`` the newest one until then that may have changed
+    a row (``None``: not told).
     """
 
     metadata: Literal[1] = 1
@@ -54,6 +63,7 @@ class Commit(Frozen):
     number: int
     attempt: str
     table_version: int
+    rows_version: int | None = None
     cluster_id: str | None = None
     topic: str | None = None
     topic_id: str | None = None

@@ -148,6 +148,7 @@ class StreamTable:
     timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
     producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
     records are gone from the topic before they were merged: stop with an error, or record and go on.
+    ``retention`` is how far back every table of the declaration can be read as it was then, at least.
     """
 
     name: str
@@ -160,6 +161,7 @@ class StreamTable:
     order: Literal["timestamp", "offset"] = "timestamp"
     late: Late | None = None
     gaps: Literal["stop", "accept"] = "stop"
+    retention: timedelta = timedelta(days=7)
     format: Json = Json()
     partitions: int = 3
     owner: str = "team:lakehouse"
@@ -192,6 +194,7 @@ class StreamTable:
             self._require(timed and timed.type == "TIMESTAMP", "partition_by needs a TIMESTAMP column")
         self._require(self.version is None or self.version in self.by_name, "version is no column")
         self._require(self.gaps in ("stop", "accept"), "gaps is stop or accept")
+        self._require(self.retention > timedelta(0), "retention is more than nothing")
         if self.late:
             self._check_late(self.late)
         for rollup in self.rollups:

@@ -1,14 +1,16 @@
 """Delta tables: create, evolve, and the one fenced MERGE through which every row of ours is written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 
+from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.commits import Commit, Entry
+from lakehouse.commits import Commit, Entry, Upkeep
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.ledger import app_id, find_attempt
 from lakehouse.spark import error_text
@@ -16,6 +18,7 @@ from lakehouse.spark import error_text
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
 # by text, since over Connect the class is lost; creation by two writers at once counts as well
 _CONFLICTS = ("DELTA_CONCURRENT", "io.delta.exceptions.Concurrent", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
@@ -33,7 +36,8 @@ class TableColumn:
 class Layout:
     """How a table is stored: where, its columns, its partition column and the columns with statistics.
 
-    ``change_data`` keeps the changes of each version, for tables that others are derived from.
+    ``change_data`` keeps the changes of each version, for tables that others are derived from; ``retention``
+    is how far back the table can be read as it was then, at least.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Layout:
     partition_by: str | None = None
     statistics: Sequence[str] = ()
     change_data: bool = False
+    retention: timedelta = timedelta(days=7)
 
     @property
     def sql(self) -> str:
@@ -54,9 +59,18 @@ class Layout:
         """The column names in order."""
         return [column.name for column in self.columns]
 
+    @property
+    def retention_properties(self) -> dict[str, str]:
+        """The table properties that make the retention hold; VACUUM knows no other."""
+        kept = {"delta.deletedFileRetentionDuration": self.retention}
+        kept["delta.logRetentionDuration"] = max(self.retention, _LOG_RETENTION)
+        return {name: f"interval {max(1, round(time.total_seconds()))} seconds" for name, time in kept.items()}
+
 
 def ensure_table(spark: SparkSession, layout: Layout) -> None:
-    """Create the table where it is missing, add columns it lacks; a second call changes nothing.
+    """Create the table where it is missing, add columns it lacks, correct how long its files are kept.
+
+    A second call changes nothing.
 
     Raises ``TableError`` where a column has another type, and ``ConflictError`` where another writer
     created it in the same moment.
@@ -65,21 +79,38 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
         spark.sql(_create_statement(layout))
         found = {field.name: field.dataType.simpleString() for field in read_table(spark, layout).schema}
         _require_types(layout, found)
-        missing = [column for column in layout.columns if column.name not in found]
-        if missing:
-            spark.sql(f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(map(_definition, missing))})")
+    missing = [column for column in layout.columns if column.name not in found]
+    if missing:
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(map(_definition, missing))})")
+    stands = DeltaTable(layout.uri).metadata().configuration
+    wrong = {k: value for k, value in layout.retention_properties.items() if stands.get(k) != value}
+    if wrong:
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({_listed(wrong)})")
+
+
+def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
+    """Run a statement that changes no row; its commits say that they are ours.
+
+    Raises ``ConflictError`` where another writer was first.
+    """
+    with _conflicts(layout.name), _session(spark, {_USER_METADATA: Upkeep(run=run).model_dump_json()}):
+        spark.sql(statement).collect()
 
 
 def _create_statement(layout: Layout) -> str:
-    properties = {"delta.enableChangeDataFeed": str(layout.change_data).lower()}
+    properties = {"delta.enableChangeDataFeed": str(layout.change_data).lower(), **layout.retention_properties}
     if layout.statistics:
         properties["delta.dataSkippingStatsColumns"] = ",".join(layout.statistics)
     return (
         f"CREATE TABLE IF NOT EXISTS {layout.sql} ({', '.join(map(_definition, layout.columns))}) USING DELTA"
         + (f" PARTITIONED BY (`{layout.partition_by}`)" if layout.partition_by else "")
         + f" COMMENT {quoted(layout.doc)}"
-        + f" TBLPROPERTIES ({', '.join(f'{quoted(k)} = {quoted(v)}' for k, v in properties.items())})"
+        + f" TBLPROPERTIES ({_listed(properties)})"
     )
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
 
 
 def _definition(column: TableColumn) -> str:
@@ -121,7 +152,7 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
     try:
-        with _conflicts(layout.name), _fence(spark, layout.name, commit):
+        with _conflicts(layout.name), _session(spark, _fence(layout.name, commit)):
             spark.sql(f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}").collect()
     finally:
         spark.catalog.dropTempView(view)
@@ -131,14 +162,18 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     return entry
 
 
-@contextmanager
-def _fence(spark: SparkSession, name: str, commit: Commit) -> Iterator[None]:
-    """Set the transaction and the metadata for one statement; left behind they would drop later writes."""
-    settings = {
+def _fence(name: str, commit: Commit) -> dict[str, str]:
+    """The transaction number and the metadata of a commit, as settings."""
+    return {
         _TXN_APP_ID: app_id(name),
         _TXN_VERSION: str(commit.number),
         _USER_METADATA: commit.model_dump_json(),
     }
+
+
+@contextmanager
+def _session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set these for one statement; left behind they would drop later writes, or put our name on them."""
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)

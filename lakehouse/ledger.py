@@ -13,11 +13,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pydantic import ValidationError
 
-from lakehouse.commits import Commit, Entry, Kind, Metrics, Source, Totals
+from lakehouse.commits import Commit, Entry, Kind, Metrics, Source, Totals, Upkeep
 from lakehouse.errors import LedgerError
 from lakehouse.offsets import Progress
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them
+_MOVE_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # operations that change no row, whoever ran them
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Ledger:
 
     ``transaction`` is the table's transaction number: 0 where none of our commits was made.
     ``complete`` says that the history reaches back to the table's creation. ``undone`` are the numbers of
-    our commits that a RESTORE undid or made void: what they say of themselves no longer holds.
+    our commits that a RESTORE undid or made void: what they say of themselves no longer holds. ``still``
+    are versions of which is known that they changed no row: maintenance, and what keeps the table in shape.
     """
 
     uri: str
@@ -47,6 +49,7 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
     foreign: tuple[Foreign, ...] = field(default=())
     undone: frozenset[int] = frozenset()
+    still: frozenset[int] = frozenset()
 
     @property
     def newest(self) -> Entry | None:
@@ -67,6 +70,7 @@ class Ledger:
             number=self.next_number,
             attempt=uuid.uuid4().hex,
             table_version=self.version,
+            rows_version=self.rows_version,
             cluster_id=last.cluster_id if last else None,
             topic=last.topic if last else None,
             topic_id=last.topic_id if last else None,
@@ -94,6 +98,27 @@ class Ledger:
     def totals(self) -> Totals:
         """Sums over the batches."""
         return self.newest.totals if self.newest else Totals()
+
+    @property
+    def rows_version(self) -> int:
+        """The newest version that may have changed a row; what follows another table names this one."""
+        version = self.version
+        while version in self.still:
+            version -= 1
+        return version
+
+    def next_change(self, version: int) -> int:
+        """Return the first version after this one that may have changed a row; beyond the newest: none did."""
+        version += 1
+        while version in self.still:
+            version += 1
+        return version
+
+    def is_consumed(self, source: Source | None) -> bool:
+        """Whether whoever consumed ``source`` has seen every row this table holds."""
+        if source is None or source.table_id != self.table_id or source.version > self.version:
+            return False
+        return self.next_change(source.version) > self.version
 
 
 def app_id(name: str) -> str:
@@ -138,7 +163,39 @@ def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
     entries, foreign, undone = walk(history)
     complete = bool(history) and history[-1]["version"] == 0
     transaction = table.transaction_version(app_id(name)) or 0
-    return Ledger(uri, True, str(table.metadata().id), table.version(), transaction, complete, entries, foreign, undone)
+    return Ledger(
+        uri=uri,
+        exists=True,
+        table_id=str(table.metadata().id),
+        version=table.version(),
+        transaction=transaction,
+        complete=complete,
+        entries=entries,
+        foreign=foreign,
+        undone=undone,
+        still=_still(history),
+    )
+
+
+def _still(history: Iterable[dict[str, Any]]) -> frozenset[int]:
+    """The versions that changed no row, as their operations tell, or as a later commit of ours says of them."""
+    still: set[int] = set()
+    for info in history:
+        version, operation = int(info["version"]), str(info.get("operation"))
+        entry = _entry(info, version, _committed_at(info)) if operation == "MERGE" else None
+        if entry and entry.commit.rows_version is not None:
+            still.update(range(entry.commit.rows_version + 1, entry.commit.table_version + 1))
+        if operation in _MOVE_ROWS or _is_upkeep(info) or (entry and entry.commit.kind == "maintenance"):
+            still.add(version)
+    return frozenset(still)
+
+
+def _is_upkeep(info: dict[str, Any]) -> bool:
+    """Whether a commit that is no MERGE is ours: it says so."""
+    try:
+        return bool(Upkeep.model_validate_json(info.get("userMetadata") or ""))
+    except ValidationError:
+        return False
 
 
 def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Foreign, ...], frozenset[int]]:
@@ -170,7 +227,7 @@ def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Fo
             undone += void
             foreign += [Foreign(e.version, "MERGE made void by a RESTORE", e.committed_at) for e in void]
             upto, restored_at = _restored(info)
-        if not operation.startswith("CREATE TABLE"):
+        if not operation.startswith("CREATE TABLE") and not _is_upkeep(info):
             foreign.append(Foreign(version, operation, at))
     return tuple(entries), tuple(foreign), frozenset(entry.commit.number for entry in undone if entry)
 

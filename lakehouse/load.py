@@ -58,7 +58,8 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         columns.append(TableColumn(table.partition_by.name, "DATE", "First day of the month; partition column."))
     partition = table.partition_by.name if table.partition_by else None
     doc = f"Rows of {table.name} from files: what was known before the topic."
-    return Layout(table.base_name, settings.table_uri(table.base_name), doc, columns, partition, list(table.key))
+    uri = settings.table_uri(table.base_name)
+    return Layout(table.base_name, uri, doc, columns, partition, list(table.key), retention=table.retention)
 
 
 def load_base(
@@ -123,16 +124,22 @@ def _columns(names: Sequence[str], prefix: str = "") -> str:
     return ", ".join(f"{prefix}`{name}`" for name in names)
 
 
+def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
+    """How a reference table is stored: one row for each of its keys."""
+    columns = [TableColumn(c.name, c.type, c.doc) for c in reference.columns]
+    uri = settings.table_uri(reference.name)
+    return Layout(reference.name, uri, reference.doc, columns, retention=table.retention)
+
+
 def load_reference(
-    spark: SparkSession, settings: Settings, reference: Reference, file: Path | None = None, run: str = "cli"
+    spark: SparkSession, settings: Settings, table: StreamTable, reference: Reference, run: str = "cli"
 ) -> ReferenceLoad:
     """Make a reference table equal to its file; a second run with the same file writes nothing.
 
     Raises ``BaseFileError`` where a line cannot be loaded; nothing is loaded then.
     """
-    columns = [TableColumn(c.name, c.type, c.doc) for c in reference.columns]
-    layout = Layout(reference.name, settings.table_uri(reference.name), reference.doc, columns)
-    rows = read_reference(spark, reference, file).localCheckpoint()
+    layout = reference_layout(table, reference, settings)
+    rows = read_reference(spark, reference).localCheckpoint()
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
     same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in reference.key)
@@ -157,13 +164,16 @@ def load_reference(
 def merge_base(
     spark: SparkSession, settings: Settings, table: StreamTable, ledger: Ledger, run: str = "cli"
 ) -> Entry | None:
-    """Merge the base table, as of now, into the merged table; ``None`` where that version is merged already."""
+    """Merge the base table, as of now, into the merged table; ``None`` where its rows are merged already.
+
+    Versions of the base table that changed no row count as merged: maintenance does not bring it again.
+    """
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
-    at = Source(table_id=held.table_id, version=held.version)
-    if not held.exists or ledger.source == at:
+    at = Source(table_id=held.table_id, version=held.rows_version)
+    if not held.exists or held.is_consumed(ledger.source):
         return None
-    rows = read_table(spark, base, at.version).withColumns(
+    rows = read_table(spark, base, held.version).withColumns(
         {
             "reason": F.lit(None).cast("string"),
             "is_late": F.lit(False),

@@ -41,7 +41,9 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
     partition = table.partition_by.name if table.partition_by else None
     statistics = [*table.key, "kafka_partition", "kafka_offset"]
     uri = settings.table_uri(table.name)
-    return Layout(table.name, uri, table.doc, columns, partition, statistics, change_data=True)
+    return Layout(
+        table.name, uri, table.doc, columns, partition, statistics, change_data=True, retention=table.retention
+    )
 
 
 def _order_columns(table: StreamTable, prefix: str = "") -> list[str]:

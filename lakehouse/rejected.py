@@ -40,7 +40,8 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the rejected records are stored: one row for each position."""
     doc = f"Records of topic {table.topic} that may not enter {table.name}: one row for each position."
     uri = settings.table_uri(table.rejected_name)
-    return Layout(table.rejected_name, uri, doc, _COLUMNS, statistics=["kafka_partition", "kafka_offset"])
+    statistics = ["kafka_partition", "kafka_offset"]
+    return Layout(table.rejected_name, uri, doc, _COLUMNS, statistics=statistics, retention=table.retention)
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,17 @@ _EXACT = {
     # counted: Delta then says that it had none
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
 }
+FILE_SIZE = 128 * 1024 * 1024  # bytes: what a file has at most; compaction leaves larger ones alone
+_COMPACT = {
+    "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
+    "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
+}
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
+    # VACUUM lists folders in this many tasks; the default of 10,000 is for huge tables
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -50,6 +57,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     return {
         **_DELTA,
         **_EXACT,
+        **_COMPACT,
         **(_QUIET if local else {}),
         **shipped,
         "spark.master": settings.spark_master,
@@ -86,7 +94,7 @@ def _join(remote: str) -> SparkSession:
             action="Start it or correct LAKEHOUSE_SPARK_REMOTE.",
         )
     session: SparkSession = SparkSession.builder.remote(remote).create()
-    for name, value in _EXACT.items():
+    for name, value in {**_EXACT, **_COMPACT}.items():
         session.conf.set(name, value)
     return session
 

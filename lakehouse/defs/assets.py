@@ -38,7 +38,9 @@ def reference_asset(table: StreamTable, reference: Reference) -> dg.AssetsDefini
     def load_file(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Result:
         started = perf_counter()
         with explained():
-            done = load.load_reference(lakehouse.spark_session, lakehouse.settings, reference, run=context.run.run_id)
+            done = load.load_reference(
+                lakehouse.spark_session, lakehouse.settings, table, reference, context.run.run_id
+            )
         facts = {name: getattr(done, name) for name in ("rows", "inserted", "updated", "deleted")}
         return _materialized(spec, lakehouse, facts, started)
 

@@ -52,12 +52,18 @@ class Upstream:
 
     @property
     def at(self) -> Source:
-        """The version to consume."""
-        return Source(table_id=self.ledger.table_id, version=self.ledger.version)
+        """The version to consume: the newest that may have changed a row."""
+        return Source(table_id=self.ledger.table_id, version=self.ledger.rows_version)
+
+    @property
+    def rows_at(self) -> int:
+        """The version to read rows from: they are those of the version to consume, in files that are kept."""
+        return self.ledger.version
 
     def as_of(self, version: int) -> "Upstream":
-        """The same table at an earlier version."""
-        return replace(self, ledger=replace(self.ledger, version=version))
+        """The same table as an earlier version had it, read from the newest version with the same rows."""
+        newest = min(self.ledger.next_change(version) - 1, self.ledger.version)
+        return replace(self, ledger=replace(self.ledger, version=newest))
 
     @property
     def row_columns(self) -> list[str]:
@@ -74,9 +80,9 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     that is equal in all of them is no change.
     """
     at = upstream.at
-    if consumed and (consumed.table_id != at.table_id or consumed.version > at.version):
+    if consumed and (consumed.table_id != at.table_id or consumed.version > upstream.rows_at):
         return None
-    start = consumed.version + 1 if consumed else 0
+    start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
         return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:

@@ -29,14 +29,15 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
     ]
     doc = f"Changes of {table.name}: one row for each key and version that changed it."
     uri = settings.table_uri(table.changes_name)
-    return Layout(table.changes_name, uri, doc, [*keys, *own, *values], statistics=["source_version"])
+    columns = [*keys, *own, *values]
+    return Layout(table.changes_name, uri, doc, columns, statistics=["source_version"], retention=table.retention)
 
 
 def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run: str) -> Derived:
     """Bring the change feed up to the merged table's version; where it is there already, write nothing."""
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
-    if ledger.source == upstream.at:
+    if upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source)
     reconciled = changes is None
@@ -83,7 +84,7 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     before = F.expr(f"struct({', '.join(f'row.{value} AS {value}' for value in values)})")
     then = state.select(*table.key, before.alias("before"))
     after = F.expr(f"struct({', '.join(values)})")
-    now = read_table(spark, upstream.layout, upstream.at.version).select(*table.key, after.alias("after"))
+    now = read_table(spark, upstream.layout, upstream.rows_at).select(*table.key, after.alias("after"))
     joined = then.join(now, list(table.key), "full").where("NOT (before <=> after)")
     version = F.lit(upstream.at.version).cast("bigint").alias("source_version")
     return joined.select(*table.key, "before", "after", version, F.lit(None).cast("timestamp").alias("committed_at"))

@@ -18,14 +18,15 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
         types[partition.name] = ("DATE", "First day of the month.")
     columns = [TableColumn(name, *types[name]) for name in rollup.by]
     columns += [TableColumn(name, measure.type, measure.doc) for name, measure in rollup.measures.items()]
-    return Layout(rollup.name, settings.table_uri(rollup.name), rollup.doc, columns, statistics=list(rollup.by))
+    uri = settings.table_uri(rollup.name)
+    return Layout(rollup.name, uri, rollup.doc, columns, statistics=list(rollup.by), retention=table.retention)
 
 
 def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layout: Layout, run: str) -> Derived:
     """Recompute the groups that changes touched, as of the version consumed; at that version, write nothing."""
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
-    if ledger.source == upstream.at:
+    if upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source) if ledger.source else None
     if changes is None:
@@ -45,7 +46,7 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
 
 def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
     """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones."""
-    rows = read_table(spark, upstream.layout, upstream.at.version)
+    rows = read_table(spark, upstream.layout, upstream.rows_at)
     if groups is not None:
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
         rows = _near(rows, upstream.table, groups)

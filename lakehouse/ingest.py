@@ -83,7 +83,7 @@ def merge_all(
     second run finds. Raises ``DataLossError`` where records are gone, ``BrokerError`` and ``TopicError``.
     """
     engine = Engine(spark, settings, table, request.run)
-    again(lambda: _prepare(engine))
+    again(lambda: prepare(engine))
     outcomes: list[Outcome] = []
     based = again(lambda: _merge_base(engine))
     if based:
@@ -107,7 +107,8 @@ def again(step: Callable[[], T]) -> T:
     return step()
 
 
-def _prepare(engine: Engine) -> None:
+def prepare(engine: Engine) -> None:
+    """Create the merged and the rejected table where they are missing, and add columns they lack."""
     ensure_table(engine.spark, merged_layout(engine.table, engine.settings))
     ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))
 
@@ -131,33 +132,44 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     commit = ledger.next_commit("batch", engine.run).model_copy(
         update={"cluster_id": plan.cluster_id, "topic_id": plan.topic_id, "progress": dict(plan.progress.offsets)}
     )
-    entry = run_batch(engine, plan, commit)
+    entry = run_batch(engine, plan, commit, ledger.undone)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     return Outcome(entry, plan, before, after, time.monotonic() - started)
 
 
-def run_batch(engine: Engine, plan: Plan, commit: Commit) -> Entry:
-    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
+def run_batch(engine: Engine, plan: Plan, commit: Commit, undone: frozenset[int]) -> Entry:
+    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit.
+
+    ``undone`` are the numbers of the table's commits that no longer hold.
+    """
     spark, settings, table = engine.spark, engine.settings, engine.table
     with read_failures(plan):
         held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
-    counts = count_batch(held, table)
-    decided = Decided(held, plan, commit.number, replayed=commit.kind == "replay", run=engine.run)
-    store_rejected(spark, rejected_layout(table, settings), decided)
-    rows = held.where("reason IS NULL").withColumn("base_version", F.lit(None).cast("bigint"))
-    target = Target(table, merged_layout(table, settings))
-    entry = merge_rows(spark, target, newest_per_key(rows, table), counts.prune, _said(commit, plan, counts, table))
+    said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
+    return merge_decided(engine, Decided(held, plan, said, undone), count_batch(held, table))
+
+
+def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:
+    """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
+    table, layout = engine.table, rejected_layout(engine.table, engine.settings)
+    commit = _counted(decided.commit, counts, table)
+    if commit.kind == "batch":
+        store_rejected(engine.spark, layout, decided)
+    rows = decided.held.where("reason IS NULL").withColumn("base_version", F.lit(None).cast("bigint"))
+    target = Target(table, merged_layout(table, engine.settings))
+    entry = merge_rows(engine.spark, target, newest_per_key(rows, table), counts.prune, commit)
+    if commit.kind != "batch":
+        again(lambda: store_rejected(engine.spark, layout, decided))
     return require_accounted(entry, table)
 
 
-def _said(commit: Commit, plan: Plan, counts: Counts, table: StreamTable) -> Commit:
+def _counted(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     return commit.model_copy(
         update={
-            "topic": plan.topic,
-            "ranges": plan.ranges,
             "read": counts.read,
             "rejected": counts.rejected,
             "duplicate": counts.duplicate,
+            "late": counts.late,
             "declaration": table.fingerprint,
         }
     )
@@ -189,7 +201,7 @@ def replay(
     ``LakehouseError`` for a range that was not merged yet or is gone.
     """
     engine = Engine(spark, settings, table, request.run)
-    again(lambda: _prepare(engine))
+    again(lambda: prepare(engine))
     todo = _replay_plan(engine, ranges)
     outcomes = []
     while todo.span:
@@ -225,5 +237,6 @@ def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
 
 def _replay_batch(engine: Engine, plan: Plan) -> Outcome:
     started = time.monotonic()
-    commit = engine.ledger().next_commit("replay", engine.run)
-    return Outcome(run_batch(engine, plan, commit), plan, 0, 0, time.monotonic() - started)
+    ledger = engine.ledger()
+    entry = run_batch(engine, plan, ledger.next_commit("replay", engine.run), ledger.undone)
+    return Outcome(entry, plan, 0, 0, time.monotonic() - started)

@@ -1,14 +1,16 @@
 """Rejected records: kept with their bytes, their position and a reason, in a table of their own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.commits import Commit
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout, TableColumn, commit_merge, read_table
+from lakehouse.delta import Layout, TableColumn, commit_merge, quoted, read_table
 from lakehouse.ledger import read_ledger
-from lakehouse.offsets import Plan, Range
+from lakehouse.offsets import Plan, Progress, Range
 from lakehouse.settings import Settings
 
 _POSITION = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset")
@@ -24,15 +26,16 @@ _COLUMNS = (
     TableColumn("reason", "STRING", "Why it may not enter, one of a short list."),
     TableColumn("detail", "STRING", "What exactly was wrong."),
     TableColumn("number", "BIGINT", "Number of the batch that rejected it."),
-    TableColumn("resolved_number", "BIGINT", "Number of the batch in which it passed; NULL while it is rejected."),
+    TableColumn("resolved_number", "BIGINT", "Number of the commit in which it passed; NULL while it is rejected."),
 )
+_FROM_RECORD = ("kafka_partition", "kafka_offset", "kafka_timestamp", "key", "value", "headers", "reason", "detail")
+_FAILS = "s.reason IS NOT NULL"
+_DECIDED = [column.name for column in _COLUMNS if column.name not in _POSITION]
 _CLAUSES = (
-    "ON " + " AND ".join(f"t.{c} = s.{c}" for c in _POSITION) + " AND {prune}"
-    " WHEN MATCHED AND s.passes THEN UPDATE SET t.resolved_number = s.number"
-    " WHEN MATCHED THEN UPDATE SET t.reason = s.reason, t.detail = s.detail, t.number = s.number,"
-    " t.resolved_number = NULL, t.key = s.key, t.value = s.value, t.headers = s.headers"
+    "ON " + " AND ".join(f"t.{c} = s.{c}" for c in _POSITION) + " AND {near}"
+    f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in _DECIDED)}"
     f" WHEN NOT MATCHED THEN INSERT ({', '.join(c.name for c in _COLUMNS)})"
-    f" VALUES ({', '.join('NULL' if c.name == 'resolved_number' else f's.{c.name}' for c in _COLUMNS)})"
+    f" VALUES ({', '.join(f's.{c.name}' for c in _COLUMNS)})"
 )
 
 
@@ -46,57 +49,97 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
 
 @dataclass(frozen=True)
 class Decided:
-    """The records of a plan as a batch decided them: held rows with ``reason`` NULL where one may enter."""
+    """Records as a commit decides them: held rows of positions in ``plan``, with ``reason`` NULL where one may enter.
+
+    ``undone`` are the numbers of the merged table's commits that no longer hold (``Ledger.undone``).
+    """
 
     held: DataFrame
     plan: Plan
-    number: int
-    replayed: bool = False
-    run: str = ""
+    commit: Commit
+    undone: frozenset[int]
 
 
 def store_rejected(spark: SparkSession, layout: Layout, decided: Decided) -> int:
-    """Store what a batch rejected, before the batch itself commits; returns how many rows changed.
+    """Store what was decided, for the positions of the held rows and no others; returns how many rows changed.
 
-    Positions inside the plan that an earlier attempt decided otherwise are decided again: updated, or
-    marked as resolved where they pass now. Nothing is written where nothing changes. A second run with
-    the same plan writes nothing.
+    A position that was stored before is decided again: updated, or marked as resolved by the commit in which
+    its record passes. What a commit resolved that was undone since is unresolved again, wherever it stands.
+    Nothing is written where nothing changes: a second run writes nothing.
+
+    A batch stores before it commits: what it decided lies at or beyond the progress until then. A replay or a
+    redrive stores after its commit: its records lie below the progress, and one that is marked as resolved
+    before it is merged would be lost with the process.
     """
     ledger = read_ledger(layout.uri, layout.name)
-    prune = _inside(decided.plan, "t")
-    changed = _changed(spark, layout, decided, prune).localCheckpoint()
+    near = _near(decided)
+    changed = _changed(read_table(spark, layout).alias("t").where(near), decided).localCheckpoint()
     count = changed.count()
     if count:
-        commit = ledger.next_commit("rejected", decided.run).model_copy(update={"rejected": count})
-        commit_merge(spark, layout, changed, _CLAUSES.format(prune=prune), commit)
+        commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update={"rejected": count})
+        commit_merge(spark, layout, changed, _CLAUSES.format(near=near), commit)
     return count
 
 
-def _changed(spark: SparkSession, layout: Layout, decided: Decided, prune: str) -> DataFrame:
-    """Rows to write: newly rejected, rejected for another reason, or passing now."""
+def _changed(stored: DataFrame, decided: Decided) -> DataFrame:
+    """Rows as they are to be stored, where that is not how they are."""
     plan = decided.plan
-    identified = decided.held.withColumns({"cluster_id": F.lit(plan.cluster_id), "topic_id": F.lit(plan.topic_id)})
-    now = identified.where("reason IS NOT NULL").withColumn("number", F.lit(decided.number).cast("bigint"))
-    stored = read_table(spark, layout).alias("t").where(prune)
+    identity = {"cluster_id": F.lit(plan.cluster_id), "topic_id": F.lit(plan.topic_id)}
+    now = decided.held.select(*_FROM_RECORD).withColumns(identity)
     same = " AND ".join(f"s.{c} = t.{c}" for c in _POSITION)
-    joined = now.alias("s").join(stored, F.expr(same), "full")
-    # a replay leaves the number of the batch that rejected first
-    renumbered = "false" if decided.replayed else "s.number <> t.number"
-    differs = f"NOT (s.reason <=> t.reason AND s.detail <=> t.detail) OR t.resolved_number IS NOT NULL OR {renumbered}"
-    passes = "s.kafka_offset IS NULL"
-    wanted = f"t.kafka_offset IS NULL OR ({passes} AND t.resolved_number IS NULL) OR (NOT {passes} AND ({differs}))"
-    names = [c.name for c in _COLUMNS if c.name not in ("resolved_number", "number")]
-    columns = [F.expr(f"coalesce(s.{n}, t.{n})").alias(n) for n in names]
-    number = F.lit(decided.number).cast("bigint").alias("number")
-    return joined.where(wanted).select(*columns, number, F.expr(passes).alias("passes"))
+    joined = now.alias("s").join(stored.alias("t"), F.expr(same), "full" if decided.undone else "left")
+    position = {c: f"coalesce(s.{c}, t.{c})" for c in _POSITION}
+    record = {c: f"IF({_FAILS}, s.{c}, t.{c})" for c in _FROM_RECORD if c not in _POSITION}
+    wanted = {**position, **record, **_numbers(decided)}
+    rows = f"struct({', '.join(f'{wanted[c.name]} AS {c.name}' for c in _COLUMNS)})"
+    before = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
+    kept = f"({_FAILS} OR t.kafka_offset IS NOT NULL) AND NOT {rows} <=> {before}"
+    return joined.where(kept).select(F.expr(rows).alias("row")).select("row.*")
 
 
-def _inside(plan: Plan, alias: str) -> str:
-    """The positions of a plan, in literals."""
-    terms = [_covers(part, alias) for part in plan.ranges if part.span]
-    return f"({alias}.topic_id = '{plan.topic_id}' AND ({' OR '.join(terms) or 'false'}))"
+def _numbers(decided: Decided) -> dict[str, str]:
+    """Which commit rejected a record, and in which it passes.
+
+    What is stored keeps the number of the batch that rejected it, unless another batch does. A position that
+    now holds another record says nothing of the one that stood there.
+    """
+    number, batch = f"{decided.commit.number}L", decided.commit.kind == "batch"
+    undone = _among("t.resolved_number", decided.undone)
+    passes = "s.kafka_offset IS NOT NULL AND s.kafka_timestamp <=> t.kafka_timestamp"
+    anew = "true" if batch else f"(t.resolved_number IS NULL OR {undone})"
+    return {
+        "number": f"IF({_FAILS}, {number if batch else f'coalesce(t.number, {number})'}, t.number)",
+        "resolved_number": f"CASE WHEN {_FAILS} THEN NULL WHEN {passes} AND {anew} THEN {number}"
+        f" WHEN {undone} THEN NULL ELSE t.resolved_number END",
+    }
 
 
-def _covers(part: Range, alias: str) -> str:
-    offset = f"{alias}.kafka_offset"
-    return f"({alias}.kafka_partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"
+def unresolved(progress: Progress | None, undone: frozenset[int], quote: Callable[[str], str] = quoted) -> str:
+    """SQL for the rows whose records are out: not pending, and not passed in a commit that still holds.
+
+    Pending are the positions at or beyond the progress, of the topic it belongs to: their batch has not
+    committed yet. Without a progress all are. ``quote`` writes text in the SQL of whoever asks.
+    """
+    if progress is None:
+        return "false"
+    below = [f"(kafka_partition = {p} AND kafka_offset < {offset})" for p, offset in sorted(progress.offsets.items())]
+    here = f"cluster_id = {quote(progress.cluster_id)} AND topic_id = {quote(progress.topic_id)}"
+    pending = f"{here} AND NOT ({' OR '.join(below) or 'false'})"
+    return f"(resolved_number IS NULL OR {_among('resolved_number', undone)}) AND NOT ({pending})"
+
+
+def _among(column: str, numbers: frozenset[int]) -> str:
+    return f"{column} IN ({', '.join(map(str, sorted(numbers)))})" if numbers else "false"
+
+
+def _near(decided: Decided) -> str:
+    """A condition on stored rows, in literals, that holds for every row that can change."""
+    plan = decided.plan
+    inside = " OR ".join(_covers(part) for part in plan.ranges if part.span) or "false"
+    undone = _among("t.resolved_number", decided.undone)
+    return f"((t.topic_id = {quoted(plan.topic_id)} AND ({inside})) OR {undone})"
+
+
+def _covers(part: Range) -> str:
+    offset = "t.kafka_offset"
+    return f"(t.kafka_partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"

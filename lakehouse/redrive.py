@@ -1,0 +1,136 @@
+"""Rejected records that are not resolved: list them, and decode them again with today's declaration.
+
+Their bytes are in the table, so neither needs the broker.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.commits import Entry
+from lakehouse.declaration import StreamTable
+from lakehouse.decode import decode_records
+from lakehouse.delta import read_table
+from lakehouse.errors import LakehouseError
+from lakehouse.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
+from lakehouse.ledger import Ledger, read_ledger, require_told
+from lakehouse.merge import count_batch
+from lakehouse.offsets import Plan, Range
+from lakehouse.rejected import Decided, rejected_layout, store_rejected, unresolved
+from lakehouse.serve import query
+from lakehouse.settings import Settings
+
+_RECORD = ("kafka_partition", "kafka_offset", "kafka_timestamp", "key", "value", "headers")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none."""
+
+    cluster_id: str
+    topic_id: str
+    partition: int
+    offset: int
+    time: datetime
+    key: bytes | None
+    value: bytes | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The rejected records of one reason: how many, and the newest of them."""
+
+    reason: str
+    count: int
+    samples: tuple[Sample, ...]
+
+
+def list_rejected(settings: Settings, table: StreamTable, reason: str | None = None, limit: int = 3) -> list[Reason]:
+    """List the rejected records by reason, the most frequent first, with ``limit`` samples of each; without a JVM.
+
+    Left out are those that were resolved and those that are pending.
+    """
+    name = table.rejected_name
+    ledger = _whole_ledger(settings, table)
+    if not read_ledger(settings.table_uri(name), name).exists:
+        return []
+    which = f"reason = {_quoted(reason)} AND " if reason is not None else ""
+    sample = (
+        "{'cluster_id': cluster_id, 'topic_id': topic_id, 'partition': kafka_partition, 'offset': kafka_offset,"
+        " 'time': kafka_timestamp, 'key': key, 'value': value, 'detail': detail}"
+    )
+    newest = "{'time': kafka_timestamp, 'partition': kafka_partition, 'offset': kafka_offset}"
+    found = query(
+        settings,
+        f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
+        f" WHERE {which}{unresolved(ledger.progress, ledger.undone, _quoted)} GROUP BY reason ORDER BY 2 DESC, 1",
+        [name],
+    )
+    return [Reason(why, count, tuple(Sample(**each) for each in newest[:limit])) for why, count, newest in found.rows]
+
+
+def _quoted(text: str) -> str:
+    """Text in DuckDB's SQL, in which a backslash is itself."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def redrive(
+    spark: SparkSession, settings: Settings, table: StreamTable, reason: str | None = None, run: str = "cli"
+) -> list[Outcome]:
+    """Decode the rejected records again, of one reason or all, and merge those that pass now.
+
+    One commit for each incarnation of the topic in which some pass; then they are marked as resolved by it,
+    and reasons that are others now are stored. Moves no progress. A second run finds nothing and writes
+    nothing; after a crash between commit and marking it finds the rows in the table and marks them.
+    """
+    if not merged_ledger(settings, table).exists:
+        raise LakehouseError("Nothing has been merged yet", where=table.name, action="Merge it first.")
+    engine = Engine(spark, settings, table, run)
+    again(lambda: prepare(engine))
+    identities = _unresolved_rows(engine, _whole_ledger(settings, table), reason).select("cluster_id", "topic_id")
+    outcomes = []
+    for cluster_id, topic_id in sorted(map(tuple, identities.distinct().collect())):
+        part = Plan(cluster_id, table.topic, topic_id, ())
+        outcome = again(lambda: _redrive_topic(engine, part, reason))  # noqa: B023 - called before part moves on
+        if outcome:
+            outcomes.append(outcome)
+    return outcomes
+
+
+def _whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
+    """The whole history: a RESTORE of long ago may have undone what resolved a record."""
+    return require_told(read_ledger(settings.table_uri(table.name), table.name, whole=True), table.name)
+
+
+def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> DataFrame:
+    rows = read_table(engine.spark, rejected_layout(engine.table, engine.settings))
+    rows = rows.where(unresolved(ledger.progress, ledger.undone))
+    return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
+
+
+def _redrive_topic(engine: Engine, part: Plan, reason: str | None) -> Outcome | None:
+    """Redrive the records of one incarnation of the topic; ``None`` where none of them passes."""
+    started = time.monotonic()
+    ledger = _whole_ledger(engine.settings, engine.table)
+    rows = _unresolved_rows(engine, ledger, reason)
+    rows = rows.where((F.col("cluster_id") == part.cluster_id) & (F.col("topic_id") == part.topic_id))
+    held = decode_records(rows.select(*_RECORD), engine.table).localCheckpoint()
+    counts = count_batch(held, engine.table)
+    plan = Plan(part.cluster_id, part.topic, part.topic_id, _spans(held))
+    decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger.undone)
+    if counts.read == counts.rejected:
+        store_rejected(engine.spark, rejected_layout(engine.table, engine.settings), decided)
+        return None
+    entry: Entry = merge_decided(engine, decided, counts)
+    return Outcome(entry, None, 0, 0, time.monotonic() - started)
+
+
+def _spans(held: DataFrame) -> tuple[Range, ...]:
+    """Ranges that hold the positions of the held rows, and others between them."""
+    least, most = F.min("kafka_offset"), F.max("kafka_offset") + 1
+    found = held.groupBy("kafka_partition").agg(least.alias("start"), most.alias("end")).collect()
+    return tuple(sorted(Range(row["kafka_partition"], row["start"], row["end"]) for row in found))

@@ -1,0 +1,185 @@
+"""Rejected records that pass under today's declaration are merged by a redrive, once, and marked as resolved."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from lakehouse import ingest, redrive
+from lakehouse.ledger import read_ledger
+from lakehouse.local.broker import running_broker
+from lakehouse.repair import accept_gap
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import create_topic, delete_topic
+from lakehouse_tests.streams import Stream, counts, hour, record
+
+WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+
+
+@pytest.fixture
+def stream(spark, broker):
+    """Two records too hot for the declaration, of which one is older than a good one of its key, and a broken one."""
+    stream = Stream.create(spark, broker)
+    hot = [record(time=hour(0), temperature_2m=80.0), record(time=hour(1), temperature_2m=81.0)]
+    stream.send(*hot, b"{", record(time=hour(1), temperature_2m=1.0))
+    stream.merge()
+    return stream
+
+
+def widen(stream: Stream) -> None:
+    """Declare that what was too hot may enter."""
+    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
+
+
+def redriven(stream: Stream, reason: str | None = None) -> list[ingest.Outcome]:
+    return redrive.redrive(stream.spark, stream.settings, stream.table, reason)
+
+
+@contextmanager
+def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
+    """The process ends where a batch comes to this step."""
+
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
+def listed(stream: Stream, **options) -> dict[str, list[int]]:
+    """The offsets that are listed as rejected, newest first, by reason."""
+    found = redrive.list_rejected(stream.settings, stream.table, **{"limit": 9} | options)
+    return {each.reason: [sample.offset for sample in each.samples] for each in found}
+
+
+def versions(stream: Stream) -> tuple[int, int]:
+    rejected = stream.table.rejected_name
+    return stream.ledger.version, read_ledger(stream.settings.table_uri(rejected), rejected).version
+
+
+def resolved(stream: Stream) -> list[tuple[int, int]]:
+    wanted = "SELECT kafka_offset, resolved_number FROM {rejected} WHERE resolved_number IS NOT NULL ORDER BY 1"
+    return stream.sql(wanted)
+
+
+def test_what_passes_is_merged_in_order_and_marked_with_the_number_of_its_commit(stream):
+    progress, totals = stream.ledger.progress, stream.ledger.totals
+    widen(stream)
+    (outcome,) = redriven(stream)
+    assert counts(outcome.entry) == dict(read=3, rejected=1, duplicate=0, inserted=1, updated=0, stale=1)
+    assert (outcome.entry.commit.kind, outcome.entry.commit.number) == ("redrive", 2)
+    assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0}
+    assert resolved(stream) == [(0, 2), (1, 2)]
+    assert listed(stream) == {"truncated": [2]}
+    assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
+    stream.assert_accounted()
+    before = versions(stream)
+    assert redriven(stream) == []
+    assert versions(stream) == before
+
+
+def test_where_nothing_passes_the_merged_table_has_no_commit(stream):
+    before = versions(stream)
+    assert redriven(stream) == []
+    assert versions(stream) == before
+
+
+def test_a_reason_that_is_another_now_is_stored_under_the_batch_that_rejected_it(stream):
+    version, rejected = versions(stream)
+    by_year = replace(temperatures.columns[2], pattern="%Y")
+    stream.table = replace(stream.table, columns=[*temperatures.columns[:2], by_year, temperatures.columns[3]])
+    assert redriven(stream, "out_of_range") == []
+    assert listed(stream) == {"wrong_time_format": [1, 0], "truncated": [2]}
+    assert stream.sql("SELECT DISTINCT number FROM {rejected}") == [(1,)]
+    assert versions(stream) == (version, rejected + 1)
+
+
+def test_only_the_reason_that_was_asked_for_is_redriven(stream):
+    widen(stream)
+    assert redriven(stream, "truncated") == []
+    assert listed(stream, reason="out_of_range") == {"out_of_range": [1, 0]}
+
+
+def test_a_crash_between_commit_and_marking_is_healed_by_the_next_redrive(stream, monkeypatch):
+    widen(stream)
+    with crashing(monkeypatch, "store_rejected"):
+        redriven(stream)
+    rows = stream.snapshot()
+    assert listed(stream)["out_of_range"] == [1, 0]
+    (outcome,) = redriven(stream)
+    assert counts(outcome.entry) == dict(read=3, rejected=1, duplicate=0, inserted=0, updated=0, stale=2)
+    assert resolved(stream) == [(0, 3), (1, 3)]
+    assert stream.snapshot() == rows
+    stream.assert_accounted()
+
+
+@pytest.mark.parametrize("again", [redriven, Stream.replay])
+def test_a_crash_before_the_commit_marks_nothing_as_resolved(stream, monkeypatch, again: Callable[[Stream], object]):
+    widen(stream)
+    with crashing(monkeypatch, "merge_rows"):
+        again(stream)
+    assert listed(stream)["out_of_range"] == [1, 0]
+    redriven(stream)
+    assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0}
+
+
+def test_what_a_restore_undid_is_listed_and_redriven_again(stream):
+    widen(stream)
+    redriven(stream)
+    version = stream.ledger.entries[1].version
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+    assert stream.ledger.undone == {2}
+    assert listed(stream) == {"out_of_range": [1, 0], "truncated": [2]}
+    redriven(stream)
+    assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0}
+    assert resolved(stream) == [(0, 3), (1, 3)]
+
+
+def test_the_next_batch_stores_that_a_restore_undid_what_resolved_a_record(stream):
+    """The history that tells it expires one day; the table then tells it still."""
+    widen(stream)
+    redriven(stream)
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {stream.ledger.entries[1].version}")
+    stream.send(record(time=hour(2)))
+    stream.merge()
+    assert resolved(stream) == []
+
+
+def test_pending_records_are_not_listed(stream, monkeypatch):
+    """A batch that stored what it rejected and died has not committed: its records are read again."""
+    stream.send(b"[]")
+    with crashing(monkeypatch, "merge_rows"):
+        stream.merge()
+    assert (0, 4, "not_an_object") in stream.rejected()
+    assert "not_an_object" not in listed(stream)
+    stream.merge()
+    assert listed(stream)["not_an_object"] == [4]
+
+
+def test_the_records_of_each_incarnation_of_a_topic_are_redriven_in_a_commit_of_their_own(stream):
+    delete_topic(stream.settings, stream.table.topic)
+    create_topic(stream.settings, stream.table)
+    accept_gap(stream.spark, stream.settings, stream.table)
+    stream.send(record(time=hour(5), temperature_2m=85.0))
+    stream.merge()
+    progress = stream.ledger.progress
+    widen(stream)
+    assert [outcome.entry.metrics.inserted for outcome in redriven(stream)] == [1, 1]
+    assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0, hour(5): 85.0}
+    assert stream.ledger.progress == progress
+    assert redriven(stream) == []
+
+
+def test_a_redrive_needs_no_broker(spark, home, tmp_path):
+    own = Settings(home=tmp_path, spark_master="local[2]", _env_file=None)
+    with running_broker(own):
+        stream = Stream.create(spark, own)
+        stream.send(record(temperature_2m=80.0))
+        stream.merge()
+    widen(stream)
+    (outcome,) = redriven(stream)
+    assert counts(outcome.entry)["inserted"] == 1

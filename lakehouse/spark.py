@@ -76,7 +76,7 @@ def build_session(settings: Settings) -> SparkSession:
     # workers have to import what this interpreter can, whatever python3 is on the path
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if settings.spark_remote:
-        return _join(settings.spark_remote)
+        return _join(settings)
     find_java()
     builder: SparkSession.Builder = SparkSession.builder
     for name, value in spark_conf(settings).items():
@@ -84,13 +84,13 @@ def build_session(settings: Settings) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _join(remote: str) -> SparkSession:
+def _join(settings: Settings) -> SparkSession:
+    remote = settings.spark_remote.get_secret_value() if settings.spark_remote else ""
     address = urlsplit(remote)
-    host, port = address.hostname or "", address.port or 15002
-    if address.scheme != "sc" or not _accepts(host, port):
+    if not _accepts(address.hostname or "", address.port or 15002):
         raise SetupError(
             "No Spark Connect server answers",
-            where=remote,
+            where=settings.spark_place,
             action="Start it or correct LAKEHOUSE_SPARK_REMOTE.",
         )
     session: SparkSession = SparkSession.builder.remote(remote).create()

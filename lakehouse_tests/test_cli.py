@@ -21,7 +21,7 @@ from lakehouse.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 VERBS = sorted(
-    "demo up doctor topics publish load-base merge follow replay status audit query accept-gap recover-progress".split()
+    "demo up doctor topics publish load-base merge follow replay status audit query maintain accept-gap recover-progress".split()
 )
 HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
 
@@ -199,10 +199,9 @@ def test_doctor_says_when_an_outside_broker_does_not_answer(
 
 
 def test_doctor_reports_a_root_of_tables_that_cannot_be_written(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("LAKEHOUSE_TABLES", str(tmp_path / "file" / "tables"))
+    monkeypatch.setenv("LAKEHOUSE_TABLES", "/proc/tables")  # where nobody can make a folder
     assert main.run(["doctor", "--json"]) == 1
     parts = {part["part"]: part for part in json.loads(capsys.readouterr().out)}
     assert parts["tables"]["state"] == "broken"

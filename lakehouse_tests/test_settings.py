@@ -98,3 +98,97 @@ def test_one_or_several_servers_can_be_named(monkeypatch: pytest.MonkeyPatch, se
 
 def test_every_setting_says_what_it_is_for() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ("client.id=me", "not a JSON object"),
+        ("[1]", "not a JSON object"),
+        ('{"client.id": "s3cret", "client.id": "s3cret"}', "client.id stands there more than once"),
+        ('{"client id": "s3cret"}', "'client id' is no name of a Kafka property"),
+        ('{"kafka.client.id": "s3cret"}', "is no name of a Kafka property"),
+        ('{"client.id": ["s3cret"]}', "the value of client.id has to be text, a number, true or false"),
+        ('{"client.id": null}', "the value of client.id has to be text, a number, true or false"),
+        ('{"bootstrap.servers": "s3cret:1"}', "use LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS"),
+        ('{"Security.Protocol": "s3cret"}', "use LAKEHOUSE_KAFKA_SECURITY_PROTOCOL"),
+        ('{"sasl.jaas.config": "s3cret"}', "LAKEHOUSE_KAFKA_PASSWORD"),
+        ('{"ssl.truststore.location": "s3cret"}', "use LAKEHOUSE_KAFKA_CA_FILE"),
+        ('{"ssl.key.password": "s3cret"}', "LAKEHOUSE_KAFKA_CLIENT_KEY_FILE"),
+        ('{"isolation.level": "s3cret"}', "isolation.level is fixed"),
+        ('{"group.id": "s3cret"}', "group.id is fixed"),
+        ('{"acks": "s3cret"}', "acks is fixed"),
+    ],
+)
+def test_properties_that_cannot_be_used_are_named_and_their_values_are_not(
+    monkeypatch: pytest.MonkeyPatch, properties: str, said: str
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", properties)
+    with pytest.raises(SettingsError) as refused:
+        Settings.load()
+    assert said in str(refused.value)
+    assert "LAKEHOUSE_KAFKA_PROPERTIES" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+    with pytest.raises(ValueError, match="KAFKA_PROPERTIES|kafka_properties") as raw:
+        Settings()
+    assert "s3cret" not in str(raw.value)
+
+
+def test_properties_are_written_as_kafka_writes_them_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", '{"client.id": "s3cret", "linger.ms": 5, "check.crcs": true}')
+    settings = Settings.load()
+    assert settings.client_properties == {"client.id": "s3cret", "linger.ms": "5", "check.crcs": "true"}
+    assert "s3cret" not in repr(settings)
+
+
+@pytest.mark.parametrize("given", ["CERTIFICATE", "KEY"])
+def test_a_client_certificate_goes_with_its_key(nowhere: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    (nowhere / "file.pem").touch()
+    monkeypatch.setenv(f"LAKEHOUSE_KAFKA_CLIENT_{given}_FILE", "file.pem")
+    with pytest.raises(SettingsError, match="CERTIFICATE_FILE and LAKEHOUSE_KAFKA_CLIENT_KEY_FILE go together"):
+        Settings.load()
+
+
+def test_files_may_be_named_from_the_home_folder(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (nowhere / "ca.pem").touch()
+    monkeypatch.setenv("HOME", str(nowhere))
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_CA_FILE", "~/ca.pem")
+    assert Settings.load().kafka_ca_file == nowhere / "ca.pem"
+
+
+def test_a_token_behind_the_address_of_spark_connect_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_SPARK_REMOTE", "sc://host:15002/;token=s3cret")
+    settings = Settings.load()
+    assert settings.spark_place == "sc://host:15002"
+    assert "s3cret" not in repr(settings)
+    monkeypatch.setenv("LAKEHOUSE_SPARK_REMOTE", "sc://host:99999/;token=s3cret")
+    with pytest.raises(SettingsError) as refused:
+        Settings.load()
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("where", ["the environment", "the env file"])
+def test_a_misspelt_variable_is_named_with_the_one_that_is_meant(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    if where == "the env file":
+        (nowhere / ".env").write_text("LAKEHOUSE_KAFKA_PASSWRD=s3cret\n")
+    else:
+        monkeypatch.setenv("LAKEHOUSE_KAFKA_PASSWRD", "s3cret")
+    with pytest.raises(
+        SettingsError, match="LAKEHOUSE_KAFKA_PASSWRD is no setting; is it LAKEHOUSE_KAFKA_PASSWORD"
+    ) as told:
+        Settings.load()
+    assert "s3cret" not in str(told.value)
+
+
+def test_variables_of_a_service_that_kubernetes_sets_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_3000_TCP", "PORT_3000_TCP_ADDR"):
+        monkeypatch.setenv(f"LAKEHOUSE_{name}", "10.0.0.1")
+    assert Settings.load() == Settings()
+
+
+def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
+    (nowhere / ".env").write_bytes(b"\xff\xfe\x00LAKE")
+    with pytest.raises(SettingsError, match=r"\.env cannot be read"):
+        Settings.load()

@@ -59,6 +59,7 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield from _jars(settings)
     yield _tried("Spark", lambda: _spark(settings))
     yield _tables(settings)
+    yield from _properties(settings)
     yield from _broker(settings)
     yield _browser()
 
@@ -109,7 +110,9 @@ def _jars(settings: "Settings") -> Iterator[Part]:
 
 
 def _spark(settings: "Settings") -> Part:
-    place = settings.spark_remote or f"{settings.spark_master}, driver {settings.spark_driver_memory}"
+    place = settings.spark_place
+    if not settings.spark_remote:
+        place += f", driver {settings.spark_driver_memory}"
     return Part("Spark", version("pyspark"), "ok", place)
 
 
@@ -131,6 +134,16 @@ def _writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def _properties(settings: "Settings") -> Iterator[Part]:
+    """Other properties of Kafka's clients, by name alone: their values may be secret."""
+    from lakehouse.topic import only_in_spark
+
+    if settings.client_properties:
+        names = only_in_spark(settings)
+        detail = f"only Spark's client knows {', '.join(names)}" if names else "known to every client"
+        yield Part("Kafka properties", f"{len(settings.client_properties)} set", "note" if names else "ok", detail)
 
 
 def _broker(settings: "Settings") -> Iterator[Part]:

@@ -10,7 +10,8 @@ from aiokafka.errors import TopicAlreadyExistsError, for_code
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
-from lakehouse.topic.connection import Options, ask, opened
+from lakehouse.topic.clients import Clients
+from lakehouse.topic.connection import ask
 from lakehouse.topic.metadata import TopicMetadata, describe
 from lakehouse.topic.state import find
 
@@ -24,8 +25,8 @@ def create_topic(settings: Settings, table: StreamTable, partitions: int | None 
     Returns whether it was created; a topic that exists is left as it is.
     """
 
-    async def question(options: Options) -> bool:
-        async with opened(AIOKafkaAdminClient(**options)) as admin:
+    async def question(clients: Clients) -> bool:
+        async with clients.open(AIOKafkaAdminClient) as admin:
             replicas = min(_REPLICAS, len((await admin.describe_cluster())["brokers"]))
             dated = {"message.timestamp.type": "LogAppendTime"}
             wanted = NewTopic(table.topic, partitions or table.partitions, replicas, topic_configs=dated)
@@ -40,8 +41,8 @@ def create_topic(settings: Settings, table: StreamTable, partitions: int | None 
 def add_partitions(settings: Settings, topic: str, total: int) -> None:
     """Give a topic ``total`` partitions; ``TopicError`` where it is missing or has as many already."""
 
-    async def question(options: Options) -> None:
-        async with opened(AIOKafkaAdminClient(**options)) as admin:
+    async def question(clients: Clients) -> None:
+        async with clients.open(AIOKafkaAdminClient) as admin:
             there = len((await find(admin, topic)).leaders)
             if there >= total:
                 fact = f"The topic has {there} partitions and cannot be given {total}"
@@ -55,8 +56,8 @@ def add_partitions(settings: Settings, topic: str, total: int) -> None:
 def delete_topic(settings: Settings, topic: str) -> None:
     """Delete a topic with all its records and return when it is gone; ``TopicError`` where it is missing."""
 
-    async def question(options: Options) -> None:
-        async with opened(AIOKafkaAdminClient(**options)) as admin:
+    async def question(clients: Clients) -> None:
+        async with clients.open(AIOKafkaAdminClient) as admin:
             await find(admin, topic)
             answer = await admin.delete_topics([topic])
             for _, code in answer.topic_error_codes:

@@ -3,49 +3,45 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+import time
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from lakehouse.errors import BrokerError
 from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
-from lakehouse.topic.security import client_security
+from lakehouse.topic.causes import Cause, find_cause
+from lakehouse.topic.clients import Clients
 
 Answer = TypeVar("Answer")
-Options = dict[str, Any]
 
-_SHARE = 0.4
-"""Of a question's limit, for one request: a server that hangs leaves time for another."""
-_PATIENT_MS = 10_000
-_CLOSE_SECONDS = 1.0
+_LONGEST_LOOK = 1.0
+"""Seconds for one look at the cause of a failure, where the question has no limit."""
 _CONNECTING = re.compile(r'^Unable connect to "[^"]*": ?')
 _log = logging.getLogger(__name__)
 _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
 
-def ask(settings: Settings, limit: float | None, question: Callable[[Options], Awaitable[Answer]]) -> Answer:
-    """Run a question that takes the options of an aiokafka client, for at most ``limit`` seconds.
+def ask(settings: Settings, limit: float | None, question: Callable[[Clients], Awaitable[Answer]]) -> Answer:
+    """Run a question, which opens the clients it needs, for at most ``limit`` seconds.
 
     Raises ``BrokerError`` where the broker is down, refuses us or does not answer in time, and
     ``SettingsError`` where the settings cannot be used.
     """
-    options = {"bootstrap_servers": bootstrap_servers(settings), "retry_backoff_ms": 20, **client_security(settings)}
-    options["request_timeout_ms"] = _PATIENT_MS if limit is None else int(limit * _SHARE * 1000)
+    clients = Clients(settings, limit)
     _listen()
     lines: list[str] = []
     token = _heard.set(lines)
+    due = None if limit is None else time.monotonic() + limit
     try:
-        return asyncio.run(_within(limit, question, options))
+        return asyncio.run(_within(limit, question, clients))
     except TimeoutError:
         raise _broker_error(settings, "The broker does not answer") from None
     except KafkaConnectionError as error:
-        cause = _CONNECTING.sub("", lines[-1] if lines else str(error.args[0]))
-        raise _broker_error(settings, f"The broker cannot be reached: {cause or 'no answer'}") from None
+        raise _unreachable(settings, lines or [str(error.args[0])], due) from None
     except KafkaError as error:
         raise _broker_error(settings, f"The broker refuses: {error}") from None
     except NotImplementedError:
@@ -54,8 +50,20 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Options], A
         _heard.reset(token)
 
 
-def _broker_error(settings: Settings, fact: str) -> BrokerError:
-    if not settings.kafka_bootstrap_servers:
+def _unreachable(settings: Settings, lines: list[str], due: float | None) -> BrokerError:
+    """Say why, as far as that can be found out in the time that is left."""
+    left = _LONGEST_LOOK if due is None else min(_LONGEST_LOOK, (due - time.monotonic()) / 2)
+    cause = find_cause(settings, " ".join(lines), max(left, 0.1))
+    if cause is None:
+        said = _CONNECTING.sub("", lines[-1]) or "no answer"
+        return _broker_error(settings, f"The broker cannot be reached: {said}")
+    return _broker_error(settings, cause.fact, cause)
+
+
+def _broker_error(settings: Settings, fact: str, cause: Cause | None = None) -> BrokerError:
+    if cause:
+        action = cause.action
+    elif not settings.kafka_bootstrap_servers:
         action = "Start it with: lakehouse up broker"
     elif settings.kafka_security_protocol == "PLAINTEXT":
         action = "Check that it runs and that LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS names it."
@@ -64,28 +72,9 @@ def _broker_error(settings: Settings, fact: str) -> BrokerError:
     return BrokerError(fact, where=bootstrap_servers(settings), action=action)
 
 
-async def _within(limit: float | None, question: Callable[[Options], Awaitable[Answer]], options: Options) -> Answer:
+async def _within(limit: float | None, question: Callable[[Clients], Awaitable[Answer]], clients: Clients) -> Answer:
     async with asyncio.timeout(limit):
-        return await question(options)
-
-
-@asynccontextmanager
-async def opened(client: Any) -> AsyncIterator[Any]:
-    """Start a client and stop it afterwards, also where its start failed; a hung broker delays no end."""
-    stop = client.close if isinstance(client, AIOKafkaAdminClient) else client.stop
-    try:
-        await _start(client)
-        yield client
-    finally:
-        with suppress(TimeoutError, KafkaError):
-            await asyncio.wait_for(stop(), _CLOSE_SECONDS)
-
-
-async def _start(client: Any) -> None:
-    try:
-        await client.start()
-    except OverflowError as error:
-        raise KafkaConnectionError(str(error)) from None
+        return await question(clients)
 
 
 class _Ear(logging.Handler):

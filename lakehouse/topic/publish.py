@@ -15,8 +15,16 @@ from lakehouse.errors import TopicError
 from lakehouse.records import Field, Rejection, decode
 from lakehouse.settings import Settings
 from lakehouse.topic.admin import create_topic
-from lakehouse.topic.connection import Options, ask, opened
+from lakehouse.topic.clients import Clients
+from lakehouse.topic.connection import ask
 
+_SENDING = {
+    "acks": "all",
+    "enable_idempotence": True,
+    "compression_type": "zstd",
+    "linger_ms": 20,
+    "max_batch_size": 256 * 1024,
+}
 _STALL_SECONDS = 15.0
 _BREATH = 200
 """So many records are handed over before answers are looked at."""
@@ -47,16 +55,8 @@ def publish(
     """
     create_topic(settings, table)
 
-    async def question(client: Options) -> int:
-        producer = AIOKafkaProducer(
-            **client,
-            acks="all",
-            enable_idempotence=True,
-            compression_type="zstd",
-            linger_ms=20,
-            max_batch_size=256 * 1024,
-        )
-        async with opened(producer):
+    async def question(clients: Clients) -> int:
+        async with clients.open(AIOKafkaProducer, **_SENDING) as producer:
             return await _Sending(producer, table, options).send(lines)
 
     return ask(settings, None, question)

@@ -46,5 +46,6 @@ def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "Data
         "startingOffsets": json.dumps({plan.topic: {str(part.partition): part.start for part in ranges}}),
         "endingOffsets": json.dumps({plan.topic: {str(part.partition): part.end for part in ranges}}),
     }
-    options = {**_READING, **chosen, **spark_security(settings)}
+    given = {f"kafka.{name}": value for name, value in settings.client_properties.items()}
+    options = {**_READING, **given, **chosen, **spark_security(settings)}
     return spark.read.format("kafka").options(**options).load().selectExpr(*_COLUMNS)

@@ -1,6 +1,7 @@
 """How to prove who we are to the broker: the same settings for aiokafka and for Spark."""
 
 import ssl
+from pathlib import Path
 from typing import Any
 
 from lakehouse.errors import SettingsError
@@ -11,14 +12,15 @@ _MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+_PKCS8 = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
 
 
 def client_security(settings: Settings) -> dict[str, Any]:
-    """Return the arguments that every aiokafka client takes; ``SettingsError`` where one is missing."""
+    """Return the arguments that every aiokafka client takes; ``SettingsError`` where one cannot be used."""
     options: dict[str, Any] = {"security_protocol": settings.kafka_security_protocol}
-    if _encrypted(settings):
-        options["ssl_context"] = _ssl_context(settings)
-    if _authenticated(settings):
+    if encrypted(settings):
+        options["ssl_context"] = ssl_context(settings)
+    if authenticated(settings):
         user, password = _credentials(settings)
         options["sasl_mechanism"] = settings.kafka_sasl_mechanism
         options |= {"sasl_plain_username": user, "sasl_plain_password": password}
@@ -26,13 +28,12 @@ def client_security(settings: Settings) -> dict[str, Any]:
 
 
 def spark_security(settings: Settings) -> dict[str, str]:
-    """Return the same as options of Spark's Kafka source; the authority's certificate travels as text."""
+    """Return the same as options of Spark's Kafka source; certificates and key travel as text."""
     options: dict[str, str] = {"kafka.security.protocol": settings.kafka_security_protocol}
-    if _encrypted(settings) and settings.kafka_ca_file:
-        _ssl_context(settings)
-        options["kafka.ssl.truststore.type"] = "PEM"
-        options["kafka.ssl.truststore.certificates"] = settings.kafka_ca_file.expanduser().read_text()
-    if _authenticated(settings):
+    if encrypted(settings):
+        ssl_context(settings)
+        options |= _stores(settings)
+    if authenticated(settings):
         user, password = (_quoted(text) for text in _credentials(settings))
         module = _MODULES[settings.kafka_sasl_mechanism]
         options["kafka.sasl.mechanism"] = settings.kafka_sasl_mechanism
@@ -40,24 +41,84 @@ def spark_security(settings: Settings) -> dict[str, str]:
     return options
 
 
-def _encrypted(settings: Settings) -> bool:
+def encrypted(settings: Settings) -> bool:
+    """Whether the settings ask for TLS."""
     return settings.kafka_security_protocol in ("SSL", "SASL_SSL")
 
 
-def _authenticated(settings: Settings) -> bool:
+def authenticated(settings: Settings) -> bool:
+    """Whether the settings ask for a user name and a password."""
     return settings.kafka_security_protocol.startswith("SASL")
 
 
-def _ssl_context(settings: Settings) -> ssl.SSLContext:
+def ssl_context(settings: Settings) -> ssl.SSLContext:
+    """Whom we trust, and who we are where the settings name a certificate of ours."""
     file = settings.kafka_ca_file
     try:
-        return ssl.create_default_context(cafile=str(file.expanduser()) if file else None)
+        context = ssl.create_default_context(cafile=str(file) if file else None)
     except OSError:
         raise SettingsError(
             "LAKEHOUSE_KAFKA_CA_FILE is no readable PEM file",
             where=str(file),
             action="Name the certificate of the authority that signed the broker's.",
         ) from None
+    certificate, key = settings.kafka_client_certificate_file, settings.kafka_client_key_file
+    if certificate and key:
+        _show(context, settings, certificate, key)
+    return context
+
+
+def _show(context: ssl.SSLContext, settings: Settings, certificate: Path, key: Path) -> None:
+    _require_pkcs8(key)
+    try:
+        # never without a password: OpenSSL would ask for it in the terminal
+        context.load_cert_chain(certificate, key, _key_password(settings) or "")
+    except (OSError, ValueError):
+        raise SettingsError(
+            "LAKEHOUSE_KAFKA_CLIENT_CERTIFICATE_FILE and LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used together",
+            where=f"{certificate}, {key}",
+            action="Both have to be PEM, the key that of the certificate; an encrypted key needs its password in "
+            "LAKEHOUSE_KAFKA_CLIENT_KEY_PASSWORD.",
+        ) from None
+
+
+def _require_pkcs8(key: Path) -> None:
+    """Spark's client reads no other form; one set of settings has to serve all clients."""
+    if not any(begin in _text(key) for begin in _PKCS8):
+        raise SettingsError(
+            "LAKEHOUSE_KAFKA_CLIENT_KEY_FILE holds no private key in PKCS#8, the one form that Spark's client reads",
+            where=str(key),
+            action="Rewrite it: openssl pkcs8 -topk8 -in OLD.key -out NEW.key (with -nocrypt for no password).",
+        )
+
+
+def _stores(settings: Settings) -> dict[str, str]:
+    stores: dict[str, str] = {}
+    if settings.kafka_ca_file:
+        stores["kafka.ssl.truststore.type"] = "PEM"
+        stores["kafka.ssl.truststore.certificates"] = _text(settings.kafka_ca_file)
+    certificate, key = settings.kafka_client_certificate_file, settings.kafka_client_key_file
+    if certificate and key:
+        stores["kafka.ssl.keystore.type"] = "PEM"
+        stores["kafka.ssl.keystore.certificate.chain"] = _text(certificate)
+        stores["kafka.ssl.keystore.key"] = _text(key)
+        password = _key_password(settings)
+        if password:
+            stores["kafka.ssl.key.password"] = password
+    return stores
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        action = "Correct its permissions, or the setting that names it."
+        raise SettingsError(f"A file cannot be read: {error.strerror}", where=str(file), action=action) from None
+
+
+def _key_password(settings: Settings) -> str | None:
+    secret = settings.kafka_client_key_password
+    return secret.get_secret_value() if secret else None
 
 
 def _credentials(settings: Settings) -> tuple[str, str]:

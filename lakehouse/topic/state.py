@@ -8,7 +8,8 @@ from aiokafka.errors import KafkaError
 from lakehouse.errors import TopicError
 from lakehouse.offsets import TopicState
 from lakehouse.settings import Settings
-from lakehouse.topic.connection import Options, ask, opened
+from lakehouse.topic.clients import Clients
+from lakehouse.topic.connection import ask
 from lakehouse.topic.metadata import TopicMetadata, describe
 
 _DATED_BY = "message.timestamp.type"
@@ -24,11 +25,11 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
     the topic is missing or changes while it is looked at.
     """
 
-    async def question(options: Options) -> TopicState:
-        async with opened(AIOKafkaAdminClient(**options)) as admin:
+    async def question(clients: Clients) -> TopicState:
+        async with clients.open(AIOKafkaAdminClient) as admin:
             before = await find(admin, topic)
             producer_time = await _producer_time(admin, topic)
-            earliest, end = await _offsets(options, before)
+            earliest, end = await _offsets(clients, before)
             if await find(admin, topic) != before:
                 raise TopicError("The topic changed just now", where=f"topic {topic}", action="Try again.")
             return TopicState(before.cluster_id, topic, before.topic_id, earliest, end, producer_time)
@@ -39,8 +40,8 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
 def topic_names(settings: Settings, limit: float = 4.0) -> list[str]:
     """Return the names of the topics, sorted, without the broker's internal ones."""
 
-    async def question(options: Options) -> list[str]:
-        async with opened(AIOKafkaAdminClient(**options)) as admin:
+    async def question(clients: Clients) -> list[str]:
+        async with clients.open(AIOKafkaAdminClient) as admin:
             return sorted(found.topic for found in await describe(admin) if not found.internal)
 
     return ask(settings, limit, question)
@@ -57,9 +58,9 @@ async def find(admin: AIOKafkaAdminClient, topic: str) -> TopicMetadata:
     return found[0]
 
 
-async def _offsets(options: Options, found: TopicMetadata) -> tuple[dict[int, int], dict[int, int]]:
+async def _offsets(clients: Clients, found: TopicMetadata) -> tuple[dict[int, int], dict[int, int]]:
     parts = [TopicPartition(found.topic, partition) for partition in sorted(found.leaders)]
-    async with opened(AIOKafkaConsumer(isolation_level="read_committed", **options)) as consumer:
+    async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
         # The end first: records deleted in between leave a range that is empty, never one that is wrong.
         end = await consumer.end_offsets(parts)
         earliest = await consumer.beginning_offsets(parts)

@@ -1,0 +1,178 @@
+"""Why a broker cannot be spoken to: the cause, and the settings to look at.
+
+Clients say little more than that they could not connect. What they log, or Spark's trace, names some of
+the causes; for the others the broker is asked once more, over a plain socket.
+"""
+
+import re
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from lakehouse.local.broker import bootstrap_servers
+from lakehouse.settings import Settings
+from lakehouse.topic.security import encrypted, ssl_context
+
+
+class Cause(NamedTuple):
+    """One sentence of fact, and what to check."""
+
+    fact: str
+    action: str
+
+
+_PROTOCOL = "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL"
+_USER = Cause(
+    "The broker refuses the user name or the password",
+    "Check LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD, and that the user is known for the mechanism in "
+    "LAKEHOUSE_KAFKA_SASL_MECHANISM.",
+)
+_MECHANISM = Cause(
+    "The broker does not take this SASL mechanism",
+    "Set LAKEHOUSE_KAFKA_SASL_MECHANISM to one that it has.",
+)
+_OTHER_HOST = Cause(
+    "The broker's certificate is for another host",
+    "Name the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS as its certificate does.",
+)
+_EXPIRED = Cause("The broker's certificate is out of date", "It has to be renewed; no setting helps.")
+_UNTRUSTED = Cause(
+    "The broker's certificate is signed by an authority that is not trusted",
+    "Name the PEM file of that authority in LAKEHOUSE_KAFKA_CA_FILE.",
+)
+_FILES = "LAKEHOUSE_KAFKA_CLIENT_CERTIFICATE_FILE and LAKEHOUSE_KAFKA_CLIENT_KEY_FILE"
+_WANTS_CERTIFICATE = Cause("The broker asks for a client certificate, and none is set", f"Set {_FILES}.")
+_REFUSES_CERTIFICATE = Cause(
+    "The broker refuses the client certificate",
+    f"Check {_FILES}: the broker has to trust the authority that signed it.",
+)
+_NO_SASL = Cause(
+    "This port of the broker takes no user name and password",
+    f"Check {_PROTOCOL} (SSL or PLAINTEXT), or the port in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
+)
+_WANTS_SASL = Cause(
+    "The broker asks for a user name and a password",
+    f"Set {_PROTOCOL} to a protocol with SASL, LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD.",
+)
+_WANTS_TLS = Cause(
+    "This port of the broker speaks TLS, and we do not",
+    f"Set {_PROTOCOL} to SSL or SASL_SSL, or correct the port in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
+)
+_NO_TLS = Cause(
+    "This port of the broker does not speak TLS, and we do",
+    f"Set {_PROTOCOL} to PLAINTEXT or SASL_PLAINTEXT, or correct the port in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
+)
+_TOLD = (
+    (r"SaslAuthentication(Failed|Exception)|invalid credentials", _USER),
+    (r"UnsupportedSaslMechanism", _MECHANISM),
+    (r"IllegalSaslState", _NO_SASL),
+    (r"(Hostname|IP address) mismatch|No (subject alternative|name matching)", _OTHER_HOST),
+    (r"certificate has expired|certificate is not yet valid|Certificate(Expired|NotYetValid)Exception", _EXPIRED),
+    (r"CERTIFICATE_VERIFY_FAILED|PKIX path|unable to find valid certification path", _UNTRUSTED),
+    (r"(?i)certificate_required", _WANTS_CERTIFICATE),
+    (
+        r"(?i)alert.*(bad_certificate|certificate_unknown|unknown_ca|certificate_(expired|revoked))",
+        _REFUSES_CERTIFICATE,
+    ),
+)
+
+
+def told_cause(said: str) -> Cause | None:
+    """Return the cause that a text of a client names, ``None`` where it names none."""
+    return next((cause for pattern, cause in _TOLD if re.search(pattern, said)), None)
+
+
+def find_cause(settings: Settings, said: str, limit: float) -> Cause | None:
+    """Return why the broker cannot be spoken to, ``None`` where that stays unknown.
+
+    Asks the first of the servers over sockets of its own where ``said`` does not tell, each for at most
+    ``limit`` seconds.
+    """
+    cause = told_cause(said) or _asked(settings, limit)
+    if cause is _REFUSES_CERTIFICATE and not settings.kafka_client_certificate_file:
+        return _WANTS_CERTIFICATE  # older TLS has one alert for both
+    return cause
+
+
+def _asked(settings: Settings, limit: float) -> Cause | None:
+    server = urlsplit(f"//{bootstrap_servers(settings).split(',')[0]}")
+    address = (server.hostname or "", server.port or 0)
+    tls = ssl_context(settings) if encrypted(settings) else None
+    try:
+        with _connected(address, limit, tls) as connection:
+            return _said_to(connection, settings)
+    except ssl.SSLError as error:
+        return told_cause(str(error)) or _if(_NO_TLS, lambda: _greets(address, limit))
+    except TimeoutError:
+        return None
+    except OSError:
+        if tls:
+            return _if(_NO_TLS, lambda: _greets(address, limit))
+        return _if(_WANTS_TLS, lambda: _shakes_hands(address, limit))
+
+
+def _if(cause: Cause, holds: Callable[[], bool]) -> Cause | None:
+    try:
+        return cause if holds() else None
+    except OSError:
+        return None
+
+
+def _said_to(connection: socket.socket, settings: Settings) -> Cause | None:
+    """Greet, and ask for SASL: what the broker answers tells whether it wants it."""
+    _ask(connection, _API_VERSIONS, b"")
+    answer = _ask(connection, _SASL_HANDSHAKE, struct.pack(">h", 0))
+    wants_sasl = struct.unpack(">h", answer[4:6])[0] != _ILLEGAL_SASL_STATE
+    has_sasl = settings.kafka_security_protocol.startswith("SASL")
+    if wants_sasl == has_sasl:
+        return None
+    return _WANTS_SASL if wants_sasl else _NO_SASL
+
+
+def _greets(address: tuple[str, int], limit: float) -> bool:
+    with _connected(address, limit, None) as connection:
+        return bool(_ask(connection, _API_VERSIONS, b""))
+
+
+def _shakes_hands(address: tuple[str, int], limit: float) -> bool:
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    with _connected(address, limit, anybody):
+        return True
+
+
+def _connected(address: tuple[str, int], limit: float, tls: ssl.SSLContext | None) -> socket.socket:
+    plain = socket.create_connection(address, timeout=limit)
+    try:
+        return tls.wrap_socket(plain, server_hostname=address[0]) if tls else plain
+    except BaseException:
+        plain.close()
+        raise
+
+
+_API_VERSIONS, _SASL_HANDSHAKE = (18, 0), (17, 1)
+_ILLEGAL_SASL_STATE = 34
+_MOST = 1 << 20  # bytes of an answer: what is longer is none
+
+
+def _ask(connection: socket.socket, request: tuple[int, int], body: bytes) -> bytes:
+    """Send one request of Kafka's protocol and return the answer; ``OSError`` where there is none."""
+    sent = struct.pack(">hhih", *request, 1, -1) + body
+    connection.sendall(struct.pack(">i", len(sent)) + sent)
+    (size,) = struct.unpack(">i", _received(connection, 4))
+    if not 0 < size < _MOST:
+        raise OSError("not an answer of Kafka's")
+    return _received(connection, size)
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    held = b""
+    while len(held) < size:
+        part = connection.recv(size - len(held))
+        if not part:
+            raise OSError("the connection was closed")
+        held += part
+    return held

@@ -1,0 +1,35 @@
+"""Certificates of an authority of our own, as PEM files."""
+
+from pathlib import Path
+
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+
+class Authority:
+    """An authority, its certificate in ``ca.pem`` of a folder, and what it signs beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._ca = trustme.CA()
+        self.file = folder / "ca.pem"
+        self._ca.cert_pem.write_to_path(self.file)
+
+    def sign(
+        self, host: str, password: str | None = None, key_format: PrivateFormat = PrivateFormat.PKCS8
+    ) -> tuple[Path, Path]:
+        """The files of a certificate for a host and of its private key; with a password, the key is encrypted."""
+        issued = self._ca.issue_cert(host)
+        certificate, key = (self._folder / f"{host}-{part}.pem" for part in ("certificate", "key"))
+        certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+        private = load_pem_private_key(issued.private_key_pem.bytes(), None)
+        hidden = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+        key.write_bytes(private.private_bytes(Encoding.PEM, key_format, hidden))
+        return certificate, key

@@ -1,13 +1,13 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test torture demo up doctor requirements
+.PHONY: help install check test torture demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
 FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Virtual environment, pinned Python packages and jars; a second call is quick
 	@$(BIN)/python -m lakehouse.local.jars
@@ -36,6 +36,14 @@ doctor: install ## Each part of the set-up, its version and its state
 requirements: $(STAMP) ## Choose the newest versions that pyproject.toml allows and pin them
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade --quiet \
 		--custom-compile-command "make requirements" --output-file requirements.txt
+
+audit-packages: install ## Known vulnerabilities of the pinned Python packages; fails where it cannot ask
+	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --vulnerability-service osv --progress-spinner off \
+		--requirement requirements.txt 2>"$$said" || { \
+		if grep -qE 'ConnectionError|ConnectTimeout|ReadTimeout|HTTPError' "$$said"; then \
+			echo "Not audited: the vulnerability service that pip-audit asks (OSV) cannot be reached from here." >&2; \
+		else cat "$$said" >&2; fi; exit 1; }
 
 $(STAMP): requirements.txt pyproject.toml
 	@set -e; \

@@ -39,6 +39,17 @@ def finding(check: str, problems: Iterable[str], fact: str) -> Finding:
     return Finding(check, False, f"Does not hold: {fact}. {' '.join(found[:_SHOWN])}{more}")
 
 
+def every_change_kept(ledger: Ledger) -> Finding:
+    """Check the ledger of a change feed: whether any of its commits had to write a net difference."""
+    problems = [
+        f"Version {entry.version} holds a net difference (reconciled = true in its rows): the single changes were"
+        " gone before they were read. Run the job more often than the retention of the table."
+        for entry in ledger.entries
+        if entry.commit.reconciled
+    ]
+    return finding("every_change_kept", problems, "every change is one the table recorded")
+
+
 def _unread(entries: Iterable[Entry]) -> Iterator[str]:
     for entry in entries:
         commit, rows = entry.commit, entry.metrics.source_rows
@@ -58,9 +69,11 @@ def _overfull(entries: Iterable[Entry]) -> Iterator[str]:
 
 def _breaks(entries: Iterable[Entry]) -> Iterator[str]:
     """Where a batch does not begin at the progress before it: a gap, or an overlap."""
-    moving = [entry for entry in entries if entry.commit.kind in ("batch", "gap")]
-    for before, entry in pairwise(moving):
+    told = [entry for entry in entries if entry.commit.kind in ("batch", "gap", "maintenance")]
+    for before, entry in pairwise(told):
         known = before.commit.progress or {}
+        if entry.commit.kind == "maintenance" and entry.commit.progress != before.commit.progress:
+            yield f"Version {entry.version}: maintenance carries another progress on than version {before.version}."
         if entry.commit.kind == "gap" or entry.commit.topic_id != before.commit.topic_id:
             continue
         for part in entry.commit.ranges:

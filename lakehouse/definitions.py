@@ -9,6 +9,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.defs.assets import assets_of
 from lakehouse.defs.automation import automation_of
 from lakehouse.defs.checks import checks_of
+from lakehouse.defs.maintenance import maintenance_of
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.tables import TABLES
 
@@ -24,7 +25,8 @@ def build_defs(tables: Sequence[StreamTable] = TABLES, resources: Mapping[str, A
         resources={"lakehouse": LakehouseResource(), **(resources or {})},
         executor=dg.in_process_executor,
     )
-    return dg.Definitions.merge(made, *(automation_of(table) for table in tables))
+    each = [definitions for table in tables for definitions in (automation_of(table), maintenance_of(table))]
+    return dg.Definitions.merge(made, *each)
 
 
 defs = build_defs()

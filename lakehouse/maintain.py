@@ -175,7 +175,10 @@ class _Work:
         return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
 
     def _carry_on(self) -> None:
-        commit = self._ledger().next_commit("maintenance", self.run)
+        ledger = self._ledger()
+        commit = ledger.next_commit("maintenance", self.run)
+        if ledger.newest:
+            commit = commit.model_copy(update={"declaration": ledger.newest.commit.declaration})
         nothing = read_table(self.spark, self.layout).where("false")
         commit_merge(self.spark, self.layout, nothing, _NOTHING, commit)
 

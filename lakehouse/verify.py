@@ -1,12 +1,14 @@
 """Checks of the data itself: keys, rollups, the share of rejected records, who dates the records."""
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.audit import Finding, finding
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.delta import read_table
-from lakehouse.derive.changes import Upstream
+from lakehouse.delta import Layout, read_table
+from lakehouse.derive.changes import Upstream, is_gone
 from lakehouse.derive.rollup import recompute, rollup_layout
 from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.merge import merged_layout
@@ -40,6 +42,16 @@ def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, r
         problem = f"{table.name} was made anew since: materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], fact)
     upstream = Upstream(table, merged, ledger).as_of(consumed.version)
+    try:
+        problems = _differences(spark, upstream, rollup, layout)
+    except (PySparkException, Py4JJavaError) as error:
+        if not is_gone(error):
+            raise
+        problems = [f"Version {consumed.version} can no longer be read: materialize {rollup.name} again."]
+    return finding("rollup_equals_recomputation", problems, fact)
+
+
+def _differences(spark: SparkSession, upstream: Upstream, rollup: Rollup, layout: Layout) -> list[str]:
     expected = recompute(spark, upstream, rollup)
     stored = read_table(spark, layout).select(*expected.columns)
     wrong = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
@@ -47,7 +59,7 @@ def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, r
     problems = [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
     if problems:
         problems.append(f"Delete {layout.uri} and materialize {rollup.name} again.")
-    return finding("rollup_equals_recomputation", problems, fact)
+    return problems
 
 
 def rejected_share(ledger: Ledger, most: float = 0.01) -> Finding:

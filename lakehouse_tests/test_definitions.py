@@ -15,6 +15,7 @@ from lakehouse.tables.temperatures import temperatures
 
 TOPIC, BASE, MERGED = "temperatures_topic", "temperatures_base", "temperatures"
 REJECTED, CHANGES, ROLLUP = "temperatures_rejected", "temperatures_changes", "temperatures_by_location"
+MAINTENANCE = "temperatures_maintenance"
 EVERY = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
 
 
@@ -26,6 +27,12 @@ def repository() -> dg.RepositoryDefinition:
 @pytest.fixture(scope="module")
 def specs() -> dict[str, dg.AssetSpec]:
     return {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
+
+
+@pytest.fixture(scope="module")
+def tables(specs) -> dict[str, dg.AssetSpec]:
+    """The assets that are tables or topics."""
+    return {name: spec for name, spec in specs.items() if name != MAINTENANCE}
 
 
 def test_a_fresh_interpreter_loads_the_definitions_and_starts_nothing():
@@ -43,7 +50,7 @@ assert lakehouse.definitions.defs.get_repository_def() and SparkContext._active_
 
 
 def test_every_part_of_the_declaration_is_an_asset_of_its_group(specs):
-    assert set(specs) == EVERY
+    assert set(specs) == {*EVERY, MAINTENANCE}
     assert {spec.group_name for spec in specs.values()} == {"temperatures"}
 
 
@@ -71,6 +78,7 @@ def test_the_lineage_is_the_flow(specs):
         REJECTED: {TOPIC},
         CHANGES: {MERGED},
         ROLLUP: {MERGED},
+        MAINTENANCE: {MERGED, CHANGES, ROLLUP},
     }
 
 
@@ -87,10 +95,10 @@ def test_columns_say_which_columns_they_are_made_from(specs):
     assert origins(ROLLUP, "rows") == set()
 
 
-def test_every_column_of_a_lineage_is_in_a_schema(specs):
-    schemas = {n: {c.name for c in spec.metadata["dagster/column_schema"].columns} for n, spec in specs.items()}
+def test_every_column_of_a_lineage_is_in_a_schema(tables):
+    schemas = {n: {c.name for c in spec.metadata["dagster/column_schema"].columns} for n, spec in tables.items()}
     lineages = {
-        n: s.metadata["dagster/column_lineage"] for n, s in specs.items() if "dagster/column_lineage" in s.metadata
+        n: s.metadata["dagster/column_lineage"] for n, s in tables.items() if "dagster/column_lineage" in s.metadata
     }
     assert set(lineages) == {MERGED, CHANGES, ROLLUP}
     for name, lineage in lineages.items():
@@ -128,9 +136,17 @@ def test_the_job_runs_everything_that_follows_from_the_topic(repository):
     }
 
 
+def test_maintenance_runs_every_night_by_a_job_of_its_own(repository):
+    job = repository.get_job("maintain_temperatures")
+    assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} == {MAINTENANCE}
+    schedule = repository.get_schedule_def("temperatures_daily")
+    assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 3 * * *", "UTC")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+
+
 def test_every_job_runs_in_one_process(repository):
     jobs = repository.get_all_jobs()
-    assert {"merge_temperatures", "__ASSET_JOB"} <= {job.name for job in jobs}
+    assert {"merge_temperatures", "maintain_temperatures", "__ASSET_JOB"} <= {job.name for job in jobs}
     assert {job.executor_def.name for job in jobs} == {"in_process"}
 
 

@@ -37,7 +37,7 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
     from lakehouse.spark import build_session, stop_session
 
     complain("Starting Spark ...")
-    with _standard_error_to(settings.home_folder / "logs" / "spark.log"):
+    with _output_to(settings.home_folder / "logs" / "spark.log"):
         session = build_session(settings)
     try:
         yield session
@@ -46,14 +46,16 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
 
 
 @contextmanager
-def _standard_error_to(log: Path) -> Iterator[None]:
-    """Give processes that are started meanwhile a file for their standard error."""
+def _output_to(log: Path) -> Iterator[None]:
+    """Give processes that are started meanwhile a file for what they say: VACUUM prints its figures."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    kept = os.dup(2)
+    kept = {stream: os.dup(stream) for stream in (1, 2)}
     with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
+        for stream in kept:
+            os.dup2(file.fileno(), stream)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for stream, copy in kept.items():
+            os.dup2(copy, stream)
+            os.close(copy)

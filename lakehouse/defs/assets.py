@@ -11,6 +11,7 @@ from lakehouse import ingest, load, refresh
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import results, specs
 from lakehouse.defs.config import BaseConfig, MergeConfig
+from lakehouse.defs.maintenance import maintenance_asset
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.derive.changes import Derived
 
@@ -27,6 +28,7 @@ def assets_of(table: StreamTable) -> list[Asset]:
         merged_asset(table),
         changes_asset(table),
         *(rollup_asset(table, rollup) for rollup in table.rollups),
+        maintenance_asset(table),
     ]
 
 

@@ -77,6 +77,21 @@ def rollup_spec(table: StreamTable, rollup: Rollup) -> dg.AssetSpec:
     return _spec(table, rollup_layout(table, rollup, _NOWHERE), origins, [table.name])
 
 
+def maintenance_spec(table: StreamTable) -> dg.AssetSpec:
+    """Compaction and vacuum of all tables of a declaration: what it did, night by night."""
+    retention = str(table.retention).removesuffix(", 0:00:00")
+    return dg.AssetSpec(
+        f"{table.name}_maintenance",
+        deps=[table.name, table.changes_name, *(rollup.name for rollup in table.rollups)],
+        description=f"Compaction and vacuum of {table.name} and of every table that belongs to it; no row changes."
+        f" Each can be read as it was at any time in the last {retention}.",
+        group_name=table.name,
+        owners=[table.owner],
+        kinds={"delta", "spark"},
+        metadata={"dagster/code_references": _declared_in(table)} if table.file else {},
+    )
+
+
 def _merged_from(table: StreamTable) -> list[str]:
     return [topic_name(table), *([table.base_name] if table.base else [])]
 

@@ -13,7 +13,7 @@ from lakehouse.delta import Layout
 from lakehouse.ledger import Ledger
 from lakehouse.spark import error_text
 
-_CHANGE_DATA_GONE = (
+_GONE = (
     "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
     "DELTA_MISSING_CHANGE_DATA",
     "DELTA_FILE_NOT_FOUND",
@@ -86,9 +86,14 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     try:
         return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        if any(mark in error_text(error) for mark in _CHANGE_DATA_GONE):
+        if is_gone(error):
             return None
         raise
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether an error of Spark says that a version, or its changes, can no longer be read."""
+    return any(mark in error_text(error) for mark in _GONE)
 
 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:

@@ -1,0 +1,78 @@
+"""Maintenance as Dagster runs it: one asset for all tables of a declaration, its job, and a daily schedule."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import dagster as dg
+
+from lakehouse.declaration import StreamTable
+from lakehouse.defs import specs
+from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.maintain import Maintained, maintain
+
+_DAILY = "0 3 * * *"  # UTC
+_COLUMNS = [
+    dg.TableColumn("table", "string"),
+    *(dg.TableColumn(name, "int") for name in ("version", "files_before", "files_after", "removed")),
+    dg.TableColumn("idle", "bool"),
+    dg.TableColumn("kept", "string"),
+]
+
+
+def maintenance_asset(table: StreamTable) -> dg.AssetsDefinition:
+    """Compaction and vacuum of every table of a declaration; no row changes."""
+    spec = specs.maintenance_spec(table)
+
+    @dg.multi_asset(name=spec.key.path[-1], specs=[spec], pool=table.name)
+    def keep(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> dg.MaterializeResult[Any]:
+        started = perf_counter()
+        with explained():
+            done = maintain(lakehouse.spark_session, lakehouse.settings, table, context.run.run_id)
+        facts = {**_facts(done), "seconds": round(perf_counter() - started, 2)}
+        return dg.MaterializeResult(asset_key=spec.key, metadata=facts)
+
+    return keep
+
+
+def _facts(done: Sequence[Maintained]) -> dict[str, Any]:
+    rows = [
+        dg.TableRecord(
+            {
+                "table": one.name,
+                "version": one.version,
+                "files_before": one.files_before,
+                "files_after": one.files_after,
+                "removed": one.removed,
+                "idle": one.idle,
+                "kept": one.kept,
+            }
+        )
+        for one in done
+    ]
+    return {
+        "files_before": sum(one.files_before for one in done),
+        "files_after": sum(one.files_after for one in done),
+        "removed": sum(one.removed or 0 for one in done),
+        "idle": all(one.idle for one in done),
+        "kept": "; ".join(one.kept for one in done if one.kept),
+        "tables": dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=_COLUMNS)),
+    }
+
+
+def maintenance_of(table: StreamTable) -> dg.Definitions:
+    """The job that maintains a declaration's tables, and the schedule that asks for it."""
+    job = dg.define_asset_job(
+        f"maintain_{table.name}",
+        selection=dg.AssetSelection.assets(specs.maintenance_spec(table).key),
+        description=f"Compact and vacuum {table.name} and every table that belongs to it.",
+    )
+    daily = dg.ScheduleDefinition(
+        name=f"{table.name}_daily",
+        job=job,
+        cron_schedule=_DAILY,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Asks for a run of {job.name} every night, so that the retention of the tables holds.",
+    )
+    return dg.Definitions(jobs=[job], schedules=[daily])

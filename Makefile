@@ -35,7 +35,7 @@ doctor: install ## Each part of the set-up, its version and its state
 
 requirements: $(STAMP) ## Choose the newest versions that pyproject.toml allows and pin them
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade --quiet \
-		--custom-compile-command "make requirements" --output-file requirements.txt
+		--no-emit-package pip --custom-compile-command "make requirements" --output-file requirements.txt
 
 audit-packages: install ## Known vulnerabilities of the pinned Python packages; fails where it cannot ask
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \

@@ -15,6 +15,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)")
 
 
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
 @dataclass(frozen=True)
 class Json:
     """Records are JSON objects in UTF-8, decoded strictly."""
@@ -98,6 +102,12 @@ class Rollup:
     by: Sequence[str]
     measures: Mapping[str, Measure]
     doc: str
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what decides which rows the rollup holds."""
+        measures = [(name, measure.sql, measure.type) for name, measure in self.measures.items()]
+        return _hash(tuple(self.by), *measures)
 
 
 class Rows(Protocol):
@@ -250,4 +260,4 @@ class StreamTable:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
         parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+        return _hash(*parts)

@@ -9,6 +9,7 @@
     ├── BrokerError        the broker cannot be reached or does not answer
     ├── TopicError         the topic is missing or is not what the declaration says
     ├── DataLossError      records that were never merged are gone from the topic
+    │   └── ReadLossError  those of a plan went away before they were read: plan again
     ├── LedgerError        a table's history does not say how far it got
     ├── ConflictError      somebody else committed first: plan again
     ├── AccountingError    a batch does not account for every record it read
@@ -18,11 +19,23 @@
 """
 
 
+def printable(text: str) -> str:
+    """A text with what a terminal or a log would obey (line ends, escapes, right-to-left marks) written out."""
+    return "".join(each if each.isprintable() else _written_out(each) for each in text)
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as "surrogateescape" decodes it
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
 class LakehouseError(Exception):
     """An error a person can act on.
 
     ``what`` is one sentence of fact, ``where`` names the place (topic, file, table), ``action`` says
-    what to do next. The text of the error is the three together.
+    what to do next. The text of the error is the three together, printable and in one line.
     """
 
     def __init__(self, what: str, *, where: str = "", action: str = "") -> None:
@@ -31,7 +44,7 @@ class LakehouseError(Exception):
         self.action = action
         place = f" ({where})" if where else ""
         advice = f" {action}" if action else ""
-        super().__init__(f"{what.rstrip('.')}{place}.{advice}")
+        super().__init__(printable(f"{what.rstrip('.')}{place}.{advice}"))
 
 
 class SettingsError(LakehouseError):
@@ -56,6 +69,10 @@ class TopicError(LakehouseError):
 
 class DataLossError(LakehouseError):
     """Records that were never merged are gone from the topic; a person has to accept the gap."""
+
+
+class ReadLossError(DataLossError):
+    """Records of a plan went away before they were read; nothing was written, the batch has to be planned again."""
 
 
 class LedgerError(LakehouseError):

@@ -12,17 +12,22 @@ from lakehouse.commits import Commit, Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
 from lakehouse.delta import ensure_table
-from lakehouse.errors import AccountingError, ConflictError, LakehouseError
+from lakehouse.errors import AccountingError, ConflictError, LakehouseError, ReadLossError
+from lakehouse.failures import table_failures
+from lakehouse.gaps import commit_nothing, gap_commit, loss, plan_table
 from lakehouse.ledger import Ledger, read_ledger, require_told
 from lakehouse.load import merge_base
 from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layout, newest_per_key
-from lakehouse.offsets import Bounds, Plan, Range, lag_of, plan_batch, require_same_topic, share_out
+from lakehouse.offsets import Bounds, Plan, Progress, Range, TopicState, find_gap, lag_of, share_out
 from lakehouse.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.settings import Settings
-from lakehouse.topic import look, read_failures, read_records
+from lakehouse.topic import look, read_failures, read_records, require_same_topic
 
 _ATTEMPTS = 5  # plans made before a batch gives way to other writers
+_PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default
+_PLAN_AGAIN = (ConflictError, ReadLossError)
 T = TypeVar("T")
+Passing = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,9 @@ def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch without reading or writing anything, and without a JVM."""
     progress = merged_ledger(settings, table).progress
-    return plan_batch(look(settings, table.topic), progress, Bounds(request.max_records, request.until))
+    return plan_table(
+        table, look(settings, table.topic, _PATIENCE), progress, Bounds(request.max_records, request.until)
+    )
 
 
 def merge_all(
@@ -80,7 +87,8 @@ def merge_all(
     """Merge the base rows where they are newer, then batches up to the ends seen at the start.
 
     Returns one outcome for each commit, in order; none where there was nothing to do, which is what a
-    second run finds. Raises ``DataLossError`` where records are gone, ``BrokerError`` and ``TopicError``.
+    second run finds. Where records are gone, raises ``DataLossError``, or records the gap and goes on behind
+    it, as the table declares. Raises ``BrokerError`` and ``TopicError``.
     """
     engine = Engine(spark, settings, table, request.run)
     again(lambda: prepare(engine))
@@ -89,20 +97,21 @@ def merge_all(
     if based:
         outcomes.append(based)
         on_batch(based)
-    ends = look(settings, table.topic).end
+    ends = look(settings, table.topic, _PATIENCE).end
     bounds = Bounds(request.max_records, {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
-    while outcome := again(lambda: merge_batch(engine, bounds)):
+    while outcome := again(lambda: merge_batch(engine, bounds), _PLAN_AGAIN):
         outcomes.append(outcome)
         on_batch(outcome)
     return outcomes
 
 
-def again(step: Callable[[], T]) -> T:
-    """Run a step, and plan it again where another writer was first: a bounded number of times."""
+@table_failures()
+def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:
+    """Run a step, and plan it again where another writer was first, or after such errors: so many times."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return step()
-        except ConflictError:
+        except passing:
             continue
     return step()
 
@@ -122,11 +131,19 @@ def _merge_base(engine: Engine) -> Outcome | None:
 
 
 def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
-    """Merge the next batch: one look, one plan, one commit; ``None`` where there is nothing to read."""
+    """Merge the next batch: one look, one plan, one commit; ``None`` where there is nothing to read.
+
+    A gap that the declaration accepts is a commit of its own, before the batch behind it.
+    """
     started = time.monotonic()
     ledger = engine.ledger()
-    state = look(engine.settings, engine.table.topic)
-    plan = plan_batch(state, ledger.progress, bounds)
+    state = look(engine.settings, engine.table.topic, _PATIENCE)
+    plan = plan_table(engine.table, state, ledger.progress, bounds)
+    if plan.gap:
+        gap = gap_commit(ledger, engine.table, plan, engine.run)
+        entry = commit_nothing(engine.spark, engine.settings, engine.table, gap)
+        lag = sum(lag_of(state, ledger.progress).values())
+        return Outcome(entry, None, lag, lag, time.monotonic() - started)
     if plan.span == 0:
         return None
     commit = ledger.next_commit("batch", engine.run).model_copy(
@@ -143,8 +160,10 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, undone: frozenset[int]
     ``undone`` are the numbers of the table's commits that no longer hold.
     """
     spark, settings, table = engine.spark, engine.settings, engine.table
-    with read_failures(plan):
+    command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
+    with read_failures(plan, command):
         held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
+    require_same_topic(plan, look(settings, table.topic, _PATIENCE), command)
     said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
     return merge_decided(engine, Decided(held, plan, said, undone), count_batch(held, table))
 
@@ -216,11 +235,10 @@ def replay(
 
 def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
     progress = engine.ledger().progress
-    state = look(engine.settings, engine.table.topic)
+    state = look(engine.settings, engine.table.topic, _PATIENCE)
     if progress is None:
         raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
-    require_same_topic(state, progress)
-    merged = {p: Range(p, state.earliest[p], max(progress.offsets.get(p, 0), state.earliest[p])) for p in state.end}
+    merged = _merged_ranges(engine.table, state, progress)
     wanted = merged if ranges is None else {p: Range(p, part.end, part.end) for p, part in merged.items()}
     for part in ranges or []:
         there = merged.get(part.partition)
@@ -233,6 +251,15 @@ def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
             )
         wanted[part.partition] = part
     return Plan(state.cluster_id, state.topic, state.topic_id, tuple(wanted[p] for p in sorted(wanted)))
+
+
+def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) -> dict[int, Range]:
+    """What of a topic is merged and still there."""
+    gap = find_gap(state, progress)
+    if gap and (state.cluster_id, state.topic_id) != (progress.cluster_id, progress.topic_id):
+        raise loss(gap, table)
+    ends = {p: min(max(progress.offsets.get(p, 0), state.earliest[p]), end) for p, end in state.end.items()}
+    return {p: Range(p, state.earliest[p], end) for p, end in ends.items()}
 
 
 def _replay_batch(engine: Engine, plan: Plan) -> Outcome:

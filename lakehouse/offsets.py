@@ -1,12 +1,10 @@
-"""Ranges, progress and plans: pure arithmetic on offsets, and the errors of loss.
+"""Ranges, progress, gaps and plans: pure arithmetic on offsets.
 
 Offsets are positions, not counts: compaction and transaction markers leave holes in a topic.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-
-from lakehouse.errors import DataLossError
 
 Offsets = Mapping[int, int]
 """An offset for each partition number."""
@@ -52,13 +50,29 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """What a table has not merged and the topic no longer has.
+
+    ``facts`` say what is gone, ``ranges`` which offsets: one range for every partition that lost some. Of
+    a partition or a topic that is no more, no end is known: the range is empty and stands where the loss begins.
+    """
+
+    facts: tuple[str, ...]
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
-    """Exactly what a batch reads: one range for every partition of the topic, empty ones included."""
+    """Exactly what a batch reads: one range for every partition of the topic, empty ones included.
+
+    A plan with a ``gap`` goes on behind it: it is for a person, or a declaration, that accepts the loss.
+    """
 
     cluster_id: str
     topic: str
     topic_id: str
     ranges: tuple[Range, ...]
+    gap: Gap | None = None
 
     @property
     def span(self) -> int:
@@ -82,24 +96,23 @@ class Bounds:
 def plan_batch(state: TopicState, progress: Progress | None, bounds: Bounds = Bounds()) -> Plan:
     """Decide what the next batch reads, from one look at the broker and the table's progress.
 
-    Partitions without progress start at their earliest offset. The limit is shared out over the
-    partitions by their lag, so that all of them advance. Nothing to read gives a plan with ``span`` 0.
-
-    Raises ``DataLossError`` where the progress does not fit the topic.
+    Partitions without progress start at their earliest offset, and so do those that lost records: nothing
+    that is still there is stepped over. The limit is shared out over the partitions by their lag, so that
+    all of them advance. Nothing to read gives a plan with ``span`` 0.
     """
-    if progress is not None:
-        require_same_topic(state, progress)
-        require_nothing_lost(state, progress)
     starts = {p: _start(p, state, progress) for p in state.end}
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
     taken = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records)
     ranges = tuple(Range(p, starts[p], starts[p] + taken[p]) for p in sorted(starts))
-    return Plan(state.cluster_id, state.topic, state.topic_id, ranges)
+    return Plan(state.cluster_id, state.topic, state.topic_id, ranges, find_gap(state, progress))
 
 
 def _start(partition: int, state: TopicState, progress: Progress | None) -> int:
-    known = {} if progress is None else progress.offsets
-    return known.get(partition, state.earliest[partition])
+    earliest = state.earliest[partition]
+    if progress is None or not _same_topic(state, progress):
+        return earliest
+    known = progress.offsets.get(partition, earliest)
+    return known if earliest <= known <= state.end[partition] else earliest
 
 
 def _end(partition: int, start: int, state: TopicState, until: Offsets) -> int:
@@ -124,33 +137,41 @@ def share_out(lags: Offsets, limit: int | None) -> dict[int, int]:
 
 def lag_of(state: TopicState, progress: Progress | None) -> dict[int, int]:
     """Offsets between progress and the last stable offset, for each partition; never negative."""
-    return {p: max(0, end - _start(p, state, progress)) for p, end in state.end.items()}
+    return {p: end - _start(p, state, progress) for p, end in state.end.items()}
 
 
-def require_same_topic(state: TopicState, progress: Progress) -> None:
-    """Raise ``DataLossError`` where the topic is not the one that was read so far."""
+def _same_topic(state: TopicState, progress: Progress) -> bool:
+    return (state.cluster_id, state.topic_id) == (progress.cluster_id, progress.topic_id)
+
+
+def find_gap(state: TopicState, progress: Progress | None) -> Gap | None:
+    """Find what is gone from the topic before it was merged; ``None`` where the progress fits it."""
+    if progress is None:
+        return None
+    if not _same_topic(state, progress):
+        left = ", ".join(f"partition {p} from offset {offset}" for p, offset in sorted(progress.offsets.items()))
+        fact = f"{_who_it_was(state, progress)}; what was not merged of it is not here: {left}"
+        return Gap((fact,), tuple(Range(p, offset, offset) for p, offset in sorted(progress.offsets.items())))
+    lost = [found for p, offset in sorted(progress.offsets.items()) for found in _lost(p, offset, state)]
+    return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost)) if lost else None
+
+
+def _who_it_was(state: TopicState, progress: Progress) -> str:
     if state.cluster_id != progress.cluster_id:
-        fact = f"The broker belongs to cluster {state.cluster_id}, the table was read from {progress.cluster_id}"
-        raise DataLossError(fact, where=f"topic {state.topic}", action=_advice(state))
-    if state.topic_id != progress.topic_id:
-        fact = "The topic was deleted and created again; records of the old one that were not merged are gone"
-        where = f"topic {state.topic}, id {progress.topic_id} before, {state.topic_id} now"
-        raise DataLossError(fact, where=where, action=_advice(state))
+        return f"The broker belongs to cluster {state.cluster_id}, the table was read from {progress.cluster_id}"
+    return f"The topic was deleted and created again, id {progress.topic_id} before and {state.topic_id} now"
 
 
-def require_nothing_lost(state: TopicState, progress: Progress) -> None:
-    """Raise ``DataLossError`` where a partition no longer holds the records at the progress."""
-    for partition, offset in sorted(progress.offsets.items()):
-        where = f"topic {state.topic}, partition {partition}"
-        if partition not in state.end:
-            raise DataLossError("The partition is gone", where=where, action=_advice(state))
-        if offset < state.earliest[partition]:
-            fact = f"Records from {offset} to {state.earliest[partition] - 1} were deleted before they were merged"
-            raise DataLossError(fact, where=where, action=_advice(state))
-        if offset > state.end[partition]:
-            fact = f"The table has merged up to {offset}, but the partition ends at {state.end[partition]}"
-            raise DataLossError(fact, where=where, action=_advice(state))
-
-
-def _advice(state: TopicState) -> str:
-    return f"If the loss is known and accepted, go on with: lakehouse accept-gap {state.topic}"
+def _lost(partition: int, offset: int, state: TopicState) -> Iterator[tuple[str, Range]]:
+    """What one partition lost, at most one fact: deleted from the front, cut off at the end, or all of it."""
+    if partition not in state.end:
+        fact = f"Partition {partition} is gone, with its records from offset {offset} on"
+        yield fact, Range(partition, offset, offset)
+        return
+    earliest, end = state.earliest[partition], state.end[partition]
+    if offset < earliest:
+        fact = f"Partition {partition}: records from {offset} to {earliest - 1} were deleted before they were merged"
+        yield fact, Range(partition, offset, earliest)
+    elif offset > end:
+        fact = f"Partition {partition} ends at {end}, but the table has merged up to {offset}"
+        yield fact, Range(partition, end, offset)

@@ -5,19 +5,28 @@ Each is a commit of its own in the ledger, an empty MERGE, so that the decision 
 
 from collections.abc import Mapping
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Entry
 from lakehouse.declaration import StreamTable
+from lakehouse.decode import decode_records
 from lakehouse.delta import read_table
-from lakehouse.errors import DataLossError, LakehouseError
+from lakehouse.errors import LakehouseError
+from lakehouse.failures import table_failures
+from lakehouse.gaps import commit_nothing, gap_commit
 from lakehouse.ingest import merged_ledger
 from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.merge import NOTHING, Target, merge_rows, merged_layout
-from lakehouse.offsets import Progress, Range, TopicState, require_nothing_lost, require_same_topic
+from lakehouse.merge import merged_layout
+from lakehouse.offsets import Gap, Plan, Range, TopicState, find_gap, plan_batch
 from lakehouse.settings import Settings
-from lakehouse.topic import look
+from lakehouse.topic import look, read_failures, read_records
+
+
+def seen_gap(settings: Settings, table: StreamTable) -> Gap | None:
+    """Look for records that are gone before they were merged, without a JVM; ``None`` where none are."""
+    progress = merged_ledger(settings, table).progress
+    return find_gap(look(settings, table.topic), progress)
 
 
 def accept_gap(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> Entry:
@@ -27,77 +36,50 @@ def accept_gap(spark: SparkSession, settings: Settings, table: StreamTable, run:
     is stepped over: what was merged before is merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
-    state = look(settings, table.topic)
-    progress = ledger.progress
-    if progress is None or not _is_lost(state, progress):
-        raise LakehouseError("No record is missing: there is no gap to accept", where=f"topic {state.topic}")
-    same = (progress.cluster_id, progress.topic_id) == (state.cluster_id, state.topic_id)
-    known = progress.offsets if same else {}
-    offsets = {p: _go_on(known.get(p), earliest, state.end[p]) for p, earliest in state.earliest.items()}
-    gap = tuple(_gap(p, offset, state, same=same) for p, offset in sorted(progress.offsets.items()))
-    return _record(spark, settings, table, ledger, (state, offsets, tuple(part for part in gap if part), run))
+    plan = plan_batch(look(settings, table.topic), ledger.progress)
+    if plan.gap is None:
+        raise LakehouseError("No record is missing: there is no gap to accept", where=f"topic {table.topic}")
+    return commit_nothing(spark, settings, table, gap_commit(ledger, table, plan, run))
 
 
-def _is_lost(state: TopicState, progress: Progress) -> bool:
-    try:
-        require_same_topic(state, progress)
-        require_nothing_lost(state, progress)
-    except DataLossError:
-        return True
-    return False
-
-
-def _go_on(offset: int | None, earliest: int, end: int) -> int:
-    return earliest if offset is None or not earliest <= offset <= end else offset
-
-
-def _gap(partition: int, offset: int, state: TopicState, *, same: bool) -> Range | None:
-    """The offsets that are gone; of a topic that is no more, from the progress on, no end is known."""
-    if not same or partition not in state.end:
-        return Range(partition, offset, offset)
-    if offset < state.earliest[partition]:
-        return Range(partition, offset, state.earliest[partition])
-    return Range(partition, state.end[partition], offset) if offset > state.end[partition] else None
-
-
+@table_failures()
 def propose_progress(
     spark: SparkSession, settings: Settings, table: StreamTable
 ) -> tuple[Ledger, TopicState, Mapping[int, int]]:
     """Propose a progress from the merged rows: one past the greatest offset of each partition.
 
-    For a table whose log no longer tells. Never beyond the topic's end; a partition without rows starts
-    at its earliest offset. Merging some records again changes nothing; rejected records never count.
+    For a table whose log no longer tells. An offset counts only where the topic still holds the record that the
+    row came from: rows of a former topic of that name have offsets too. Any other partition starts at its
+    earliest offset; merging records again changes nothing. Rejected records never count.
     """
     layout = merged_layout(table, settings)
     state = look(settings, table.topic)
-    rows = read_table(spark, layout).where("kafka_offset IS NOT NULL")
-    greatest = rows.groupBy("kafka_partition").agg((F.max("kafka_offset") + 1).alias("next")).collect()
-    seen = {row["kafka_partition"]: row["next"] for row in greatest}
-    offsets = {p: min(max(seen.get(p, earliest), earliest), state.end[p]) for p, earliest in state.earliest.items()}
-    return read_ledger(layout.uri, layout.name), state, offsets
+    newest = _newest_rows(read_table(spark, layout), table, state).localCheckpoint()
+    seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
+    found: set[int] = set()
+    if seen:
+        plan = Plan(state.cluster_id, state.topic, state.topic_id, seen)
+        with read_failures(plan, f"lakehouse recover-progress {table.name}"):
+            records = decode_records(read_records(spark, settings, plan), table)
+            found = {row[0] for row in records.join(newest, newest.columns).select("kafka_partition").collect()}
+    next_offsets = {part.partition: part.end for part in seen if part.partition in found}
+    return read_ledger(layout.uri, layout.name), state, {**state.earliest, **next_offsets}
+
+
+def _newest_rows(rows: DataFrame, table: StreamTable, state: TopicState) -> DataFrame:
+    """Of each partition the row with the greatest offset that the topic holds: position, timestamp and key."""
+    within = (
+        f"(kafka_partition = {p} AND kafka_offset >= {earliest} AND kafka_offset < {state.end[p]})"
+        for p, earliest in state.earliest.items()
+    )
+    place = F.struct("kafka_offset", "kafka_timestamp", *table.key)
+    newest = F.max_by(place, "kafka_offset").alias("newest")
+    return rows.where(" OR ".join(within)).groupBy("kafka_partition").agg(newest).select("kafka_partition", "newest.*")
 
 
 def recover_progress(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> Entry:
     """Record the proposed progress as a commit of its own; the next batch goes on from it."""
     ledger, state, offsets = propose_progress(spark, settings, table)
-    return _record(spark, settings, table, ledger, (state, offsets, (), run))
-
-
-_Decision = tuple[TopicState, Mapping[int, int], tuple[Range, ...], str]
-
-
-def _record(spark: SparkSession, settings: Settings, table: StreamTable, ledger: Ledger, decision: _Decision) -> Entry:
-    state, offsets, gap, run = decision
-    commit = ledger.next_commit("gap", run).model_copy(
-        update={
-            "cluster_id": state.cluster_id,
-            "topic": state.topic,
-            "topic_id": state.topic_id,
-            "progress": dict(offsets),
-            "gap": gap,
-            "declaration": table.fingerprint,
-        }
-    )
-    target = Target(table, merged_layout(table, settings))
-    nothing = read_table(spark, target.layout).where("false")
-    return merge_rows(spark, target, nothing, NOTHING, commit)
+    nothing = tuple(Range(partition, offset, offset) for partition, offset in sorted(offsets.items()))
+    plan = Plan(state.cluster_id, state.topic, state.topic_id, nothing)
+    return commit_nothing(spark, settings, table, gap_commit(ledger, table, plan, run))

@@ -1,11 +1,12 @@
-"""Ranges, progress and plans: the arithmetic of offsets and every error of loss."""
+"""Ranges, progress and plans: the arithmetic of offsets and every kind of loss."""
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.errors import DataLossError
-from lakehouse.offsets import Bounds, Plan, Progress, Range, TopicState, lag_of, plan_batch, share_out
+from lakehouse.offsets import Bounds, Plan, Progress, Range, TopicState, find_gap, lag_of, plan_batch, share_out
 
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
 
@@ -65,8 +66,8 @@ def test_a_limit_is_shared_out_by_lag() -> None:
     assert ranges(plan) == {0: (0, 30), 1: (0, 10)}
 
 
-def test_the_lag_of_a_partition_is_never_negative() -> None:
-    assert lag_of(state({0: 2, 1: 0}, {0: 9, 1: 5}), progress({1: 7})) == {0: 7, 1: 0}
+def test_the_lag_of_a_partition_is_what_is_left_to_read_of_it() -> None:
+    assert lag_of(state({0: 2, 1: 0}, {0: 9, 1: 5}), progress({1: 5})) == {0: 7, 1: 0}
 
 
 @given(LAGS, st.integers(0, 30_000))
@@ -114,25 +115,56 @@ def test_a_plan_stays_inside_the_topic_and_the_limit(looked: tuple[TopicState, P
     assert all(topic.earliest[p.partition] <= p.start <= p.end <= topic.end[p.partition] for p in plan.ranges)
 
 
+ANEW = "deleted and created again.*not here: partition 0 from offset 3, partition 1 from offset 4"
+
+
 @pytest.mark.parametrize(
-    ("looked", "merged", "said"),
+    ("looked", "merged", "said", "gone"),
     [
-        (state({0: 0}, {0: 9}, cluster_id="other"), {0: 3}, "belongs to cluster other"),
-        (state({0: 0}, {0: 9}, topic_id="other"), {0: 3}, "deleted and created again"),
-        (state({0: 0}, {0: 9}), {0: 3, 1: 0}, r"partition is gone \(topic readings, partition 1\)"),
-        (state({0: 5}, {0: 9}), {0: 3}, r"Records from 3 to 4 were deleted .*partition 0"),
-        (state({0: 0}, {0: 2}), {0: 3}, "merged up to 3, but the partition ends at 2"),
+        (state({0: 0, 1: 0}, {0: 9, 1: 9}, cluster_id="other"), {0: 3}, "cluster other", [Range(0, 3, 3)]),
+        (state({0: 0}, {0: 9}, topic_id="other"), {0: 3, 1: 4}, ANEW, [Range(0, 3, 3), Range(1, 4, 4)]),
+        (state({0: 0}, {0: 9}), {0: 3, 1: 4}, "Partition 1 is gone, .* offset 4 on", [Range(1, 4, 4)]),
+        (state({0: 5}, {0: 9}), {0: 3}, "Partition 0: records from 3 to 4 were deleted", [Range(0, 3, 5)]),
+        (state({0: 0}, {0: 2}), {0: 3}, "Partition 0 ends at 2, but .* merged up to 3", [Range(0, 2, 3)]),
     ],
 )
-def test_loss_is_named_with_what_accepts_it(looked: TopicState, merged: dict[int, int], said: str) -> None:
-    with pytest.raises(DataLossError, match=said) as caught:
-        plan_batch(looked, progress(merged))
-    assert "lakehouse accept-gap readings" in caught.value.action
-    assert "readings" in caught.value.where
+def test_what_is_gone_is_named_with_its_offsets(
+    looked: TopicState, merged: dict[int, int], said: str, gone: list[Range]
+) -> None:
+    gap = find_gap(looked, progress(merged))
+    assert gap
+    assert re.search(said, "; ".join(gap.facts))
+    assert list(gap.ranges) == gone
+
+
+def test_every_partition_that_lost_records_is_named() -> None:
+    gap = find_gap(state({0: 5, 1: 0, 2: 7}, {0: 9, 1: 4, 2: 7}), progress({0: 3, 1: 4, 2: 6}))
+    assert gap
+    assert [part.partition for part in gap.ranges] == [0, 2]
+    assert len(gap.facts) == 2
+
+
+def test_a_plan_behind_a_gap_steps_over_nothing_that_is_there() -> None:
+    looked = state({0: 5, 1: 2, 2: 0}, {0: 9, 1: 3, 2: 4})
+    plan = plan_batch(looked, progress({0: 3, 1: 6, 2: 1}))
+    assert plan.gap
+    assert ranges(plan) == {0: (5, 9), 1: (2, 3), 2: (1, 4)}
+    assert sum(lag_of(looked, progress({0: 3, 1: 6, 2: 1})).values()) == plan.span
+
+
+def test_a_plan_behind_another_topic_begins_at_its_earliest_offsets() -> None:
+    plan = plan_batch(state({0: 2}, {0: 9}, topic_id="other"), progress({0: 3}))
+    assert ranges(plan) == {0: (2, 9)}
+
+
+@given(topics())
+def test_a_progress_that_fits_has_no_gap(looked: tuple[TopicState, Progress | None]) -> None:
+    assert find_gap(*looked) is None
 
 
 def test_progress_at_either_edge_of_the_topic_is_no_loss() -> None:
     looked = state({0: 3, 1: 0}, {0: 9, 1: 4})
+    assert find_gap(looked, progress({0: 3, 1: 4})) is None
     assert ranges(plan_batch(looked, progress({0: 3, 1: 4}))) == {0: (3, 9), 1: (4, 4)}
 
 

@@ -16,7 +16,7 @@ from lakehouse.cli.arguments import (
     examples,
 )
 from lakehouse.cli.facts import outcome_facts, shown_facts
-from lakehouse.cli.output import busy, print_json, print_table, say
+from lakehouse.cli.output import busy, complain, print_json, print_table, say
 from lakehouse.cli.session import broker, load_settings, spark
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def merge(
     with broker(settings), spark(settings) as session, busy("Merging"):
         outcomes = ingest.merge_all(session, settings, chosen, request)
         derived = [] if only_merged else refresh(session, settings, chosen)
-    _show(outcomes, derived, json)
+    show_outcomes(outcomes, derived, json)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)
     return None
@@ -103,6 +103,8 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
         plan = plan_next(settings, table, request)
     if json:
         return print_json(asdict(plan))
+    for fact in plan.gap.facts if plan.gap else ():
+        complain(f"{fact}. {table.name} accepts gaps: it is recorded, and the batch goes on behind it.")
     return print_table(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
@@ -118,12 +120,18 @@ def refresh(session: "SparkSession", settings: "Settings", table: "StreamTable")
     return [refresh_changes(session, settings, table), *rollups]
 
 
-def _show(outcomes: "Sequence[Outcome]", derived: "Sequence[Derived]", json: bool) -> None:
+def show_outcomes(
+    outcomes: "Sequence[Outcome]",
+    derived: "Sequence[Derived]",
+    json: bool,
+    idle: str = "Nothing to do: the table holds all there is.",
+) -> None:
+    """Print what commits did, and what was derived from them; where there was none, ``idle`` says why."""
     told = [outcome_facts(each) for each in outcomes]
     if json:
         return print_json({"batches": told, "derived": [asdict(each) for each in derived]})
     if not told:
-        return say("Nothing to do: the table holds all there is.")
+        return say(idle)
     print_table(list(told[0]), [list(shown_facts(facts).values()) for facts in told])
     for each in derived:
         say(f"{each.name}: {each.changed:,} rows changed, up to date with version {each.source_version}.")
@@ -151,7 +159,7 @@ def replay(
     with broker(settings), spark(settings) as session, busy("Replaying"):
         outcomes = ingest.replay(session, settings, chosen, ranges)
         derived = refresh(session, settings, chosen)
-    return _show(outcomes, derived, json)
+    return show_outcomes(outcomes, derived, json)
 
 
 def _ranges(partition: int | None, start: int | None, end: int | None) -> "list[Range] | None":

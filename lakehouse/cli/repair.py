@@ -5,7 +5,6 @@ import typer
 from lakehouse.cli.arguments import TableArgument, YesOption, chosen_table, examples
 from lakehouse.cli.output import complain, print_table, say
 from lakehouse.cli.session import broker, load_settings, spark
-from lakehouse.errors import DataLossError
 
 verbs = typer.Typer()
 
@@ -17,15 +16,15 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     Merging stops where records that were never merged are gone. This is the way on when they cannot be
     brought back. What is gone is shown first.
     """
-    from lakehouse import ingest, repair
+    from lakehouse import repair
 
     chosen, settings = chosen_table(table), load_settings()
     with broker(settings):
-        try:
-            ingest.plan_next(settings, chosen)
+        gap = repair.seen_gap(settings, chosen)
+        if gap is None:
             return say("Nothing is missing; there is no gap to accept.")
-        except DataLossError as error:
-            complain(f"{error.what} ({error.where}).")
+        for fact in gap.facts:
+            complain(f"{fact} (topic {chosen.topic}).")
         if not yes:
             typer.confirm("Accept this and go on behind the gap?", abort=True, err=True)
         with spark(settings) as session:

@@ -11,8 +11,9 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import topic_name
 from lakehouse.errors import LakehouseError
+from lakehouse.gaps import plan_table
 from lakehouse.ingest import merged_ledger
-from lakehouse.offsets import Plan, TopicState, plan_batch
+from lakehouse.offsets import Bounds, Plan, TopicState
 from lakehouse.topic import look
 
 _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five, whatever the broker does
@@ -43,7 +44,7 @@ def automation_of(table: StreamTable) -> dg.Definitions:
             # progress first: a run that commits in between must not seem to be ahead of the topic
             progress = merged_ledger(lakehouse.settings, table).progress
             state = look(lakehouse.settings, table.topic, limit=_LOOK_LIMIT)
-            plan = plan_batch(state, progress)
+            plan = plan_table(table, state, progress, Bounds())
         except LakehouseError as error:
             return dg.SensorResult(skip_reason=str(error))
         wanted = _request(context.instance, table, plan)
@@ -59,7 +60,7 @@ def automation_of(table: StreamTable) -> dg.Definitions:
 
 def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg.RunRequest | str:
     """Ask for a run of exactly this plan, or say why not. No run key: a failed run is asked for again."""
-    if not plan.span:
+    if not plan.span and not plan.gap:
         return f"Nothing to merge: {table.name} has every record of topic {table.topic}."
     run = unfinished_run(instance, dg.AssetKey(table.name))
     if run:

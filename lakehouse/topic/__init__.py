@@ -5,7 +5,8 @@ needs a JVM but ``read_records``, which asks the given Spark session.
 """
 
 from lakehouse.topic.admin import add_partitions, create_topic, delete_topic
-from lakehouse.topic.failures import read_failures
+from lakehouse.topic.clients import only_in_spark
+from lakehouse.topic.failures import read_failures, require_same_topic
 from lakehouse.topic.publish import PublishOptions, publish
 from lakehouse.topic.read import read_records
 from lakehouse.topic.state import look, topic_names
@@ -16,8 +17,10 @@ __all__ = [
     "create_topic",
     "delete_topic",
     "look",
+    "only_in_spark",
     "publish",
     "read_failures",
     "read_records",
+    "require_same_topic",
     "topic_names",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, NodeNotReadyError, NotControllerError
 
 from lakehouse.errors import BrokerError
 from lakehouse.local.broker import bootstrap_servers
@@ -20,6 +20,9 @@ Answer = TypeVar("Answer")
 
 _LONGEST_LOOK = 1.0
 """Seconds for one look at the cause of a failure, where the question has no limit."""
+_PASSING = (NodeNotReadyError, NotControllerError, KafkaTimeoutError)
+"""What a client says while a cluster replaces a node that died."""
+_PAUSE = 0.1
 _CONNECTING = re.compile(r'^Unable connect to "[^"]*": ?')
 _log = logging.getLogger(__name__)
 _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
@@ -40,6 +43,8 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Clients], A
         return asyncio.run(_within(limit, question, clients))
     except TimeoutError:
         raise _broker_error(settings, "The broker does not answer") from None
+    except _PASSING as error:
+        raise _broker_error(settings, f"The broker does not answer: {error}") from None
     except KafkaConnectionError as error:
         raise _unreachable(settings, lines or [str(error.args[0])], due) from None
     except KafkaError as error:
@@ -73,8 +78,15 @@ def _broker_error(settings: Settings, fact: str, cause: Cause | None = None) -> 
 
 
 async def _within(limit: float | None, question: Callable[[Clients], Awaitable[Answer]], clients: Clients) -> Answer:
+    """Ask, and ask again while a node or the leader of a partition is being replaced, as long as there is a limit."""
     async with asyncio.timeout(limit):
-        return await question(clients)
+        while True:
+            try:
+                return await question(clients)
+            except _PASSING:
+                if limit is None:
+                    raise
+                await asyncio.sleep(_PAUSE)
 
 
 class _Ear(logging.Handler):

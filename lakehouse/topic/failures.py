@@ -1,18 +1,22 @@
-"""Failures of Spark while it reads a plan, as errors that name the topic."""
+"""What can go wrong while a plan is read, as errors that name the topic, the offsets and what goes on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse.errors import BrokerError, DataLossError
-from lakehouse.offsets import Plan
+from lakehouse.errors import BrokerError, ReadLossError
+from lakehouse.offsets import Plan, TopicState
+from lakehouse.topic.causes import Cause, told_cause
 
 _GONE = ("KAFKA_DATA_LOSS", "OffsetOutOfRange", "Some data may have been lost")
-_UNREACHABLE = ("org.apache.kafka.common.errors", "KafkaException")
+_UNREACHABLE = ("org.apache.kafka.common.errors", "KafkaException", "Cannot fetch record for offset")
 
 
 @contextmanager
-def read_failures(plan: Plan) -> Iterator[None]:
-    """Turn a failure to read a plan into ``DataLossError`` or ``BrokerError``; other errors pass."""
+def read_failures(plan: Plan, command: str) -> Iterator[None]:
+    """Turn a failure to read a plan into ``ReadLossError`` or ``BrokerError``; other errors pass.
+
+    ``command`` is what a person types to go on.
+    """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -22,12 +26,26 @@ def read_failures(plan: Plan) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         text = error_text(error)
-        spans = ", ".join(f"{part.partition}:{part.start}-{part.end}" for part in plan.ranges if part.span)
-        where = f"topic {plan.topic}, {spans}"
         if any(mark in text for mark in _GONE):
-            action = "Run it again: it plans anew and names what is gone."
-            raise DataLossError("Records of the plan are no longer in the topic", where=where, action=action) from error
+            raise _gone(plan, command) from error
         if any(mark in text for mark in _UNREACHABLE):
-            action = "Nothing was merged. Look after the broker and run it again."
-            raise BrokerError("The broker did not give the records", where=where, action=action) from error
+            cause = told_cause(text) or Cause("The broker did not give the records", "Look after the broker.")
+            action = f"Nothing was merged. {cause.action} Go on with: {command}"
+            raise BrokerError(cause.fact, where=_where(plan), action=action) from error
         raise
+
+
+def require_same_topic(plan: Plan, state: TopicState, command: str) -> None:
+    """Raise ``ReadLossError`` where the topic that was read, by its name, is not the one that was planned."""
+    if (plan.cluster_id, plan.topic_id) != (state.cluster_id, state.topic_id):
+        raise _gone(plan, command)
+
+
+def _gone(plan: Plan, command: str) -> ReadLossError:
+    action = f"Nothing was merged. What is gone is named by: {command}"
+    return ReadLossError("Records of the plan are no longer in the topic", where=_where(plan), action=action)
+
+
+def _where(plan: Plan) -> str:
+    parts = (f"partition {part.partition} offsets {part.start} to {part.end - 1}" for part in plan.ranges if part.span)
+    return f"topic {plan.topic}, {', '.join(parts)}"

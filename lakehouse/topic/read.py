@@ -23,11 +23,12 @@ _READING = {
     "includeHeaders": "true",
     "failOnDataLoss": "true",
     "kafka.isolation.level": "read_committed",
-    # Small reads are slow and broken ones hang for minutes with the defaults.
+    # Small reads are slow and broken ones hang for minutes with the defaults. A leader that died has a
+    # successor after 9 seconds (the broker's default): a read waits longer than that, and then ends.
     "kafka.fetch.max.wait.ms": "50",
     "kafka.request.timeout.ms": "5000",
     "kafka.default.api.timeout.ms": "10000",
-    "kafkaConsumer.pollTimeoutMs": "5000",
+    "kafkaConsumer.pollTimeoutMs": "12000",
     "fetchOffset.numRetries": "1",
 }
 

@@ -21,7 +21,10 @@ from lakehouse.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 VERBS = sorted(
-    "demo up doctor topics publish load-base merge follow replay status audit query maintain accept-gap recover-progress".split()
+    (
+        "demo up doctor topics publish load-base merge follow replay redrive maintain status audit rejected query"
+        " accept-gap recover-progress"
+    ).split()
 )
 HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
 
@@ -86,6 +89,11 @@ def test_help_answers_within_half_a_second() -> None:
         (["publish", "temperatures", "--generate", "rain"], "--generate"),
         (["replay", "--partition", "0"], "go together"),
         (["replay", "--partition", "0", "--from", "5", "--to", "5"], "greater than --from"),
+        (["rejected", "--reason", "rain"], "no such reason; one of tombstone, "),
+        (["rejected", "--limit", "-1"], "--limit"),
+        (["rejected", "rain"], "No table is declared as 'rain'"),
+        (["redrive", "--reason", "rain"], "no such reason; one of tombstone, "),
+        (["redrive", "rain"], "No table is declared as 'rain'"),
         (["topics", "--partitions", "3"], "goes with --create"),
         (["query"], "SQL"),
         (["up", "cooker"], "cooker"),
@@ -154,7 +162,7 @@ def test_status_as_json_says_the_same(capsys: pytest.CaptureFixture[str], home: 
 
 
 def test_looking_creates_nothing(home: Path) -> None:
-    for arguments in (["status"], ["audit"], ["query", "SELECT 1"], ["doctor"]):
+    for arguments in (["status"], ["audit"], ["rejected"], ["query", "SELECT 1"], ["doctor"]):
         main.run(arguments)
     assert not home.exists()
 

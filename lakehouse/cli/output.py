@@ -14,17 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.status import Status
 from rich.table import Table
 
+from lakehouse.errors import printable
+
 _PIPED_WIDTH = 200  # columns: a table that is piped into a file or another command is not cut at 80
 
 
 def results() -> Console:
-    """Standard output."""
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+    """Standard output. What stands in brackets or between colons is text, not markup."""
+    width = None if sys.stdout.isatty() else _PIPED_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def progress() -> Console:
     """Standard error: for people who wait, never for scripts."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def print_json(value: Any) -> None:
@@ -36,12 +39,12 @@ def print_json(value: Any) -> None:
 
 def say(text: str = "") -> None:
     """Print a line of the result."""
-    results().print(text, markup=False, soft_wrap=True)
+    results().print(printable(text), markup=False, soft_wrap=True)
 
 
 def complain(text: str) -> None:
     """Print a sentence on standard error."""
-    progress().print(text, markup=False, soft_wrap=True)
+    progress().print(printable(text), markup=False, soft_wrap=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
@@ -52,19 +55,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(columns):
         numbers = bool(held) and all(isinstance(row[place], int | float | Decimal | None) for row in held)
-        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+        table.add_column(printable(name), justify="right" if numbers else "left", overflow="fold")
     for row in held:
         table.add_row(*(shown(value) for value in row))
     results().print(table)
 
 
 def shown(value: Any) -> str:
-    """A value as people read it: whole numbers with separators, NULL as nothing."""
+    """A value as people read it: whole numbers with separators, NULL as nothing, text that cannot mislead."""
     if value is None:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return str(round(value, 6)) if isinstance(value, float) else str(value)
+    return str(round(value, 6)) if isinstance(value, float) else printable(str(value))
 
 
 @contextmanager

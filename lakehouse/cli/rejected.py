@@ -1,0 +1,120 @@
+"""Verbs for records that may not enter: ``rejected`` lists them, ``redrive`` decodes them again."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
+from lakehouse.cli.batches import refresh, show_outcomes
+from lakehouse.cli.facts import seconds
+from lakehouse.cli.output import busy, print_json, print_table, say
+from lakehouse.cli.session import load_settings, spark
+from lakehouse.errors import printable
+from lakehouse.records import REASONS
+
+if TYPE_CHECKING:
+    from lakehouse.redrive import Reason, Sample
+
+verbs = typer.Typer()
+
+_SHOWN = 200  # characters of a key or a value
+
+
+def _known_reason(name: str | None) -> str | None:
+    if name is not None and name not in REASONS:
+        raise typer.BadParameter(f"no such reason; one of {', '.join(REASONS)}")
+    return name
+
+
+ReasonOption = Annotated[
+    str | None,
+    typer.Option(metavar="REASON", callback=_known_reason, help="Only the records rejected for this reason."),
+]
+
+
+@verbs.command(epilog=examples("lakehouse rejected", "lakehouse rejected temperatures --reason late --limit 20"))
+def rejected(
+    table: TableArgument = None,
+    reason: ReasonOption = None,
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Show so many records of each reason, the newest.")
+    ] = 3,
+    json: JsonOption = False,
+) -> None:
+    """Show which records may not enter a table: how many for each reason, and samples.
+
+    Records that were resolved since are left out. The whole bytes are in the table of rejected records.
+    """
+    from lakehouse.redrive import list_rejected
+
+    settings = load_settings()
+    found = {each.name: list_rejected(settings, each, reason, limit) for each in chosen_tables(table)}
+    if json:
+        return print_json([_facts(name, reasons) for name, reasons in found.items()])
+    for name, reasons in found.items():
+        _print_reasons(_facts(name, reasons))
+    return None
+
+
+def _facts(table: str, reasons: "list[Reason]") -> dict[str, Any]:
+    return {
+        "table": table,
+        "rejected": sum(each.count for each in reasons),
+        "reasons": [
+            {
+                "reason": printable(each.reason),
+                "count": each.count,
+                "samples": [_sample_facts(sample) for sample in each.samples],
+            }
+            for each in reasons
+        ],
+    }
+
+
+def _sample_facts(sample: "Sample") -> dict[str, Any]:
+    return {
+        "partition": sample.partition,
+        "offset": sample.offset,
+        "time": sample.time,
+        "key": _as_text(sample.key),
+        "value": _as_text(sample.value),
+        "detail": printable(sample.detail),
+    }
+
+
+def _as_text(raw: bytes | None) -> str | None:
+    """The beginning of what a record holds, as text on one line; ``None`` where it holds nothing."""
+    if raw is None:
+        return None
+    text = printable(raw[: 4 * _SHOWN].decode("utf-8", "surrogateescape"))
+    return text if len(text) <= _SHOWN and len(raw) <= 4 * _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _print_reasons(facts: dict[str, Any]) -> None:
+    if not facts["reasons"]:
+        return say(f"{facts['table']}: no record is rejected.")
+    say(f"{facts['table']}: {facts['rejected']:,} records are rejected.")
+    print_table(["reason", "records"], [(each["reason"], each["count"]) for each in facts["reasons"]])
+    for each in facts["reasons"]:
+        rows = [[*(sample | {"time": seconds(sample["time"])}).values()] for sample in each["samples"]]
+        if rows:
+            print_table([*each["samples"][0]], rows, title=each["reason"])
+    return say(f"Decode them again, after the declaration was corrected: lakehouse redrive {facts['table']}")
+
+
+@verbs.command(
+    epilog=examples("lakehouse redrive temperatures", "lakehouse redrive temperatures --reason out_of_range")
+)
+def redrive(table: TableArgument = None, reason: ReasonOption = None, json: JsonOption = False) -> None:
+    """Decode rejected records again with today's declaration, and merge those that pass.
+
+    Their bytes are in the table, so the broker is not needed. Progress does not move. Afterwards the change
+    feed and the rollups are brought up to date.
+    """
+    from lakehouse.redrive import redrive as decode_again
+
+    chosen, settings = chosen_table(table), load_settings()
+    with spark(settings) as session, busy("Redriving"):
+        outcomes = decode_again(session, settings, chosen, reason)
+        derived = refresh(session, settings, chosen)
+    return show_outcomes(outcomes, derived, json, idle="Nothing to do: no rejected record passes today's declaration.")

@@ -1,11 +1,13 @@
 """The Spark session, local, on a cluster or over Spark Connect: the only place with Spark and Delta settings."""
 
 import os
+import re
 import socket
 import sys
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
@@ -24,6 +26,8 @@ _DELTA = {
 _EXACT = {
     # times are UTC everywhere; another zone also makes Delta verify every commit by rebuilding its state
     "spark.sql.session.timeZone": "UTC",
+    # ${...} in a statement is text, never a variable of the machine
+    "spark.sql.variable.substitute": "false",
     # a failed cast or an overflow is an error, never a NULL
     "spark.sql.ansi.enabled": "true",
     # where no target row is left after pruning, this rule drops the source of a MERGE before its rows are
@@ -46,6 +50,7 @@ _QUIET = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
+_EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
 
 
@@ -81,7 +86,25 @@ def build_session(settings: Settings) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder
     for name, value in spark_conf(settings).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return _started(builder, settings)
+
+
+def _started(builder: SparkSession.Builder, settings: Settings) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JJavaError) as error:
+        raise SetupError(
+            f"Spark does not start: {_sentence(error_text(error))}",
+            where=f"{settings.spark_master}, driver {settings.spark_driver_memory}",
+            action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY and Java.",
+        ) from error
+
+
+def _sentence(said: str) -> str:
+    """What Spark says, without its trace: the last cause, else the first line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    causes = [line for line in lines if _EXCEPTION.match(line)] or lines or ["it says nothing"]
+    return _EXCEPTION.sub("", causes[-1])
 
 
 def _join(settings: Settings) -> SparkSession:

@@ -68,7 +68,7 @@ def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
         )
     if held:
         say("This home holds an earlier demo: the same records are sent again, and the rows should stay as they are.")
-    settings.home_folder.mkdir(parents=True, exist_ok=True)
+    settings.make_folder()
     mark.touch()
 
 
@@ -165,7 +165,7 @@ class _Path:
 
 
 def _head(text: str) -> None:
-    results().print(f"\n[bold]{text}[/bold]")
+    results().print(f"\n{text}", style="bold")
 
 
 def _say_what_next(settings: "Settings", table: "StreamTable") -> None:

@@ -37,7 +37,7 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
     from lakehouse.spark import build_session, stop_session
 
     complain("Starting Spark ...")
-    with _output_to(settings.home_folder / "logs" / "spark.log"):
+    with _output_to(settings.make_folder("logs") / "spark.log"):
         session = build_session(settings)
     try:
         yield session
@@ -48,7 +48,6 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
 @contextmanager
 def _output_to(log: Path) -> Iterator[None]:
     """Give processes that are started meanwhile a file for what they say: VACUUM prints its figures."""
-    log.parent.mkdir(parents=True, exist_ok=True)
     kept = {stream: os.dup(stream) for stream in (1, 2)}
     with log.open("wb") as file:
         for stream in kept:

@@ -85,8 +85,7 @@ def _only_one(settings: "Settings", service: Service) -> Iterator[None]:
     """Hold the home's lock on a service."""
     from filelock import FileLock, Timeout
 
-    lock = settings.home_folder / "locks" / f"{service}.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock = settings.make_folder("locks") / f"{service}.lock"
     try:
         with FileLock(lock, timeout=0):
             yield
@@ -159,8 +158,7 @@ def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tupl
     from lakehouse.local.dagster_home import prepare_dagster_home
     from lakehouse.local.process import Child
 
-    log = settings.home_folder / "logs" / f"{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = settings.make_folder("logs") / f"{name}.log"
     log.unlink(missing_ok=True)
     # without a workspace file in this folder, Dagster has to be told where the definitions are
     definitions = [] if Path("workspace.yaml").exists() else ["-m", "lakehouse.definitions"]
@@ -196,4 +194,4 @@ def _answers(url: str) -> bool:
 
 
 def _log(name: str, line: str) -> None:
-    say(f"{name:<{_WIDTH}} | {_COLOR.sub('', line)}")
+    say(f"{name:<{_WIDTH}} | {_COLOR.sub('', line).expandtabs()}")

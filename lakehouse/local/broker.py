@@ -111,7 +111,7 @@ class EmbeddedBroker:
         self._lock.release()
 
     def _claim(self) -> bool:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._settings.make_folder(self._folder.name)
         try:
             self._lock.acquire(timeout=0)
         except Timeout:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from lakehouse.errors import SettingsError
 from lakehouse.settings import Settings
 
 _DAGSTER_YAML = """\
@@ -33,9 +34,17 @@ def prepare_dagster_home(settings: Settings) -> Path:
     changes nothing, whatever stands in the file by then.
     """
     chosen = os.environ.get("DAGSTER_HOME")
-    folder = Path(chosen).expanduser().resolve() if chosen else settings.home_folder / "dagster"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _made(Path(chosen).expanduser().resolve()) if chosen else settings.make_folder("dagster")
     file = folder / "dagster.yaml"
     if not file.exists():
         file.write_text(_DAGSTER_YAML, encoding="utf-8")
+    return folder
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fact = f"The folder in DAGSTER_HOME cannot be used: {error.strerror}"
+        raise SettingsError(fact, where=str(folder), action="Correct it, or unset DAGSTER_HOME.") from None
     return folder

@@ -12,12 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.commits import Commit, Entry, Upkeep
 from lakehouse.errors import ConflictError, TableError
-from lakehouse.ledger import app_id, find_attempt
+from lakehouse.failures import open_table, table_failures
+from lakehouse.ledger import app_id, find_attempt, read_ledger
 from lakehouse.spark import error_text
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_CHANGE_DATA = "delta.enableChangeDataFeed"
 _LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
 # by text, since over Connect the class is lost; creation by two writers at once counts as well
 _CONFLICTS = ("DELTA_CONCURRENT", "io.delta.exceptions.Concurrent", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
@@ -37,7 +39,8 @@ class Layout:
     """How a table is stored: where, its columns, its partition column and the columns with statistics.
 
     ``change_data`` keeps the changes of each version, for tables that others are derived from; ``retention``
-    is how far back the table can be read as it was then, at least.
+    is how far back the table can be read as it was then, at least. Without its ``anchors`` a row means
+    nothing: these columns are never added later. ``declaration`` is the hash of what the columns follow from.
     """
 
     name: str
@@ -48,6 +51,8 @@ class Layout:
     statistics: Sequence[str] = ()
     change_data: bool = False
     retention: timedelta = timedelta(days=7)
+    anchors: Sequence[str] = ()
+    declaration: str = ""
 
     @property
     def sql(self) -> str:
@@ -58,6 +63,17 @@ class Layout:
     def names(self) -> list[str]:
         """The column names in order."""
         return [column.name for column in self.columns]
+
+    @property
+    def lasting(self) -> dict[str, str]:
+        """The table properties that have to stand whoever changes them."""
+        return self.retention_properties | ({_CHANGE_DATA: "true"} if self.change_data else {})
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties with which it is created."""
+        statistics = {"delta.dataSkippingStatsColumns": ",".join(self.statistics)} if self.statistics else {}
+        return {_CHANGE_DATA: "false"} | self.lasting | statistics
 
     @property
     def retention_properties(self) -> dict[str, str]:
@@ -72,18 +88,20 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
 
     A second call changes nothing.
 
-    Raises ``TableError`` where a column has another type, and ``ConflictError`` where another writer
+    Raises ``TableError`` where the table does not fit: a column of another type, one that somebody dropped,
+    other partitions; and where it cannot be read or made. Raises ``ConflictError`` where another writer
     created it in the same moment.
     """
-    with _conflicts(layout.name):
-        spark.sql(_create_statement(layout))
+    with table_failures(layout.uri), _conflicts(layout.name):
+        stands = (open_table(layout.uri) or _create(spark, layout)).metadata()
         found = {field.name: field.dataType.simpleString() for field in read_table(spark, layout).schema}
-        _require_types(layout, found)
+    _require_types(layout, found)
+    _require_partition(layout, stands.partition_columns)
     missing = [column for column in layout.columns if column.name not in found]
     if missing:
+        _require_new(layout, [column.name for column in missing])
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(map(_definition, missing))})")
-    stands = DeltaTable(layout.uri).metadata().configuration
-    wrong = {k: value for k, value in layout.retention_properties.items() if stands.get(k) != value}
+    wrong = {name: value for name, value in layout.lasting.items() if stands.configuration.get(name) != value}
     if wrong:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({_listed(wrong)})")
 
@@ -93,19 +111,38 @@ def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -
 
     Raises ``ConflictError`` where another writer was first.
     """
-    with _conflicts(layout.name), _session(spark, {_USER_METADATA: Upkeep(run=run).model_dump_json()}):
+    said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
+    with table_failures(layout.uri), _conflicts(layout.name), _session(spark, said):
         spark.sql(statement).collect()
 
 
+def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
+    spark.sql(_create_statement(layout))
+    created = open_table(layout.uri)
+    if created is None:
+        _create_in_place(spark, layout)
+        created = open_table(layout.uri)
+    if created is None:
+        raise TableError(f"Table {layout.name} could not be made", where=layout.uri, action="Move its folder away.")
+    return created
+
+
+def _create_in_place(spark: SparkSession, layout: Layout) -> None:
+    """Create the table in a folder that a cut-off creation left: the statement takes it for a table (seen)."""
+    columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in layout.columns)
+    nothing = spark.sql(f"SELECT {columns} WHERE false")
+    for column in layout.columns:
+        nothing = nothing.withMetadata(column.name, {"comment": column.doc})
+    writer = nothing.write.format("delta").mode("ignore").options(**layout.properties)
+    (writer.partitionBy(layout.partition_by) if layout.partition_by else writer).save(layout.uri)
+
+
 def _create_statement(layout: Layout) -> str:
-    properties = {"delta.enableChangeDataFeed": str(layout.change_data).lower(), **layout.retention_properties}
-    if layout.statistics:
-        properties["delta.dataSkippingStatsColumns"] = ",".join(layout.statistics)
     return (
         f"CREATE TABLE IF NOT EXISTS {layout.sql} ({', '.join(map(_definition, layout.columns))}) USING DELTA"
         + (f" PARTITIONED BY (`{layout.partition_by}`)" if layout.partition_by else "")
         + f" COMMENT {quoted(layout.doc)}"
-        + f" TBLPROPERTIES ({_listed(properties)})"
+        + f" TBLPROPERTIES ({_listed(layout.properties)})"
     )
 
 
@@ -134,6 +171,30 @@ def _require_types(layout: Layout, found: dict[str, str]) -> None:
             )
 
 
+def _require_partition(layout: Layout, stands: Sequence[str]) -> None:
+    declared = [layout.partition_by] if layout.partition_by else []
+    if list(stands) != declared:
+        raise TableError(
+            f"The table is partitioned by {', '.join(stands) or 'nothing'} and"
+            f" its declaration by {', '.join(declared) or 'nothing'}",
+            where=layout.uri,
+            action="Declare the partitions the table has, or write to a new table.",
+        )
+
+
+def _require_new(layout: Layout, missing: Sequence[str]) -> None:
+    """Raise where a column that is missing was there: to add it again would hide that its values are gone."""
+    newest = read_ledger(layout.uri, layout.name).newest
+    same = newest is not None and newest.commit.declaration == layout.declaration != ""
+    gone = [name for name in missing if same or name in layout.anchors]
+    if gone:
+        raise TableError(
+            f"Column {gone[0]} is in the declaration of {layout.name} and no longer in the table",
+            where=layout.uri,
+            action="Somebody dropped or renamed it: RESTORE the table to the version before, then run it again.",
+        )
+
+
 def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:
     """The rows of a table, now or as of a version."""
     reader = spark.read.format("delta")
@@ -147,12 +208,13 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
 
     ``clauses`` is the statement from ``ON`` on. The commit takes the table's next transaction number: a
     number that is taken makes Delta skip the statement. Returns the entry that the history now holds.
-    Raises ``ConflictError`` where another writer was first; nothing was written then.
+    Raises ``ConflictError`` where another writer was first, ``TableError`` where the disk or the table fails;
+    nothing was written then.
     """
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
     try:
-        with _conflicts(layout.name), _session(spark, _fence(layout.name, commit)):
+        with table_failures(layout.uri), _conflicts(layout.name), _session(spark, _fence(layout.name, commit)):
             spark.sql(f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}").collect()
     finally:
         spark.catalog.dropTempView(view)

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from pydantic import ValidationError
 
 from lakehouse.commits import Commit, Entry, Kind, Metrics, Source, Totals, Upkeep
 from lakehouse.errors import LedgerError
+from lakehouse.failures import log_failures, open_table
 from lakehouse.offsets import Progress
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them
@@ -78,6 +78,7 @@ class Ledger:
             totals_before=self.totals,
             source=last.source if last else None,
             folder=last.folder if last else None,
+            declaration=last.declaration if last else "",
             run=run,
         )
 
@@ -129,14 +130,14 @@ def app_id(name: str) -> str:
 def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     """Read the ledger of a table: the newest part of it, or the whole history.
 
-    A table that does not exist has an empty ledger.
+    A table that does not exist has an empty ledger. Raises ``TableError`` where its log cannot be read.
     """
-    try:
-        table = DeltaTable(uri)
-    except TableNotFoundError:
+    table = open_table(uri)
+    if table is None:
         return Ledger(uri)
-    ledger = _read(table, uri, name, None if whole else _NEWEST)
-    return ledger if ledger.newest or ledger.complete else _read(table, uri, name, None)
+    with log_failures(uri):
+        ledger = _read(table, uri, name, None if whole else _NEWEST)
+        return ledger if ledger.newest or ledger.complete else _read(table, uri, name, None)
 
 
 def require_told(ledger: Ledger, name: str) -> Ledger:
@@ -152,10 +153,9 @@ def require_told(ledger: Ledger, name: str) -> Ledger:
 
 def count_rows(uri: str) -> int:
     """Count the rows of a table, from its log alone; 0 where there is no table."""
-    try:
-        return int(DeltaTable(uri).count())
-    except TableNotFoundError:
-        return 0
+    table = open_table(uri)
+    with log_failures(uri):
+        return int(table.count()) if table else 0
 
 
 def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
@@ -173,12 +173,12 @@ def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
         entries=entries,
         foreign=foreign,
         undone=undone,
-        still=_still(history),
+        still=still_versions(history),
     )
 
 
-def _still(history: Iterable[dict[str, Any]]) -> frozenset[int]:
-    """The versions that changed no row, as their operations tell, or as a later commit of ours says of them."""
+def still_versions(history: Iterable[dict[str, Any]]) -> frozenset[int]:
+    """Return the versions that changed no row: their operation tells, or a later commit of ours says so."""
     still: set[int] = set()
     for info in history:
         version, operation = int(info["version"]), str(info.get("operation"))
@@ -261,5 +261,6 @@ def _committed_at(info: dict[str, Any]) -> datetime:
 
 def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
     """Return the entry an attempt committed, or ``None`` where it did not commit."""
-    entries = _read(DeltaTable(uri), uri, name, _NEWEST).entries
+    with log_failures(uri):
+        entries = _read(DeltaTable(uri), uri, name, _NEWEST).entries
     return next((entry for entry in entries if entry.commit.attempt == attempt), None)

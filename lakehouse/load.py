@@ -15,6 +15,7 @@ from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import Reference, StreamTable
 from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
 from lakehouse.errors import LakehouseError
+from lakehouse.failures import table_failures
 from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.merge import Target, count_batch, merge_rows, merged_layout, newest_per_key
 from lakehouse.settings import Settings
@@ -56,12 +57,20 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
     columns = [TableColumn(c.name, c.type, c.doc) for c in table.columns]
     if table.partition_by:
         columns.append(TableColumn(table.partition_by.name, "DATE", "First day of the month; partition column."))
-    partition = table.partition_by.name if table.partition_by else None
-    doc = f"Rows of {table.name} from files: what was known before the topic."
-    uri = settings.table_uri(table.base_name)
-    return Layout(table.base_name, uri, doc, columns, partition, list(table.key), retention=table.retention)
+    return Layout(
+        table.base_name,
+        settings.table_uri(table.base_name),
+        f"Rows of {table.name} from files: what was known before the topic.",
+        columns,
+        partition_by=table.partition_by.name if table.partition_by else None,
+        statistics=table.key,
+        retention=table.retention,
+        anchors=table.key,
+        declaration=table.fingerprint,
+    )
 
 
+@table_failures()
 def load_base(
     spark: SparkSession, settings: Settings, table: StreamTable, folder: Path | None = None, run: str = "cli"
 ) -> BaseLoad:
@@ -81,7 +90,8 @@ def load_base(
     ensure_table(spark, layout)
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
-    commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update={"folder": str(source)})
+    said = {"folder": str(source), "declaration": table.fingerprint}
+    commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update=said)
     entry = _upsert(spark, layout, table, newest, commit)
     return BaseLoad(
         folder=source,
@@ -131,6 +141,7 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
     return Layout(reference.name, uri, reference.doc, columns, retention=table.retention)
 
 
+@table_failures()
 def load_reference(
     spark: SparkSession, settings: Settings, table: StreamTable, reference: Reference, run: str = "cli"
 ) -> ReferenceLoad:

@@ -39,10 +39,17 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
             version = table.by_name[table.version]
             columns.append(TableColumn(f"{name}_{version.name}", version.type, f"Version {name} came with."))
     partition = table.partition_by.name if table.partition_by else None
-    statistics = [*table.key, "kafka_partition", "kafka_offset"]
-    uri = settings.table_uri(table.name)
     return Layout(
-        table.name, uri, table.doc, columns, partition, statistics, change_data=True, retention=table.retention
+        table.name,
+        settings.table_uri(table.name),
+        table.doc,
+        columns,
+        partition,
+        statistics=[*table.key, "kafka_partition", "kafka_offset"],
+        change_data=True,
+        retention=table.retention,
+        anchors=[*table.key, *(column.name for column in _ORDER)],
+        declaration=table.fingerprint,
     )
 
 

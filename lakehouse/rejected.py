@@ -44,7 +44,10 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
     doc = f"Records of topic {table.topic} that may not enter {table.name}: one row for each position."
     uri = settings.table_uri(table.rejected_name)
     statistics = ["kafka_partition", "kafka_offset"]
-    return Layout(table.rejected_name, uri, doc, _COLUMNS, statistics=statistics, retention=table.retention)
+    kept = table.retention
+    return Layout(
+        table.rejected_name, uri, doc, _COLUMNS, statistics=statistics, retention=kept, anchors=[*_POSITION, "value"]
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from lakehouse.audit import Finding, finding
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta import Layout, read_table
 from lakehouse.derive.changes import Upstream, is_gone
-from lakehouse.derive.rollup import recompute, rollup_layout
+from lakehouse.derive.rollup import is_as_declared, recompute, rollup_layout
+from lakehouse.failures import table_failures
 from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.merge import merged_layout
 from lakehouse.offsets import TopicState
@@ -18,6 +19,7 @@ from lakehouse.settings import Settings
 _SHOWN = 5  # rows named in a failed check
 
 
+@table_failures()
 def verify_keys(spark: SparkSession, settings: Settings, table: StreamTable) -> Finding:
     """Check that no key stands twice in the merged table."""
     rows = read_table(spark, merged_layout(table, settings))
@@ -29,10 +31,12 @@ def verify_keys(spark: SparkSession, settings: Settings, table: StreamTable) -> 
     return finding("keys_unique", problems, "every key stands once")
 
 
+@table_failures()
 def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, rollup: Rollup) -> Finding:
     """Check that a rollup equals a recomputation as of the version it has consumed."""
     layout = rollup_layout(table, rollup, settings)
-    consumed = read_ledger(layout.uri, layout.name).source
+    own = read_ledger(layout.uri, layout.name)
+    consumed = own.source
     fact = f"{rollup.name} equals a recomputation as of the version it consumed"
     if consumed is None:
         return finding("rollup_equals_recomputation", [], f"{fact} (it has consumed none yet)")
@@ -40,6 +44,9 @@ def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, r
     ledger = read_ledger(merged.uri, merged.name)
     if ledger.table_id != consumed.table_id:
         problem = f"{table.name} was made anew since: materialize {rollup.name} again."
+        return finding("rollup_equals_recomputation", [problem], fact)
+    if not is_as_declared(own, rollup):
+        problem = f"{rollup.name} is declared otherwise than it was made: materialize it again."
         return finding("rollup_equals_recomputation", [problem], fact)
     upstream = Upstream(table, merged, ledger).as_of(consumed.version)
     try:

@@ -30,7 +30,16 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
     doc = f"Changes of {table.name}: one row for each key and version that changed it."
     uri = settings.table_uri(table.changes_name)
     columns = [*keys, *own, *values]
-    return Layout(table.changes_name, uri, doc, columns, statistics=["source_version"], retention=table.retention)
+    return Layout(
+        table.changes_name,
+        uri,
+        doc,
+        columns,
+        statistics=["source_version"],
+        retention=table.retention,
+        anchors=[column.name for column in (*keys, *own)],
+        declaration=table.fingerprint,
+    )
 
 
 def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run: str) -> Derived:

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
 from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
-from lakehouse.ledger import read_ledger
+from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 
 
@@ -19,29 +19,52 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
     columns = [TableColumn(name, *types[name]) for name in rollup.by]
     columns += [TableColumn(name, measure.type, measure.doc) for name, measure in rollup.measures.items()]
     uri = settings.table_uri(rollup.name)
-    return Layout(rollup.name, uri, rollup.doc, columns, statistics=list(rollup.by), retention=table.retention)
+    return Layout(
+        rollup.name,
+        uri,
+        rollup.doc,
+        columns,
+        statistics=rollup.by,
+        retention=table.retention,
+        declaration=rollup.fingerprint,
+    )
 
 
 def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layout: Layout, run: str) -> Derived:
-    """Recompute the groups that changes touched, as of the version consumed; at that version, write nothing."""
+    """Recompute the groups that changes touched, as of the version consumed; at that version, write nothing.
+
+    Where the changes cannot be told, or the rollup is declared otherwise than before, all of it is made anew.
+    """
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
-    if upstream.ledger.is_consumed(ledger.source):
+    same = is_as_declared(ledger, rollup)
+    if same and upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
-    changes = net_changes(spark, upstream, ledger.source) if ledger.source else None
+    changes = net_changes(spark, upstream, ledger.source) if same and ledger.source else None
+    commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
     if changes is None:
-        touched = recompute(spark, upstream, rollup).select(*rollup.by)
-        touched = touched.union(read_table(spark, layout).select(*rollup.by)).distinct()
+        # a column, since a literal would leave Spark no equality to join by
+        rows = recompute(spark, upstream, rollup).withColumn("stays", F.lit(False)).localCheckpoint()
+        entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
     else:
-        touched = _touched_groups(changes, rollup)
-    touched = touched.localCheckpoint()
-    groups = recompute(spark, upstream, rollup, touched if changes is not None else None)
+        rows = _recomputed_groups(spark, upstream, rollup, changes)
+        entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
+    return derived_from(layout, upstream, entry, rebuilt=changes is None)
+
+
+def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
+    """Whether the rollup was last written under this declaration."""
+    return ledger.newest is not None and ledger.newest.commit.declaration == rollup.fingerprint
+
+
+def _recomputed_groups(spark: SparkSession, upstream: Upstream, rollup: Rollup, changes: DataFrame) -> DataFrame:
+    """The groups that changes touched, with their measures, or with ``is_gone`` where no row is left."""
+    touched = _touched_groups(changes, rollup).localCheckpoint()
+    groups = recompute(spark, upstream, rollup, touched)
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = touched.alias("g").join(groups.withColumn("found", F.lit(True)).alias("s"), F.expr(same), "left")
-    rows = source.select("g.*", *measures, F.expr("s.found IS NULL").alias("is_gone"))
-    entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), derived_commit(ledger, upstream, run))
-    return derived_from(layout, upstream, entry, rebuilt=changes is None)
+    return source.select("g.*", *measures, F.expr("s.found IS NULL").alias("is_gone"))
 
 
 def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
@@ -71,6 +94,16 @@ def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
         return changes.where(f"{side} IS NOT NULL").select(*columns)
 
     return groups("before").union(groups("after")).distinct()
+
+
+def _rebuild_clauses(rollup: Rollup) -> str:
+    """Replace every row, also those of a declaration with other groups or measures."""
+    names = [*rollup.by, *rollup.measures]
+    return (
+        f"ON {' AND '.join(f't.`{c}` <=> s.`{c}`' for c in rollup.by)} AND s.stays"
+        f" WHEN NOT MATCHED THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" VALUES ({', '.join(f's.`{c}`' for c in names)}) WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
 
 
 def _rollup_clauses(rollup: Rollup) -> str:

@@ -1,5 +1,6 @@
 """Certificates of an authority of our own, as PEM files."""
 
+import subprocess
 from pathlib import Path
 
 import trustme
@@ -33,3 +34,11 @@ class Authority:
         hidden = BestAvailableEncryption(password.encode()) if password else NoEncryption()
         key.write_bytes(private.private_bytes(Encoding.PEM, key_format, hidden))
         return certificate, key
+
+
+def encrypted_for_java(key: Path, password: str) -> Path:
+    """The same key, encrypted in the one way that Kafka's Java client reads."""
+    file = key.with_name(f"java-{key.name}")
+    command = ["openssl", "pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", "-in", str(key), "-out", str(file)]
+    subprocess.run([*command, "-passout", f"pass:{password}"], check=True, capture_output=True)
+    return file

@@ -16,7 +16,7 @@ from lakehouse.cli.arguments import (
     examples,
 )
 from lakehouse.cli.facts import outcome_facts, shown_facts
-from lakehouse.cli.output import busy, print_json, print_table, say
+from lakehouse.cli.output import busy, complain, print_json, print_table, say
 from lakehouse.cli.session import broker, load_settings, spark
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def load_base(
     from lakehouse import load
 
     chosen, settings = chosen_table(table), load_settings()
+    if folder is not None and not folder.is_dir():
+        raise typer.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
     with spark(settings) as session, busy("Loading base files"):
         loaded = load.load_base(session, settings, chosen, folder)
     if json:
@@ -103,6 +105,8 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
         plan = plan_next(settings, table, request)
     if json:
         return print_json(asdict(plan))
+    for fact in plan.gap.facts if plan.gap else ():
+        complain(f"{fact}. {table.name} accepts gaps: it is recorded, and the batch goes on behind it.")
     return print_table(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],

@@ -25,9 +25,9 @@ def maintain(table: TableArgument = None, json: JsonOption = False) -> None:
     """
     from lakehouse.maintain import maintain as keep
 
-    settings = load_settings()
+    chosen, settings = chosen_tables(table), load_settings()
     with spark(settings) as session, busy("Maintaining"):
-        done = [one for each in chosen_tables(table) for one in keep(session, settings, each)]
+        done = [one for each in chosen for one in keep(session, settings, each)]
     if json:
         return print_json([asdict(one) for one in done])
     if not done:

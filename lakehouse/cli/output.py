@@ -79,8 +79,9 @@ def busy(what: str) -> Iterator[Status]:
 
 @contextmanager
 def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar; call what it gives with how many are done."""
+    """A progress bar, in a terminal only; call what it gives with how many are done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=progress(), transient=True) as shown_bar:
+    console = progress()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown_bar:
         task = shown_bar.add_task(what, total=total)
         yield lambda done: shown_bar.update(task, completed=done)

@@ -1,6 +1,7 @@
 """How to prove who we are to the broker: the same settings for aiokafka and for Spark."""
 
 import ssl
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ _MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-_PKCS8 = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
+_PLAIN, _ENCRYPTED = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+_PBES2 = bytes.fromhex("2a864886f70d01050d")  # how newer tools encrypt a key, by its number in the file
 
 
 def client_security(settings: Settings) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def ssl_context(settings: Settings) -> ssl.SSLContext:
 
 
 def _show(context: ssl.SSLContext, settings: Settings, certificate: Path, key: Path) -> None:
-    _require_pkcs8(key)
+    _require_readable(key)
     try:
         # never without a password: OpenSSL would ask for it in the terminal
         context.load_cert_chain(certificate, key, _key_password(settings) or "")
@@ -82,14 +84,20 @@ def _show(context: ssl.SSLContext, settings: Settings, certificate: Path, key: P
         ) from None
 
 
-def _require_pkcs8(key: Path) -> None:
-    """Spark's client reads no other form; one set of settings has to serve all clients."""
-    if not any(begin in _text(key) for begin in _PKCS8):
-        raise SettingsError(
-            "LAKEHOUSE_KAFKA_CLIENT_KEY_FILE holds no private key in PKCS#8, the one form that Spark's client reads",
-            where=str(key),
-            action="Rewrite it: openssl pkcs8 -topk8 -in OLD.key -out NEW.key (with -nocrypt for no password).",
-        )
+def _require_readable(key: Path) -> None:
+    """Spark's client reads fewer forms than ours; one set of settings has to serve all clients."""
+    text = _text(key)
+    if _PLAIN in text:
+        return
+    if _ENCRYPTED not in text:
+        fact = "holds no private key in PKCS#8, the one form that Spark's client reads"
+        command = "openssl pkcs8 -topk8 -nocrypt -in OLD.key -out NEW.key"
+    elif _PBES2 in b64decode(text.partition(_ENCRYPTED)[2].partition("-----")[0]):
+        fact = "holds a key encrypted with PBES2, which Spark's client cannot read"
+        command = "openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in OLD.key -out NEW.key (or -nocrypt, without a password)"
+    else:
+        return
+    raise SettingsError(f"LAKEHOUSE_KAFKA_CLIENT_KEY_FILE {fact}", where=str(key), action=f"Rewrite it: {command}.")
 
 
 def _stores(settings: Settings) -> dict[str, str]:

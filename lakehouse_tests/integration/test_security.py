@@ -16,7 +16,7 @@ from lakehouse.offsets import Plan, plan_batch
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look, publish, read_failures, read_records
-from lakehouse_tests.certificates import Authority
+from lakehouse_tests.certificates import Authority, encrypted_for_java
 from lakehouse_tests.secured import Secured, secured_broker
 
 PASSWORDS = {"PLAIN": 'a "quoted" word', "SCRAM-SHA-256": "another word"}
@@ -35,8 +35,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 @pytest.fixture(scope="module")
 def known(broker: Secured) -> Settings:
     """With a certificate that the broker trusts; its key is encrypted."""
-    certificate, key = broker.authority.sign("client", "pass word")
-    files = {"kafka_client_certificate_file": certificate, "kafka_client_key_file": key}
+    certificate, key = broker.authority.sign("client")
+    files = {
+        "kafka_client_certificate_file": certificate,
+        "kafka_client_key_file": encrypted_for_java(key, "pass word"),
+    }
     return broker.with_certificate(**files, kafka_client_key_password="pass word")
 
 
@@ -165,10 +168,19 @@ def test_a_key_without_its_password_is_a_wrong_setting(known: Settings, password
     assert "LAKEHOUSE_KAFKA_CLIENT_KEY_PASSWORD" in caught.value.action
 
 
-def test_a_key_in_pkcs1_is_told_with_the_command_that_rewrites_it(broker: Secured, tmp_path: Path) -> None:
-    certificate, key = Authority(tmp_path).sign("client", key_format=PrivateFormat.TraditionalOpenSSL)
+@pytest.mark.parametrize(
+    ("form", "fact"),
+    [
+        ({"key_format": PrivateFormat.TraditionalOpenSSL}, "holds no private key in PKCS#8"),
+        ({"password": "pass word"}, "encrypted with PBES2"),
+    ],
+)
+def test_a_key_that_spark_cannot_read_is_told_with_the_command_that_rewrites_it(
+    broker: Secured, tmp_path: Path, form: dict[str, Any], fact: str
+) -> None:
+    certificate, key = Authority(tmp_path).sign("client", **form)
     settings = broker.with_certificate(kafka_client_certificate_file=certificate, kafka_client_key_file=key)
-    with pytest.raises(SettingsError, match="PKCS#8") as caught:
+    with pytest.raises(SettingsError, match=fact) as caught:
         look(settings, "any")
     assert "openssl pkcs8 -topk8" in caught.value.action
 

@@ -1,7 +1,7 @@
 """Counts the attacks on the project's promises, and tells them as the table of ``docs/reliability.md``.
 
-A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once, and what fails inside it is
-a difference. ``--torture`` attacks many times; ``--report FILE`` writes the table below a marker in the file.
+A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once (or ``times()``), and what
+fails inside it is a difference. ``--torture`` attacks many times; ``--report FILE`` writes the table below a marker in the file.
 """
 
 import subprocess
@@ -48,13 +48,14 @@ def attack(request: pytest.FixtureRequest) -> Attack:
     told = request.node.user_properties
 
     @contextmanager
-    def attacked(promise: str, how: str, times: int = 1) -> Iterator[None]:
-        told.append((_TRIED, (promise, how, times)))
+    def attacked(promise: str, how: str, times: Callable[[], int] = lambda: 1) -> Iterator[None]:
         try:
             yield
         except BaseException:
             told.append((_DIFFERED, (promise, how, 1)))
             raise
+        finally:
+            told.append((_TRIED, (promise, how, times())))
 
     return attacked
 

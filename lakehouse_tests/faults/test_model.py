@@ -1,0 +1,36 @@
+"""Random histories against the model, and the shrunk histories that once showed a difference."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from pyspark.sql import SparkSession
+
+from lakehouse.settings import Settings
+from lakehouse_tests.faults.histories import Histories, Parts
+from lakehouse_tests.reliability import Attack, Scale
+
+STEPS = 40
+
+
+@pytest.mark.timeout(3600)
+def test_random_histories_give_the_tables_of_the_model(
+    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory, attack: Attack, scale: Scale
+) -> None:
+    """The first history Hypothesis draws is the plainest there is, so one more is drawn than counts."""
+    steps: list[None] = []
+
+    class Attacked(Histories):
+        parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
+
+    drawn = settings(
+        max_examples=1 + scale.of(1, 8),
+        stateful_step_count=STEPS,
+        deadline=None,
+        derandomize=not scale.torture,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+    with attack("Nothing is lost, doubled or silent", "a step of a random history, against a model", lambda: len(steps)):
+        run_state_machine_as_test(Attacked, settings=drawn, _min_steps=STEPS)  # else some end early

@@ -86,6 +86,8 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     reader = _READERS.get(file.suffix.lower())
     if reader is None or not file.is_file():
         raise _refusal(file, "Neither a JSON nor a Parquet file")
+    if not _is_text(file.name):
+        raise _refusal(file, "The name of the file is not UTF-8, and rows are stored with it")
     columns = reader(file)
     for field in fields:
         if field.source not in columns:
@@ -94,6 +96,14 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     rows = len(columns[fields[0].source])
     places = {"file": [file.name] * rows, "place": range(rows)}
     return _arrow(places | converted, {"file": "STRING", "place": "BIGINT"} | _types(fields))
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _convert_column(file: Path, field: Field, values: Sequence[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
 from lakehouse.properties import parse_properties
-from lakehouse.shapes import Folder, Master, Memory, PemFile, Properties, Remote, Root, Servers
+from lakehouse.shapes import Folder, Home, Master, Memory, PemFile, Properties, Remote, Root, Servers
 
 _PREFIX = "LAKEHOUSE_"
 _ENV_FILE = ".env"
@@ -40,7 +40,7 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    home: Folder = Field(Path(".lakehouse"), description="State folder: tables, broker data, Dagster's storage.")
+    home: Home = Field(Path(".lakehouse"), description="State folder: tables, broker data, Dagster's storage.")
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."

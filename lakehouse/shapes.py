@@ -16,6 +16,8 @@ _MASTER = r"^(local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn
 _REMOTE = re.compile(r"sc://[^\s/:;@]+(:\d+)?(/\S*)?")
 _SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
 """What both Spark and the readers without a JVM can open."""
+_MISREAD = "#%?\\"
+"""What readers of Delta tables take for something else in a path: a table's history would seem empty."""
 _HIGHEST_PORT = 65535
 
 
@@ -30,9 +32,18 @@ def _require_folder(given: Any) -> Any:
     return given
 
 
+def _require_folder_of_tables(given: Any) -> Any:
+    _require_folder(given)
+    folder = str(Path(given).expanduser().absolute())
+    misread = " ".join(sorted({*folder} & {*_MISREAD}))
+    if misread:
+        raise ValueError(f"tables cannot be read in {folder}, whose name holds {misread}")
+    return given
+
+
 def _require_root(root: str) -> str:
     if "://" not in root:
-        _require_folder(root)
+        _require_folder_of_tables(root)
         return root
     address = urlsplit(root)
     if address.scheme not in _SCHEMES:
@@ -67,6 +78,7 @@ def _expanded(path: Any) -> Any:
 
 
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
+Home = Annotated[Path, BeforeValidator(_require_folder_of_tables)]
 Master = Annotated[str, Field(pattern=_MASTER)]
 Memory = Annotated[str, Field(pattern="^[1-9][0-9]*[mg]$")]
 PemFile = Annotated[FilePath, BeforeValidator(_expanded)]

@@ -88,8 +88,8 @@ def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsy
 
 
 WRONG_SETTINGS = {
-    "home": ("{file}", "{file}/below"),
-    "tables": ("{file}", "ftp://host/tables", "s3a://me:s3cret@bucket/tables"),
+    "home": ("{file}", "{file}/below", "s3://bucket/home", "50%", "#1", "a?b", "a\\b"),
+    "tables": ("{file}", "50%", "ftp://host/tables", "s3a://me:s3cret@bucket/tables"),
     "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000"),
     "kafka_security_protocol": ("TLS",),
     "kafka_sasl_mechanism": ("GSSAPI",),

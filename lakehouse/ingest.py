@@ -254,12 +254,11 @@ def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
 
 
 def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) -> dict[int, Range]:
-    """What of a topic is merged and still there."""
+    """What of a topic is merged and still there; where a gap is open, its offsets may hold other records now."""
     gap = find_gap(state, progress)
-    if gap and (state.cluster_id, state.topic_id) != (progress.cluster_id, progress.topic_id):
+    if gap:
         raise loss(gap, table)
-    ends = {p: min(max(progress.offsets.get(p, 0), state.earliest[p]), end) for p, end in state.end.items()}
-    return {p: Range(p, state.earliest[p], end) for p, end in ends.items()}
+    return {p: Range(p, first, max(progress.offsets.get(p, first), first)) for p, first in state.earliest.items()}
 
 
 def _replay_batch(engine: Engine, plan: Plan) -> Outcome:

@@ -35,6 +35,7 @@ def rollup(**changes: Any) -> Rollup:
         (lambda: declare(columns=[ID, Column("Stars", "INT", doc="")]), "names are lower case"),
         (lambda: declare(columns=[ID, Column("stars'; --", "INT", doc="")]), "names are lower case"),
         (lambda: declare(rollups=[rollup(name="by movie")]), "names are lower case"),
+        (lambda: declare(columns=[ID, Column("value", "INT", doc="")]), "column value: the name is taken"),
         (lambda: declare(columns=[ID, STARS, STARS]), "two columns have the same name"),
         (lambda: declare(columns=[ID, Column("stars", "FLOAT", doc="")]), "column stars: no such type FLOAT"),
         (lambda: declare(columns=[ID, Column("stars", "DECIMAL(9)", doc="")]), "no such type DECIMAL"),
@@ -54,6 +55,7 @@ def rollup(**changes: Any) -> Rollup:
         (lambda: declare(late=Late("seen_at", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
         (lambda: declare(late=Late("rated_at", timedelta(-1))), "late: after is less than nothing"),
         (lambda: declare(late=Late("rated_at", timedelta(1), "drop")), "late: the policy is accept or reject"),
+        (lambda: declare(gaps="ignore"), "gaps is stop or accept"),
         (lambda: declare(rollups=[rollup(by=["genre"])]), "rollup ratings_by_movie: groups by unknown columns"),
     ],
 )

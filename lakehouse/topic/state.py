@@ -30,7 +30,8 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
             before = await find(admin, topic)
             producer_time = await _producer_time(admin, topic)
             earliest, end = await _offsets(clients, before)
-            if await find(admin, topic) != before:
+            after = await find(admin, topic)
+            if (after.cluster_id, after.topic_id) != (before.cluster_id, before.topic_id):
                 raise TopicError("The topic changed just now", where=f"topic {topic}", action="Try again.")
             return TopicState(before.cluster_id, topic, before.topic_id, earliest, end, producer_time)
 

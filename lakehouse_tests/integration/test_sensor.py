@@ -39,10 +39,10 @@ LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), stric
 class World:
     """Definitions of one table with a topic of its own, and an instance to run them in."""
 
-    def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance, **declared: Any) -> None:
         self.settings = settings
         self.instance = instance
-        self.table: StreamTable = replace(temperatures, topic=f"sensor-{os.getpid()}-{next(_NUMBERS)}")
+        self.table: StreamTable = replace(temperatures, topic=f"sensor-{os.getpid()}-{next(_NUMBERS)}", **declared)
         self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
         self.defs = build_defs([self.table], self.resources)
         self.cursor: str | None = None
@@ -157,14 +157,29 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
 
 
 def test_lost_records_are_a_reason_to_skip_that_says_what_to_do(world, monkeypatch):
-    create_topic(world.settings, world.table)
+    publish(world.settings, world.table, LINES)
     state = look(world.settings, world.table.topic)
+    progress = Progress(state.cluster_id, state.topic_id, {**state.end, 0: state.end[0] + 7})
+    monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
+    for _ in range(2):
+        result = world.tick()
+        assert not result.run_requests
+        assert f"but the table has merged up to {state.end[0] + 7} (topic {world.table.topic})" in result.skip_message
+        assert "lakehouse accept-gap temperatures" in result.skip_message
+
+
+@pytest.mark.parametrize("lines", [[], LINES], ids=["an empty topic", "records"])
+def test_lost_records_ask_for_a_run_where_the_declaration_accepts_gaps(world, monkeypatch, lines):
+    """Also where there is nothing to read: the gap is to be recorded."""
+    accepting = World(world.settings, world.instance, gaps="accept")
+    create_topic(accepting.settings, accepting.table)
+    publish(accepting.settings, accepting.table, lines)
+    state = look(accepting.settings, accepting.table.topic)
     progress = Progress(state.cluster_id, "another topic", {0: 7})
     monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
-    result = world.tick()
-    assert not result.run_requests
-    assert "deleted and created again" in result.skip_message
-    assert "lakehouse accept-gap" in result.skip_message
+    (request,) = accepting.tick().run_requests
+    config = request.run_config["ops"]["temperatures"]["config"]
+    assert sum(part["end"] - part["start"] for part in config["ranges"]) == len(lines)
 
 
 def test_the_topic_is_reported_when_it_moved_and_only_then(world):

@@ -12,6 +12,8 @@ from lakehouse.errors import DeclarationError
 from lakehouse.records import Field, Lateness
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_POSITION = {"kafka_timestamp", "kafka_partition", "kafka_offset", "base_version"}
+_TAKEN = _POSITION | {"key", "value", "headers", "reason", "detail", "is_late", "is_stale", "newest"}
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)")
 
 
@@ -187,6 +189,8 @@ class StreamTable:
         self._require(all(map(_NAME.fullmatch, names)), "names are lower case letters, digits and _")
         self._require(len(set(self.by_name)) == len(self.columns), "two columns have the same name")
         for column in self.columns:
+            fact = f"column {column.name}: the name is taken; choose another, and name the field in its source"
+            self._require(column.name not in _TAKEN, fact)
             self._require(_TYPE.fullmatch(column.type), f"column {column.name}: no such type {column.type}")
             timed = column.pattern is not None or column.type not in ("TIMESTAMP", "DATE")
             self._require(timed, f"column {column.name}: a time needs a pattern")

@@ -57,17 +57,19 @@ class Maintained:
 def maintain(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> list[Maintained]:
     """Compact and vacuum every table of the declaration that exists; returns what was done to each.
 
-    Change feed and rollups are brought up to date first, since VACUUM removes the changes they read; where
-    that fails the files of the merged table stay. A second run does nothing. A merge at the same time wins,
-    or plans again: no row changes.
+    Change feed and rollups are brought up to date first, since VACUUM removes the changes they read. One that
+    cannot be is left alone, and what it has not read yet stays. A second run does nothing. A merge at the
+    same time wins, or plans again: no row changes.
     """
     failed = _refresh(spark, settings, table, run)
-    done = []
-    for layout in _layouts(settings, table):
-        if read_ledger(layout.uri, layout.name).exists:
-            needed = _Needed(settings, table, failed) if layout.name == table.name else None
-            done.append(_Work(spark, layout, run).go(needed))
-    return done
+    needed = _Needed(settings, table, failed)
+    there = [layout for layout in _layouts(settings, table) if read_ledger(layout.uri, layout.name).exists]
+    return [
+        _left(layout, failed[layout.name])
+        if layout.name in failed
+        else _Work(spark, layout, run).go(needed if layout.name == table.name else None)
+        for layout in there
+    ]
 
 
 def _refresh(spark: SparkSession, settings: Settings, table: StreamTable, run: str) -> dict[str, str]:
@@ -107,6 +109,11 @@ def _layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
         yield reference_layout(table, reference, settings)
 
 
+def _left(layout: Layout, reason: str) -> Maintained:
+    files = sum(len(part) for part in _file_sizes(layout))
+    return Maintained(layout.name, read_ledger(layout.uri, layout.name).version, files, files, kept=reason)
+
+
 @dataclass(frozen=True)
 class _Needed:
     """What the derived tables still have to read of the merged one; ``failed`` says why they could not."""
@@ -126,7 +133,7 @@ class _Needed:
         return None
 
     def _misses(self, consumed: Source | None) -> bool:
-        """Whether a version that was not consumed may have files that VACUUM removes.
+        """Whether VACUUM may remove changes that were not consumed and can still be read.
 
         A file is older than the commit it came with: half of the retention is for that.
         """
@@ -135,9 +142,9 @@ class _Needed:
             return False
         same = consumed is not None and consumed.table_id == ledger.table_id
         first = ledger.next_change(consumed.version) if consumed and same else 0
-        seen = {entry.version: entry.committed_at for entry in ledger.entries}
-        oldest = {**seen, **{foreign.version: foreign.committed_at for foreign in ledger.foreign}}.get(first)
-        return oldest is None or datetime.now(UTC) - oldest > self.table.retention / 2
+        told = {commit["version"]: commit["timestamp"] for commit in DeltaTable(ledger.uri).history()}
+        since = datetime.fromtimestamp(told[first] / 1000, UTC) if first in told else None
+        return since is not None and datetime.now(UTC) - since > self.table.retention / 2
 
 
 @dataclass(frozen=True)
@@ -175,10 +182,7 @@ class _Work:
         return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
 
     def _carry_on(self) -> None:
-        ledger = self._ledger()
-        commit = ledger.next_commit("maintenance", self.run)
-        if ledger.newest:
-            commit = commit.model_copy(update={"declaration": ledger.newest.commit.declaration})
+        commit = self._ledger().next_commit("maintenance", self.run)
         nothing = read_table(self.spark, self.layout).where("false")
         commit_merge(self.spark, self.layout, nothing, _NOTHING, commit)
 

@@ -2,15 +2,23 @@
 
 from typing import Any
 
-from lakehouse.commits import Commit
-from lakehouse.ledger import walk
+from lakehouse.commits import Commit, Kind, Source, Upkeep
+from lakehouse.ledger import Ledger, still_versions, walk
+
+
+def maintained(version: int, rows_version: int) -> dict[str, Any]:
+    """The commit that ends maintenance, planned on the version before it."""
+    return ours(version, "maintenance", table_version=version - 1, rows_version=rows_version)
+
+
+def ours(version: int, kind: Kind, **more: Any) -> dict[str, Any]:
+    said = Commit(kind=kind, number=version, attempt=f"a{version}", **more)
+    return commit(version, "MERGE", userMetadata=said.model_dump_json())
 
 
 def merged(version: int, planned_on: int | None = None) -> dict[str, Any]:
     """A commit of ours; its number is its version."""
-    on = version - 1 if planned_on is None else planned_on
-    said = Commit(kind="batch", number=version, attempt=f"a{version}", table_version=on)
-    return commit(version, "MERGE", userMetadata=said.model_dump_json())
+    return ours(version, "batch", table_version=version - 1 if planned_on is None else planned_on)
 
 
 def commit(version: int, operation: str, **more: Any) -> dict[str, Any]:
@@ -50,3 +58,54 @@ def test_a_foreign_commit_has_no_number_to_undo() -> None:
 def test_a_restore_by_time_undoes_what_came_later() -> None:
     by_time = commit(3, "RESTORE", operationParameters={"timestamp": "1970-01-01 00:00:01.500"})
     assert walked(merged(1), merged(2), by_time) == ([1], {2})
+
+
+def ledger_of(*history: dict[str, Any]) -> Ledger:
+    """The ledger of a history given oldest first, as far as its versions go."""
+    still = still_versions(reversed(history))
+    return Ledger("uri", table_id="id", version=history[-1]["version"], still=still)
+
+
+VACUUMED = (commit(3, "OPTIMIZE"), commit(4, "VACUUM START"), commit(5, "VACUUM END"), maintained(6, rows_version=2))
+
+
+def test_compaction_vacuum_and_maintenance_change_no_row_whoever_ran_them() -> None:
+    ledger = ledger_of(merged(1), commit(2, "UPDATE"), *VACUUMED)
+    assert (ledger.rows_version, ledger.next_change(1), ledger.next_change(2)) == (2, 2, 7)
+
+
+def test_a_later_commit_tells_of_versions_whose_commits_are_gone() -> None:
+    later = ours(7, "batch", table_version=6, rows_version=2)
+    assert ledger_of(later).next_change(2) == 7
+    assert ledger_of(VACUUMED[-1]).rows_version == 2
+
+
+def test_a_commit_between_plan_and_maintenance_is_not_passed_over() -> None:
+    ledger = ledger_of(merged(1), commit(2, "DELETE"), ours(3, "maintenance", table_version=1, rows_version=1))
+    assert ledger.rows_version == 2
+
+
+def test_properties_of_ours_change_no_row_and_those_of_others_might() -> None:
+    said = Upkeep().model_dump_json()
+    assert ledger_of(merged(1), commit(2, "SET TBLPROPERTIES", userMetadata=said)).rows_version == 1
+    assert ledger_of(merged(1), commit(2, "SET TBLPROPERTIES")).rows_version == 2
+
+
+def test_whoever_consumed_the_last_change_has_consumed_the_table() -> None:
+    ledger = ledger_of(merged(1), merged(2), *VACUUMED)
+    read = {version: ledger.is_consumed(Source(table_id="id", version=version)) for version in (1, 2, 5, 6, 7)}
+    assert read == {1: False, 2: True, 5: True, 6: True, 7: False}
+    assert not ledger.is_consumed(Source(table_id="another", version=6))
+    assert not ledger.is_consumed(None)
+
+
+def test_what_keeps_a_table_in_shape_is_foreign_only_where_somebody_else_did_it() -> None:
+    said = Upkeep(run="night").model_dump_json()
+    own = [{**info, "userMetadata": said} for info in VACUUMED[:3]]
+    _, foreign, _ = walk(reversed([merged(1), merged(2), *own, maintained(6, 2), commit(7, "OPTIMIZE")]))
+    assert [(one.version, one.operation) for one in foreign] == [(7, "OPTIMIZE")]
+
+
+def test_maintenance_planned_before_a_restore_and_committed_after_it_is_undone() -> None:
+    history = (merged(1), merged(2), restored(3, to=1), ours(4, "maintenance", table_version=2))
+    assert walked(*history) == ([1], {2, 4})

@@ -73,6 +73,8 @@ def story(settings: Settings) -> dict[str, Any]:
         "replay": told("replay"),
         "status": told("status"),
         "audit": told("audit"),
+        "maintain": told("maintain"),
+        "maintain again": lakehouse_says("maintain"),
     }
 
 
@@ -115,6 +117,16 @@ def test_replay_reads_everything_again_and_changes_nothing(story: dict[str, Any]
     batches = story["replay"]["batches"]
     assert sum(batch["read"] for batch in batches) == 23
     assert sum(batch["inserted"] + batch["updated"] for batch in batches) == 0
+
+
+def test_maintain_tells_what_it_did_and_that_nothing_happened_since(story: dict[str, Any]) -> None:
+    done = {one["name"]: one for one in story["maintain"]}
+    assert set(done) == {f"temperatures{part}" for part in ("", "_rejected", "_base", "_changes", "_by_location")}
+    merged = done["temperatures"]
+    assert (merged["idle"], merged["removed"], merged["kept"]) == (False, 0, None)
+    assert merged["files_before"] > merged["files_after"]
+    again = story["maintain again"]
+    assert (again.code, again.out.count("nothing happened since")) == (0, len(done))
 
 
 def test_status_tells_where_the_table_is(story: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lakehouse.definitions import build_defs
@@ -26,10 +27,10 @@ WRITTEN = ("temperatures", "temperatures_changes", "temperatures_by_location")
 class Lakehouse:
     """Definitions of one table with a topic and tables of its own, and the runs made of them."""
 
-    def __init__(self, settings: Settings, instance: dg.DagsterInstance, topic: str) -> None:
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance, topic: str, **declared: Any) -> None:
         self.settings = settings
         self.instance = instance
-        self.table = replace(temperatures, topic=topic)
+        self.table = replace(temperatures, topic=topic, **declared)
         self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
         self.defs = build_defs([self.table], self.resources)
 
@@ -64,11 +65,24 @@ def lakehouse(spark: SparkSession, broker: Settings, instance, tmp_path, request
     return Lakehouse(settings, instance, f"dagster-{os.getpid()}-{tmp_path.name}")
 
 
+def assert_told(lakehouse: Lakehouse, name: str, told: dict[str, Any]) -> None:
+    """A table tells where it is, its version and how long it took."""
+    assert told["table_version"] > 0
+    assert told["seconds"] >= 0
+    assert told["dagster/uri"] == lakehouse.settings.table_uri(name)
+    version = lakehouse.instance.get_latest_materialization_event(dg.AssetKey(name)).asset_materialization.tags
+    assert version["dagster/data_version"] == str(told["table_version"])
+
+
 def test_everything_materializes_without_configuration_and_again_without_effect(lakehouse):
     assert publish(lakehouse.settings, lakehouse.table, FIRST) == len(FIRST)
     run = lakehouse.run()
     first = facts(run)
+    maintained = first.pop("temperatures_maintenance")
     assert set(first) == {*WRITTEN, "locations", "temperatures_base", "temperatures_rejected"}
+    assert {row.data["table"] for row in maintained["tables"].records} == set(first)
+    assert (maintained["idle"], maintained["kept"], maintained["removed"]) == (False, "", 0)
+    now = {name: DeltaTable(lakehouse.settings.table_uri(name)).version() for name in first}
     merged = first["temperatures"]
     counts = ("read", "rejected", "duplicate", "source_rows", "inserted", "updated", "stale", "batches")
     assert {name: merged[name] for name in counts} == {
@@ -90,17 +104,14 @@ def test_everything_materializes_without_configuration_and_again_without_effect(
     parts = [record.data for record in merged["ranges"].records]
     assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)
     for name in first:
-        assert first[name]["table_version"] > 0
-        assert first[name]["seconds"] >= 0
-        assert first[name]["dagster/uri"] == lakehouse.settings.table_uri(name)
-        version = lakehouse.instance.get_latest_materialization_event(dg.AssetKey(name)).asset_materialization.tags
-        assert version["dagster/data_version"] == str(first[name]["table_version"])
+        assert_told(lakehouse, name, first[name])
     assert len(checks(run)) == 9
     assert [name for name, check in checks(run).items() if not check.passed] == ["rejected_share"]
     assert checks(run)["rejected_share"].severity is dg.AssetCheckSeverity.WARN
 
     second = facts(lakehouse.run())
-    assert {name: second[name]["table_version"] for name in first} == {n: first[n]["table_version"] for n in first}
+    assert {name: second[name]["table_version"] for name in first} == now
+    assert second["temperatures_maintenance"]["idle"]
     assert [second["temperatures"][name] for name in counts] == [0] * len(counts)
     assert len(second["temperatures"]["ranges"].records) == 0
 

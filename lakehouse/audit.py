@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from lakehouse.commits import Entry
 from lakehouse.ledger import Ledger
+from lakehouse.offsets import Range
 
 _SHOWN = 5  # problems spelled out; the rest are counted
 
@@ -68,22 +69,42 @@ def _overfull(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def _breaks(entries: Iterable[Entry]) -> Iterator[str]:
-    """Where a batch does not begin at the progress before it: a gap, or an overlap."""
+    """Where a batch does not begin at the progress before it, or a gap does not name what it steps over."""
     told = [entry for entry in entries if entry.commit.kind in ("batch", "gap", "maintenance")]
     for before, entry in pairwise(told):
-        known = before.commit.progress or {}
+        same = before.commit.topic_id in (None, entry.commit.topic_id)
         if entry.commit.kind == "maintenance" and entry.commit.progress != before.commit.progress:
             yield f"Version {entry.version}: maintenance carries another progress on than version {before.version}."
-        if entry.commit.kind == "gap" or entry.commit.topic_id != before.commit.topic_id:
-            continue
-        for part in entry.commit.ranges:
-            expected = known.get(part.partition, part.start)
-            if part.start != expected:
-                kind = "gap" if part.start > expected else "overlap"
-                yield (
-                    f"Version {entry.version}: {kind} in partition {part.partition}, offsets"
-                    f" {min(expected, part.start)} to {max(expected, part.start) - 1}; replay them."
-                )
+        if entry.commit.kind == "gap":
+            yield from _unnamed(before, entry) if same else ()
+        elif not same:
+            yield f"Version {entry.version}: reads another topic than version {before.version}, and no gap says so."
+        else:
+            yield from _jumps(before, entry)
+
+
+def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
+    known = before.commit.progress or {}
+    for part in entry.commit.ranges:
+        expected = known.get(part.partition, part.start)
+        if part.start != expected:
+            kind = "gap" if part.start > expected else "overlap"
+            yield (
+                f"Version {entry.version}: {kind} in partition {part.partition}, offsets"
+                f" {min(expected, part.start)} to {max(expected, part.start) - 1}; replay them."
+            )
+
+
+def _unnamed(before: Entry, gap: Entry) -> Iterator[str]:
+    """What a gap in the same topic steps over without saying so."""
+    known = before.commit.progress or {}
+    for partition, start in sorted((gap.commit.progress or {}).items()):
+        skipped = Range(partition, known.get(partition, start), start)
+        if skipped.span > 0 and skipped not in gap.commit.gap:
+            yield (
+                f"Version {gap.version}: steps over offsets {skipped.start} to {start - 1} of partition"
+                f" {partition} without naming them; replay them."
+            )
 
 
 def _wrong_totals(entries: Iterable[Entry]) -> Iterator[str]:

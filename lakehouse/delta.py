@@ -14,6 +14,7 @@ from lakehouse.commits import Commit, Entry, Upkeep
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.failures import open_table, table_failures
 from lakehouse.ledger import app_id, find_attempt, read_ledger
+from lakehouse.lock import table_lock
 from lakehouse.spark import error_text
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -112,16 +113,17 @@ def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -
     Raises ``ConflictError`` where another writer was first.
     """
     said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
-    with table_failures(layout.uri), _conflicts(layout.name), _session(spark, said):
+    with _writing(spark, layout, said):
         spark.sql(statement).collect()
 
 
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
-    spark.sql(_create_statement(layout))
-    created = open_table(layout.uri)
-    if created is None:
-        _create_in_place(spark, layout)
+    with table_lock(layout.uri, layout.name):
+        spark.sql(_create_statement(layout))
         created = open_table(layout.uri)
+        if created is None:
+            _create_in_place(spark, layout)
+            created = open_table(layout.uri)
     if created is None:
         raise TableError(f"Table {layout.name} could not be made", where=layout.uri, action="Move its folder away.")
     return created
@@ -214,7 +216,7 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
     try:
-        with table_failures(layout.uri), _conflicts(layout.name), _session(spark, _fence(layout.name, commit)):
+        with _writing(spark, layout, _fence(layout.name, commit)):
             spark.sql(f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}").collect()
     finally:
         spark.catalog.dropTempView(view)
@@ -231,6 +233,18 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
         _TXN_VERSION: str(commit.number),
         _USER_METADATA: commit.model_dump_json(),
     }
+
+
+@contextmanager
+def _writing(spark: SparkSession, layout: Layout, said: Mapping[str, str]) -> Iterator[None]:
+    """Run one statement that writes: alone on a local disk, with these settings, its failures as errors of ours."""
+    with (
+        table_failures(layout.uri),
+        _conflicts(layout.name),
+        table_lock(layout.uri, layout.name),
+        _session(spark, said),
+    ):
+        yield
 
 
 @contextmanager

@@ -86,11 +86,23 @@ def table_failures(uri: str = "") -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        said = error_text(error)
-        for trouble in _TROUBLES:
-            if any(mark in said for mark in trouble.marks):
-                raise TableError(_told(trouble, said), where=uri, action=trouble.action) from error
-        raise
+        told = _explained(error_text(error), uri)
+        if told is None:
+            raise
+        raise told from error
+
+
+def disk_failure(error: OSError, uri: str) -> TableError:
+    """What the disk refused, as an error that names the table and the way on."""
+    action = "See that the folder of the tables can be written, or correct LAKEHOUSE_TABLES."
+    return _explained(str(error), uri) or TableError(str(error.strerror), where=uri, action=action)
+
+
+def _explained(said: str, uri: str) -> TableError | None:
+    for trouble in _TROUBLES:
+        if any(mark in said for mark in trouble.marks):
+            return TableError(_told(trouble, said), where=uri, action=trouble.action)
+    return None
 
 
 def _told(trouble: _Trouble, said: str) -> str:

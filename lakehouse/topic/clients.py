@@ -21,7 +21,12 @@ _SHARE = 0.4
 _PATIENT_MS = 10_000
 _CLOSE_SECONDS = 1.0
 _NAMED_OTHERWISE = {"batch.size": "max_batch_size"}
-_WITHOUT_DEFAULT: dict[str, type] = {"client_id": str, "client_rack": str, "max_poll_records": int}
+_WITHOUT_DEFAULT: dict[str, type] = {
+    "client_id": str,
+    "client_rack": str,
+    "compression_type": str,
+    "max_poll_records": int,
+}
 _SETTING = "LAKEHOUSE_KAFKA_PROPERTIES"
 
 
@@ -43,7 +48,7 @@ class Clients:
 
         The person's properties win over ``own``, which holds what this question prefers.
         """
-        chosen = {**own, **self._shared, **_arguments(self._settings.client_properties, kind)}
+        chosen = {**own, **self._shared, **arguments(self._settings.client_properties, kind)}
         try:
             client = kind(**chosen)
         except (ValueError, AssertionError):
@@ -71,7 +76,7 @@ def only_in_spark(settings: Settings) -> list[str]:
     return [name for name in settings.client_properties if _argument(name) not in known]
 
 
-def _arguments(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
+def arguments(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
     """Return what of the properties this client takes, as its arguments; ``SettingsError`` for a wrong type."""
     types = _types(kind)
     return {
@@ -93,6 +98,8 @@ def _types(kind: type) -> dict[str, type]:
 
 
 def _converted(name: str, text: str, wanted: type) -> Any:
+    if (name, text) == ("compression.type", "none"):
+        return None
     read, expected = _READ[wanted]
     try:
         return read(text)

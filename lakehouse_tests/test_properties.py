@@ -1,0 +1,81 @@
+"""Other properties of Kafka's clients: each client gets those it has an argument for, as its type."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+
+from lakehouse.cli import main
+from lakehouse.errors import SettingsError
+from lakehouse.settings import Settings
+from lakehouse.topic.clients import Clients, arguments, only_in_spark
+
+GIVEN = {
+    "client.id": "7",
+    "linger.ms": 5,
+    "batch.size": 1000,
+    "compression.type": "none",
+    "max.poll.records": 10,
+    "check.crcs": False,
+    "request.timeout.ms": 9000,
+    "receive.buffer.bytes": 65536,
+    "loop": "x",
+}
+
+
+def test_each_client_gets_what_it_has_an_argument_for() -> None:
+    properties = Settings(kafka_properties=GIVEN, _env_file=None).client_properties
+    shared = {"client_id": "7", "request_timeout_ms": 9000}
+    assert arguments(properties, AIOKafkaAdminClient) == shared
+    assert arguments(properties, AIOKafkaProducer) == {
+        **shared,
+        "linger_ms": 5,
+        "max_batch_size": 1000,
+        "compression_type": None,
+    }
+    assert arguments(properties, AIOKafkaConsumer) == {**shared, "max_poll_records": 10, "check_crcs": False}
+
+
+def test_what_no_client_of_ours_takes_is_for_spark_alone() -> None:
+    assert only_in_spark(Settings(kafka_properties=GIVEN, _env_file=None)) == ["receive.buffer.bytes", "loop"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("request.timeout.ms", "a whole number"), ("check.crcs", "true or false")]
+)
+def test_a_value_of_the_wrong_type_is_told_without_it(name: str, expected: str) -> None:
+    properties = Settings(kafka_properties={name: "s3cret"}, _env_file=None).client_properties
+    with pytest.raises(SettingsError, match=f"{name} has to be {expected}") as told:
+        arguments(properties, AIOKafkaConsumer)
+    assert "s3cret" not in str(told.value)
+
+
+def test_a_value_that_a_client_refuses_is_told_without_it() -> None:
+    settings = Settings(
+        kafka_bootstrap_servers="127.0.0.1:1", kafka_properties={"compression.type": "s3cret"}, _env_file=None
+    )
+    with pytest.raises(SettingsError, match="A value in LAKEHOUSE_KAFKA_PROPERTIES cannot be used") as told:
+        asyncio.run(opened(settings))
+    assert "compression.type" in str(told.value)
+    assert "s3cret" not in str(told.value)
+
+
+async def opened(settings: Settings) -> None:
+    async with Clients(settings, 1).open(AIOKafkaProducer):
+        pass
+
+
+def test_doctor_names_the_properties_that_only_spark_knows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", json.dumps({"client.id": "s3cret", "receive.buffer.bytes": 99887}))
+    main.run(["doctor", "--json"])
+    said = capsys.readouterr().out
+    part = next(part for part in json.loads(said) if part["part"] == "Kafka properties")
+    assert part["detail"] == "only Spark's client knows receive.buffer.bytes"
+    assert "s3cret" not in said
+    assert "99887" not in said

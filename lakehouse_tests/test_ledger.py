@@ -70,8 +70,9 @@ VACUUMED = (commit(3, "OPTIMIZE"), commit(4, "VACUUM START"), commit(5, "VACUUM 
 
 
 def test_compaction_vacuum_and_maintenance_change_no_row_whoever_ran_them() -> None:
-    ledger = ledger_of(merged(1), commit(2, "UPDATE"), *VACUUMED)
-    assert (ledger.rows_version, ledger.next_change(1), ledger.next_change(2)) == (2, 2, 7)
+    for upkeep in (VACUUMED[:3], VACUUMED):
+        ledger = ledger_of(merged(1), commit(2, "UPDATE"), *upkeep)
+        assert (ledger.rows_version, ledger.next_change(1), ledger.next_change(2)) == (2, 2, 3 + len(upkeep))
 
 
 def test_a_later_commit_tells_of_versions_whose_commits_are_gone() -> None:

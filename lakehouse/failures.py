@@ -15,7 +15,6 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from lakehouse.errors import TableError
 
 _LONGEST = 200  # characters of somebody else's sentence
-_FILE = re.compile(r"(?:file:/*)?(/[^\s,;|()]+[^\s,;|().:])")
 _FROM_BACKUP = (
     "Bring it back from a backup, or move the table's folder away: the next run makes the table anew from what"
     " its sources still hold."

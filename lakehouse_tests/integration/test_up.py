@@ -16,6 +16,7 @@ from lakehouse.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look, publish
+from lakehouse_tests.sockets import exposed, listening
 
 ROOT = Path(__file__).parent.parent.parent
 RECORDS = (ROOT / "data" / "temperatures" / "stream.jsonl").read_bytes().splitlines()
@@ -49,6 +50,11 @@ def started_by(ancestor: int) -> dict[int, str]:
         family = {pid for pid, (parent, _) in running.items() if parent in family}
         found |= {pid: running[pid][1] for pid in family}
     return found
+
+
+def spark_of(up: "Up") -> list[int]:
+    """The Java processes that PySpark started."""
+    return [pid for pid, args in started_by(up.process.pid).items() if "org.apache.spark.deploy.SparkSubmit" in args]
 
 
 def still_running(processes: dict[int, str]) -> dict[int, str]:
@@ -121,7 +127,10 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_nothing_even_during_a_run(up:
     assert publish(settings, temperatures, RECORDS) == 23
 
     assert first.says("Launched 1 runs", limit=120), first.log.read_text()
-    assert wait_until(lambda: any("pyspark" in args for args in started_by(first.process.pid).values()), 60)
+    assert wait_until(lambda: len(listening(spark_of(first))) > 2, 60), "the driver, its blocks and its gateway"
+    stack = started_by(first.process.pid)
+    assert len(listening(stack)) > 5, "the broker, its controller and the webserver too"
+    assert exposed(stack) == {}
     took, left = first.stop()
     assert took < 10
     assert left == {}

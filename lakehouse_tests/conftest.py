@@ -12,6 +12,16 @@ from lakehouse.settings import Settings
 from lakehouse.spark import build_session, stop_session
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
+# tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
+# takes more than it gives
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# plans over a few rows: to generate code for them takes longer than to run them
+QUICK_PLANS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,6 +29,7 @@ def _no_settings_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
             patch.delenv(name)
+        patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
         yield
 
 
@@ -40,5 +51,7 @@ def broker(home: Settings) -> Iterator[Settings]:
 def spark(home: Settings) -> Iterator[SparkSession]:
     """The session that all tests share."""
     session = build_session(home)
+    for name, value in QUICK_PLANS.items():
+        session.conf.set(name, value)
     yield session
     stop_session(session)

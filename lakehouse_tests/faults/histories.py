@@ -20,6 +20,7 @@ from lakehouse.offsets import Range
 from lakehouse.redrive import redrive
 from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
+from lakehouse_tests.conftest import QUICK_PLANS
 from lakehouse_tests.faults.model import Counted, Model
 from lakehouse_tests.faults.surroundings import (
     KEYS,
@@ -34,6 +35,7 @@ from lakehouse_tests.faults.surroundings import (
 )
 from lakehouse_tests.faults.tables import Tables
 
+SEVERAL = 8  # versions after which maintenance has something to do
 FEW = st.lists(letters, min_size=1, max_size=8)
 
 
@@ -61,7 +63,7 @@ class Histories(RuleBasedStateMachine):
         self.tables = Tables(self.settings, self.table)
         make_topic(self.settings, self.table.topic, partitions=2)
         self.model.topic = {0: [], 1: []}
-        self.compared = -1
+        self.compared = self.maintained = -1
 
     @rule(sent=FEW, partition=st.integers(0, 3))
     def send(self, sent: list[Letter], partition: int) -> None:
@@ -130,6 +132,8 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.spark = self.parts.spark.newSession()
+        for name, value in QUICK_PLANS.items():
+            self.spark.conf.set(name, value)
 
     @rule(values=st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, *TEMPERATURES]), min_size=1))
     def reload_base(self, values: dict[Any, float | None]) -> None:
@@ -139,11 +143,12 @@ class Histories(RuleBasedStateMachine):
         self.model.load_base(values, loaded.version if loaded.changed else self.model.base_version)
         assert loaded.changed == (before != self.model.base)
 
-    @precondition(lambda self: self.tables.exists)
+    @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL)
     @rule()
     def maintenance(self) -> None:
         maintain(self.spark, self.settings, self.table)
-        self.model.committed(self.tables.version)
+        self.maintained = self.tables.version
+        self.model.committed(self.maintained)
 
     @precondition(lambda self: len(self.model.moments) > 1)
     @rule(data=st.data())

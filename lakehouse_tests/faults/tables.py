@@ -59,10 +59,8 @@ class Tables:
     def changes(self) -> set[tuple[Any, ...]]:
         rows = self._rows(self._table.changes_name)
         assert not any(row["reconciled"] for row in rows)
-        found = {
-            (*_key(row), row["source_version"], row["change"], row["temperature_2m_before"], row["temperature_2m_after"])
-            for row in rows
-        }
+        told = ("source_version", "change", "temperature_2m_before", "temperature_2m_after")
+        found = {(*_key(row), *(row[name] for name in told)) for row in rows}
         assert len(found) == len(rows), "a change stands twice"
         return found
 

@@ -32,5 +32,6 @@ def test_random_histories_give_the_tables_of_the_model(
         suppress_health_check=list(HealthCheck),
         print_blob=True,
     )
-    with attack("Nothing is lost, doubled or silent", "a step of a random history, against a model", lambda: len(steps)):
+    how = "a step of a random history, compared with a model"
+    with attack("Nothing is lost, doubled or silent", how, lambda: len(steps)):
         run_state_machine_as_test(Attacked, settings=drawn, _min_steps=STEPS)  # else some end early

@@ -1,7 +1,8 @@
 """Counts the attacks on the project's promises, and tells them as the table of ``docs/reliability.md``.
 
 A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once (or ``times()``), and what
-fails inside it is a difference. ``--torture`` attacks many times; ``--report FILE`` writes the table below a marker in the file.
+fails inside it is a difference. ``--torture`` attacks many times; ``--report FILE`` writes the table below a
+marker in the file.
 """
 
 import subprocess

@@ -5,7 +5,7 @@ Whatever fails, the table is at the version it had or at a whole new one: to run
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,13 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from lakehouse.errors import TableError
 
-_LONGEST = 200  # characters of somebody else's sentence
+_LOG = "_delta_log"
+_LONGEST = 400  # characters of somebody else's sentence
 _FROM_BACKUP = (
     "Bring it back from a backup, or move the table's folder away: the next run makes the table anew from what"
     " its sources still hold."
 )
+_AWAY = "Move it away, or correct LAKEHOUSE_TABLES."
 _RESTORE = "Undo that, or RESTORE the table to a version before it; then run it again."
 
 
@@ -132,26 +134,25 @@ def open_table(uri: str) -> DeltaTable | None:
 
     A folder in which a creation was cut off is free. Raises ``TableError`` where something else stands there.
     """
-    try:
-        with log_failures(uri):
+    names = {_LOG} if "://" in uri else _names_in(Path(uri))
+    if _LOG in names:
+        with log_failures(uri), suppress(TableNotFoundError):
             return DeltaTable(uri)
-    except TableNotFoundError:
-        if "://" not in uri:
-            _require_free(Path(uri))
-        return None
+    strangers = sorted(names - {_LOG})
+    if strangers:
+        what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"
+        raise TableError(what, where=uri, action=_AWAY)
+    return None
 
 
-def _require_free(folder: Path) -> None:
-    action = "Move it away, or correct LAKEHOUSE_TABLES."
+def _names_in(folder: Path) -> set[str]:
+    """What a folder holds; nothing where there is none."""
     try:
-        strangers = sorted(entry.name for entry in folder.iterdir() if entry.name != "_delta_log")
+        return {entry.name for entry in folder.iterdir()}
     except FileNotFoundError:
-        return
+        return set()
     except NotADirectoryError as error:
-        raise TableError("A file stands where the table's folder belongs", where=str(folder), action=action) from error
+        raise TableError("A file stands where the table's folder belongs", where=str(folder), action=_AWAY) from error
     except OSError as error:
         action = "Correct its permissions."
         raise TableError(f"The folder cannot be read: {error.strerror}", where=str(folder), action=action) from error
-    if strangers:
-        what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"
-        raise TableError(what, where=str(folder), action=action)

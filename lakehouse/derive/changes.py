@@ -22,6 +22,8 @@ _GONE = (
     "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND",
     "DELTA_LOG_FILE_NOT_FOUND",
     "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "Could not find any delta files for version",
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",
     "FILE_NOT_EXIST",
     "FileNotFoundException",
 )

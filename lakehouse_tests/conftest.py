@@ -15,10 +15,8 @@ SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run th
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# plans over a few rows: to generate code for them takes longer than to run them
+# a few rows need no more than one task
 QUICK_PLANS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
 }

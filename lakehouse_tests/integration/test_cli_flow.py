@@ -71,6 +71,8 @@ def story(settings: Settings) -> dict[str, Any]:
         "merge": told("merge", "temperatures", "--max-records", "10"),
         "idle": lakehouse_says("merge", "--fail-if-idle"),
         "replay": told("replay"),
+        "rejected": told("rejected", "--limit", "1"),
+        "redrive": told("redrive"),
         "status": told("status"),
         "audit": told("audit"),
         "maintain": told("maintain"),
@@ -134,6 +136,14 @@ def test_status_tells_where_the_table_is(story: dict[str, Any]) -> None:
     assert (table["exists"], table["lag"], table["rows"], table["problem"]) == (True, 0, 344, None)
     assert table["totals"]["read"] == 23
     assert table["last_commit"]["kind"] == "replay"
+
+
+def test_what_is_rejected_is_told_and_stays_so_under_the_same_declaration(story: dict[str, Any]) -> None:
+    (table,) = story["rejected"]
+    assert table["rejected"] == sum(reason["count"] for reason in table["reasons"]) == 12
+    assert {len(reason["samples"]) for reason in table["reasons"]} == {1}
+    assert story["redrive"]["batches"] == []
+    assert len(story["redrive"]["derived"]) == 2
 
 
 def test_audit_proves_the_history(story: dict[str, Any]) -> None:

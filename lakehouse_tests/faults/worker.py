@@ -29,6 +29,7 @@ from lakehouse.redrive import redrive
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session
 from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.conftest import QUICK_PLANS
 
 _LOOK = 0.0005  # seconds between looks at a table's folder
 
@@ -170,7 +171,8 @@ def main() -> None:
         _env_file=None,
     )
     spark = build_session(settings)
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    for name, value in QUICK_PLANS.items():
+        spark.conf.set(name, value)
     _say({"ready": os.getpid()})
     for line in sys.stdin:
         command = json.loads(line)

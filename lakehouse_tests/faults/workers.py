@@ -14,8 +14,6 @@ from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
 from lakehouse_tests.faults.worker import Job, Point, command
 
-# the least compiling starts fastest
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _END_SECONDS = 30.0
 
 
@@ -33,7 +31,6 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "JAVA_TOOL_OPTIONS": _JAVA},
                 start_new_session=True,
             )
 

@@ -6,7 +6,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -63,16 +62,6 @@ def test_help_loads_nothing_heavy() -> None:
     code = f"import sys, lakehouse.cli.main; print(sorted({HEAVY} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
-
-
-def test_help_answers_within_half_a_second() -> None:
-    command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "--help"]
-    took = []
-    for _ in range(3):
-        started = time.monotonic()
-        subprocess.run(command, capture_output=True, check=True)
-        took.append(time.monotonic() - started)
-    assert min(took) < 0.5
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test torture demo up doctor requirements audit-packages
+.PHONY: help install check test attacks torture demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -18,8 +18,11 @@ check: install ## Lint, format, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: install ## The whole suite: make test, or a part of it: make test ARGS="-k offsets"
-	$(BIN)/python -m pytest $(ARGS)
+test: install ## The suite: make test, or a part of it: make test ARGS="-k offsets"
+	$(BIN)/python -m pytest --ignore=lakehouse_tests/faults $(ARGS)
+
+attacks: install ## Attack every promise a few times, about half an hour
+	$(BIN)/python -m pytest lakehouse_tests/faults $(ARGS)
 
 torture: install ## Attack every promise many times, 30 to 60 minutes; the table goes into docs/reliability.md
 	$(BIN)/python -m pytest lakehouse_tests/faults --torture --report docs/reliability.md $(ARGS)

@@ -43,9 +43,8 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[1] = 1
-    kind: Literal["upkeep"] = "upkeep"
-    run: str = ""
+    kind: Literal["upkeep"]
+    run: str
 
 
 class Commit(Frozen):

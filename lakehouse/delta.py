@@ -112,7 +112,7 @@ def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -
 
     Raises ``ConflictError`` where another writer was first.
     """
-    said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
+    said = {_USER_METADATA: Upkeep(kind="upkeep", run=run).model_dump_json()}
     with _writing(spark, layout, said):
         spark.sql(statement).collect()
 

@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from deltalake import DeltaTable
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from lakehouse.commits import Commit, Entry, Kind, Metrics, Source, Totals, Upkeep
 from lakehouse.errors import LedgerError
@@ -18,6 +19,7 @@ from lakehouse.failures import log_failures, open_table
 from lakehouse.offsets import Progress
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them
+_OURS: TypeAdapter[Commit | Upkeep] = TypeAdapter(Commit | Upkeep)
 _MOVE_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # operations that change no row, whoever ran them
 
 
@@ -190,12 +192,18 @@ def still_versions(history: Iterable[dict[str, Any]]) -> frozenset[int]:
     return frozenset(still)
 
 
+@lru_cache(maxsize=4096)
+def _said(metadata: str) -> Commit | Upkeep | None:
+    """What a commit says of itself, ``None`` where it is not ours; the same history is read again and again."""
+    try:
+        return _OURS.validate_json(metadata)
+    except ValidationError:
+        return None
+
+
 def _is_upkeep(info: dict[str, Any]) -> bool:
     """Whether a commit that is no MERGE is ours: it says so."""
-    try:
-        return bool(Upkeep.model_validate_json(info.get("userMetadata") or ""))
-    except ValidationError:
-        return False
+    return isinstance(_said(info.get("userMetadata") or ""), Upkeep)
 
 
 def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Foreign, ...], frozenset[int]]:
@@ -241,9 +249,8 @@ def _restored(info: dict[str, Any]) -> tuple[int | None, datetime | None]:
 
 
 def _entry(info: dict[str, Any], version: int, at: datetime) -> Entry | None:
-    try:
-        commit = Commit.model_validate_json(info.get("userMetadata") or "")
-    except ValidationError:
+    commit = _said(info.get("userMetadata") or "")
+    if not isinstance(commit, Commit):
         return None
     counted = info.get("operationMetrics") or {}
     metrics = Metrics(

@@ -15,11 +15,6 @@ SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run th
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-# a few rows need no more than one task
-QUICK_PLANS = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
-}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,7 +44,5 @@ def broker(home: Settings) -> Iterator[Settings]:
 def spark(home: Settings) -> Iterator[SparkSession]:
     """The session that all tests share."""
     session = build_session(home)
-    for name, value in QUICK_PLANS.items():
-        session.conf.set(name, value)
     yield session
     stop_session(session)

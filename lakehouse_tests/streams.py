@@ -4,10 +4,12 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from aiokafka import AIOKafkaProducer
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lakehouse import ingest, refresh
@@ -137,3 +139,12 @@ def counts(entry: Entry) -> dict[str, int]:
         "updated": counted.updated,
         "stale": counted.stale,
     }
+
+
+def clean_log(uri: str) -> None:
+    """Leave of the log its newest commit and a checkpoint: as after log retention."""
+    table = DeltaTable(uri)
+    table.create_checkpoint()
+    for file in Path(uri, "_delta_log").glob("*.json"):
+        if int(file.stem) < table.version():
+            file.unlink()

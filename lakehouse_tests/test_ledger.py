@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from lakehouse.commits import Commit, Kind, Source, Upkeep
 from lakehouse.ledger import Ledger, still_versions, walk
 
@@ -87,9 +89,17 @@ def test_a_commit_between_plan_and_maintenance_is_not_passed_over() -> None:
 
 
 def test_properties_of_ours_change_no_row_and_those_of_others_might() -> None:
-    said = Upkeep().model_dump_json()
+    said = Upkeep(kind="upkeep", run="night").model_dump_json()
     assert ledger_of(merged(1), commit(2, "SET TBLPROPERTIES", userMetadata=said)).rows_version == 1
     assert ledger_of(merged(1), commit(2, "SET TBLPROPERTIES")).rows_version == 2
+
+
+@pytest.mark.parametrize("said", ["{}", '{"job": "nightly"}', '{"kind": "upkeep"}', "[]", "null", "not json"])
+def test_what_another_program_says_of_its_commit_never_makes_it_ours(said: str) -> None:
+    history = (merged(1), commit(2, "UPDATE", userMetadata=said))
+    _, foreign, _ = walk(reversed(history))
+    assert [one.version for one in foreign] == [2]
+    assert ledger_of(*history).rows_version == 2
 
 
 def test_whoever_consumed_the_last_change_has_consumed_the_table() -> None:
@@ -101,7 +111,7 @@ def test_whoever_consumed_the_last_change_has_consumed_the_table() -> None:
 
 
 def test_what_keeps_a_table_in_shape_is_foreign_only_where_somebody_else_did_it() -> None:
-    said = Upkeep(run="night").model_dump_json()
+    said = Upkeep(kind="upkeep", run="night").model_dump_json()
     own = [{**info, "userMetadata": said} for info in VACUUMED[:3]]
     _, foreign, _ = walk(reversed([merged(1), merged(2), *own, maintained(6, 2), commit(7, "OPTIMIZE")]))
     assert [(one.version, one.operation) for one in foreign] == [(7, "OPTIMIZE")]

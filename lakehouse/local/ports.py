@@ -3,15 +3,15 @@
 import json
 import secrets
 import socket
-import struct
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from lakehouse.local.wire import API_VERSIONS, ask
 
 LOOPBACK = "127.0.0.1"
 _FILE = "ports.json"
 # Below the range from which systems take the ports of outgoing connections.
 _LOWEST, _HIGHEST = 20_000, 32_000
-_API_VERSIONS = 18
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,19 @@ def remembered_ports(folder: Path) -> Ports | None:
 
 
 def draw_ports(folder: Path) -> Ports:
-    """Draw two ports on which nobody listens, at random, and keep them in this folder."""
-    ports = Ports(_draw(), _draw())
+    """Draw two different ports on which nobody listens, at random, and keep them in this folder."""
+    broker = _draw()
+    ports = Ports(broker, _draw(other_than=broker))
     written = folder / f"{_FILE}.new"
     written.write_text(json.dumps(asdict(ports)))
     written.replace(folder / _FILE)
     return ports
 
 
-def _draw() -> int:
+def _draw(other_than: int | None = None) -> int:
     while True:
         port = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST)
-        if is_free(port):
+        if port != other_than and is_free(port):
             return port
 
 
@@ -72,12 +73,9 @@ def broker_answers(port: int, limit: float = 1.0) -> bool:
 
     An accepted connection is not enough: the socket of a dying broker still accepts.
     """
-    number = secrets.randbits(31)
-    request = struct.pack(">hhih", _API_VERSIONS, 0, number, -1)
     try:
         with socket.create_connection((LOOPBACK, port), timeout=limit) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            answer = connection.recv(8, socket.MSG_WAITALL)
+            ask(connection, API_VERSIONS)
     except OSError:
         return False
-    return len(answer) == 8 and struct.unpack(">ii", answer)[1] == number
+    return True

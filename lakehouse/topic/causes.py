@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lakehouse.local.broker import bootstrap_servers
+from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, ask
 from lakehouse.settings import Settings
 from lakehouse.topic.security import encrypted, ssl_context
 
@@ -24,6 +25,7 @@ class Cause(NamedTuple):
     action: str
 
 
+_ILLEGAL_SASL_STATE = 34
 _PROTOCOL = "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL"
 _USER = Cause(
     "The broker refuses the user name or the password",
@@ -123,9 +125,9 @@ def _if(cause: Cause, holds: Callable[[], bool]) -> Cause | None:
 
 def _said_to(connection: socket.socket, settings: Settings) -> Cause | None:
     """Greet, and ask for SASL: what the broker answers tells whether it wants it."""
-    _ask(connection, _API_VERSIONS, b"")
-    answer = _ask(connection, _SASL_HANDSHAKE, struct.pack(">h", 0))
-    wants_sasl = struct.unpack(">h", answer[4:6])[0] != _ILLEGAL_SASL_STATE
+    ask(connection, API_VERSIONS)
+    answer = ask(connection, SASL_HANDSHAKE, struct.pack(">h", 0))
+    wants_sasl = struct.unpack(">h", answer[:2])[0] != _ILLEGAL_SASL_STATE
     has_sasl = settings.kafka_security_protocol.startswith("SASL")
     if wants_sasl == has_sasl:
         return None
@@ -134,7 +136,7 @@ def _said_to(connection: socket.socket, settings: Settings) -> Cause | None:
 
 def _greets(address: tuple[str, int], limit: float) -> bool:
     with _connected(address, limit, None) as connection:
-        return bool(_ask(connection, _API_VERSIONS, b""))
+        return bool(ask(connection, API_VERSIONS))
 
 
 def _shakes_hands(address: tuple[str, int], limit: float) -> bool:
@@ -151,28 +153,3 @@ def _connected(address: tuple[str, int], limit: float, tls: ssl.SSLContext | Non
     except BaseException:
         plain.close()
         raise
-
-
-_API_VERSIONS, _SASL_HANDSHAKE = (18, 0), (17, 1)
-_ILLEGAL_SASL_STATE = 34
-_MOST = 1 << 20  # bytes of an answer: what is longer is none
-
-
-def _ask(connection: socket.socket, request: tuple[int, int], body: bytes) -> bytes:
-    """Send one request of Kafka's protocol and return the answer; ``OSError`` where there is none."""
-    sent = struct.pack(">hhih", *request, 1, -1) + body
-    connection.sendall(struct.pack(">i", len(sent)) + sent)
-    (size,) = struct.unpack(">i", _received(connection, 4))
-    if not 0 < size < _MOST:
-        raise OSError("not an answer of Kafka's")
-    return _received(connection, size)
-
-
-def _received(connection: socket.socket, size: int) -> bytes:
-    held = b""
-    while len(held) < size:
-        part = connection.recv(size - len(held))
-        if not part:
-            raise OSError("the connection was closed")
-        held += part
-    return held

@@ -20,7 +20,6 @@ from lakehouse.offsets import Range
 from lakehouse.redrive import redrive
 from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
-from lakehouse_tests.conftest import QUICK_PLANS
 from lakehouse_tests.faults.model import Counted, Model
 from lakehouse_tests.faults.surroundings import (
     KEYS,
@@ -132,8 +131,6 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.spark = self.parts.spark.newSession()
-        for name, value in QUICK_PLANS.items():
-            self.spark.conf.set(name, value)
 
     @rule(values=st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, *TEMPERATURES]), min_size=1))
     def reload_base(self, values: dict[Any, float | None]) -> None:

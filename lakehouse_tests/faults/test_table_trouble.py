@@ -15,9 +15,9 @@ from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
 from lakehouse.load import load_base
 from lakehouse.topic import create_topic, delete_topic
-from lakehouse_tests.faults.upsets import assert_all_is_right, clean_log
+from lakehouse_tests.faults.upsets import assert_all_is_right
 from lakehouse_tests.integration.test_merge import base_folder
-from lakehouse_tests.streams import Stream, hour, record
+from lakehouse_tests.streams import Stream, clean_log, hour, record
 
 LOST, SILENT = "Nothing is lost", "Nothing is silent"
 Rows = dict[str, float | None]

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from lakehouse.verify import verify_rollup
 from lakehouse_tests.streams import Stream
@@ -28,15 +27,6 @@ def assert_all_is_right(stream: Stream) -> None:
     finding = verify_rollup(stream.spark, stream.settings, stream.table, stream.table.rollups[0])
     assert finding.passed, finding.detail
     stream.assert_accounted()
-
-
-def clean_log(uri: str) -> None:
-    """Leave of the log its newest commit and a checkpoint: as after log retention."""
-    table = DeltaTable(uri)
-    table.create_checkpoint()
-    for file in Path(uri, "_delta_log").glob("*.json"):
-        if int(file.stem) < table.version():
-            file.unlink()
 
 
 @contextmanager

@@ -29,7 +29,6 @@ from lakehouse.redrive import redrive
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session
 from lakehouse.tables.temperatures import temperatures
-from lakehouse_tests.conftest import QUICK_PLANS
 
 _LOOK = 0.0005  # seconds between looks at a table's folder
 
@@ -171,8 +170,6 @@ def main() -> None:
         _env_file=None,
     )
     spark = build_session(settings)
-    for name, value in QUICK_PLANS.items():
-        spark.conf.set(name, value)
     _say({"ready": os.getpid()})
     for line in sys.stdin:
         command = json.loads(line)

@@ -18,7 +18,7 @@ from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.load import load_base
 from lakehouse.maintain import Maintained, maintain
 from lakehouse.verify import verify_rollup
-from lakehouse_tests.streams import Stream, hour, record
+from lakehouse_tests.streams import Stream, clean_log, hour, record
 
 SECOND, HOUR, WEEK = timedelta(seconds=1), timedelta(hours=1), timedelta(days=7)
 
@@ -57,15 +57,6 @@ def long_ago(files: set[Path]) -> None:
     """Set back when files were written, by two hours."""
     for file in files:
         os.utime(file, (time.time() - 7200,) * 2)
-
-
-def expire_log(uri: str) -> None:
-    """Leave the newest commit and a checkpoint, as after the time that a log is kept."""
-    table = DeltaTable(uri)
-    table.create_checkpoint()
-    for log in Path(uri, "_delta_log").glob("*.json"):
-        if int(log.stem) < table.version():
-            log.unlink()
 
 
 def base_folder(folder: Path) -> Path:
@@ -147,7 +138,7 @@ def test_after_the_log_expired_the_next_batch_and_the_feed_go_on(spark, broker, 
     stream.maintain()
     told = stream.ledger
     for name in ("", "_base", "_changes", "_by_location"):
-        expire_log(stream.settings.table_uri(stream.table.name + name))
+        clean_log(stream.settings.table_uri(stream.table.name + name))
     left = stream.ledger
     assert (left.complete, len(left.entries)) == (False, 1)
     assert (left.progress, left.totals, left.source) == (told.progress, told.totals, told.source)

@@ -1,9 +1,11 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test attacks torture demo up doctor requirements audit-packages
+.PHONY: help install check test torture demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
+# two processes, each with a broker and a session of its own; a file stays in one of them
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 help: ## This list
@@ -18,14 +20,11 @@ check: install ## Lint, format, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: install ## The suite: make test, or a part of it: make test ARGS="-k offsets"
-	$(BIN)/python -m pytest --ignore=lakehouse_tests/faults $(ARGS)
+test: install ## All tests, with a few attacks on each promise; a part of them: make test ARGS="-k offsets"
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-attacks: install ## Attack every promise a few times, about half an hour
-	$(BIN)/python -m pytest lakehouse_tests/faults $(ARGS)
-
-torture: install ## Attack every promise many times, 30 to 60 minutes; the table goes into docs/reliability.md
-	$(BIN)/python -m pytest lakehouse_tests/faults --torture --report docs/reliability.md $(ARGS)
+torture: install ## Attack every promise many times; the table goes into docs/reliability.md
+	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/faults --torture --report docs/reliability.md $(ARGS)
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
 	@$(BIN)/lakehouse demo

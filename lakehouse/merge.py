@@ -24,6 +24,7 @@ _ORDER = (
     TableColumn("base_version", "BIGINT", "Version of the base table the row came with; NULL for streamed rows."),
 )
 NOTHING = "false"  # prunes every file: for a batch without rows
+_FEW_ROWS = 50_000  # of a source that Spark may send to every executor
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
 
 
@@ -215,7 +216,15 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: st
         f" WHEN NOT MATCHED AND NOT s.is_stale THEN INSERT ({', '.join(f'`{c}`' for c in target.layout.names)})"
         f" VALUES ({', '.join(f's.`{c}`' for c in target.layout.names)})"
     )
-    return commit_merge(spark, target.layout, flagged, clauses, commit)
+    return commit_merge(spark, target.layout, flagged.hint(_join(commit)), clauses, commit)
+
+
+def _join(commit: Commit) -> str:
+    """How Spark joins source and target: never by a broadcast target.
+
+    Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
+    """
+    return "broadcast" if commit.read - commit.rejected - commit.duplicate <= _FEW_ROWS else "merge"
 
 
 def _flag_stale(spark: SparkSession, target: Target, newest: DataFrame, prune: str, newer: _Newer) -> DataFrame:

@@ -212,20 +212,29 @@ def test_a_compacted_topic_has_holes_and_keeps_its_newest(spark, cluster, attack
     made = NewTopic(stream.table.topic, 1, 3, topic_configs=configs)
     with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.create_topics([made]))
     with attack("Nothing is lost", "compaction leaves holes below and above the progress"):
+        send_keyed(stream, (1, b"{"))
         for turn in range(4):
             send_keyed(stream, *((number, float(turn)) for number in range(turn % 2, 12)))
         stream.merge(until={0: 15})
         assert wait_until(lambda: send_and_count(stream) < 30, 30)
         (outcome,) = stream.merge()
         assert outcome.entry.commit.read < outcome.plan.span
-        assert stream.temperatures() == {hour(0): 2.0, **{hour(n): 3.0 for n in range(1, 12)}, hour(30): 0.0}
+        held = {hour(0): 2.0, **{hour(n): 3.0 for n in range(1, 12)}, hour(30): 0.0}
+        assert stream.temperatures() == held
+        stream.assert_accounted()
+    with attack("Nothing is lost", "a replay of a compacted topic: a rejected record is only in the table now"):
+        assert sum(outcome.entry.commit.rejected for outcome in stream.replay()) == 0
+        assert stream.rejected() == [(0, 0, "truncated")]
+        assert stream.temperatures() == held
         stream.assert_accounted()
 
 
-def send_keyed(stream: Stream, *readings: tuple[int, float]) -> None:
+def send_keyed(stream: Stream, *readings: tuple[int, float | bytes]) -> None:
+    """Send a temperature, or a line as it is, under the key of its hour."""
+
     async def send_all(producer: AIOKafkaProducer) -> None:
         for number, value in readings:
-            line = record(time=hour(number), temperature_2m=value)
+            line = value if isinstance(value, bytes) else record(time=hour(number), temperature_2m=value)
             await producer.send_and_wait(stream.table.topic, line, key=hour(number).encode())
 
     with_client(AIOKafkaProducer, stream.settings, send_all)

@@ -1,6 +1,5 @@
 """One writer per table, and a fence where there are two; RESTORE puts the progress back."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -51,21 +50,6 @@ def test_a_batch_whose_number_was_taken_is_planned_again(stream, monkeypatch):
     (outcome,) = stream.merge()
     assert outcome.entry.commit.number == 3
     assert set(stream.temperatures()) == {hour(0), hour(1)}
-    stream.assert_accounted()
-
-
-def test_two_writers_at_once_merge_every_record_once(stream, spark):
-    """Two threads with sessions of their own merge one topic; each batch is committed by one of them."""
-    stream.send(*(record(time=hour(number)) for number in range(12)))
-
-    def run(_: int) -> int:
-        return len(Stream(spark.newSession(), stream.settings, stream.table).merge(max_records=3))
-
-    with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(run, range(2)))
-    assert sum(done) == 4
-    assert len(stream.temperatures()) == 12
-    assert stream.ledger.totals.read == 13
     stream.assert_accounted()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse import merge
 from lakehouse.declaration import Column
 from lakehouse.load import load_base
 from lakehouse.offsets import Range
@@ -230,3 +231,19 @@ def test_a_batch_records_its_ranges_and_the_progress_after_it(stream):
     assert commit.progress == {0: 0, 1: 1, 2: 0}
     assert (commit.number, commit.kind, commit.topic) == (1, "batch", stream.table.topic)
     assert commit.cluster_id and commit.topic_id
+
+
+@pytest.mark.parametrize("few_rows", [merge._FEW_ROWS, -1])
+def test_every_row_is_counted_where_spark_joins_without_generated_code(stream, spark, monkeypatch, few_rows):
+    """Spark does so for tables of more than a hundred columns; the file read here holds no row of that key."""
+    monkeypatch.setattr(merge, "_FEW_ROWS", few_rows)
+    stream.send(*(record(time=hour(number)) for number in (0, 1, 3)))
+    stream.merge()
+    stream.send(record(time=hour(2), temperature_2m=None), b"{", b"{")
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    try:
+        (outcome,) = stream.merge()
+    finally:
+        spark.conf.unset("spark.sql.codegen.wholeStage")
+    assert counts(outcome.entry)["inserted"] == 1
+    stream.assert_accounted()

@@ -4,7 +4,7 @@ After every step the merged, rejected, changes and rollup tables and the account
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from lakehouse.offsets import Range
 from lakehouse.redrive import redrive
 from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
-from lakehouse_tests.faults.model import Counted, Model
+from lakehouse_tests.faults.model import Counted, Model, Moment
 from lakehouse_tests.faults.surroundings import (
     KEYS,
     RULES,
@@ -87,7 +87,7 @@ class Histories(RuleBasedStateMachine):
         assert {p: self.model.now.progress.get(p, 0) for p in ends} == ends, "all there was is merged"
 
     def _note_creation(self) -> None:
-        self.model.moments.setdefault(0, replace(self.model.now, rows={}, progress={}, totals={}, decided={}))
+        self.model.moments.setdefault(0, Moment())
 
     def _expect(self, outcome: Outcome, counted: Counted) -> None:
         commit, metrics = outcome.entry.commit, outcome.entry.metrics

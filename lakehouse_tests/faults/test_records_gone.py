@@ -216,7 +216,7 @@ def test_a_compacted_topic_has_holes_and_keeps_its_newest(spark, cluster, attack
         for turn in range(4):
             send_keyed(stream, *((number, float(turn)) for number in range(turn % 2, 12)))
         stream.merge(until={0: 15})
-        assert wait_until(lambda: send_and_count(stream) < 30, 30)
+        assert wait_until(lambda: send_and_count(stream) < 30, 120)
         (outcome,) = stream.merge()
         assert outcome.entry.commit.read < outcome.plan.span
         held = {hour(0): 2.0, **{hour(n): 3.0 for n in range(1, 12)}, hour(30): 0.0}

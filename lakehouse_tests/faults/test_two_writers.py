@@ -106,7 +106,7 @@ def test_two_processes_merge_each_batch_once(race, attack, scale):
 
 
 def test_a_merge_and_maintenance_at_once(race, attack, scale):
-    for _ in range(scale.of(1, 10)):
+    for _ in range(scale.of(1, 5)):
         with attack(ONE_WRITER, "a merge and maintenance at once"):
             race.run(race.job, replace(race.job, do="maintain"))
             race.assert_right()
@@ -115,7 +115,7 @@ def test_a_merge_and_maintenance_at_once(race, attack, scale):
 
 def test_a_merge_and_a_redrive_at_once(race, attack, scale):
     race.run(race.job, race.job)
-    for number in range(scale.of(1, 5)):
+    for number in range(scale.of(1, 3)):
         race.send(6)
         hot = hour(100 + number)
         race.stream.send(record(time=hot, temperature_2m=HOT))
@@ -130,7 +130,7 @@ def test_a_merge_and_a_redrive_at_once(race, attack, scale):
 
 
 def test_a_merge_and_a_base_load_at_once(race, attack, scale, tmp_path: Path):
-    for number in range(scale.of(1, 5)):
+    for number in range(scale.of(1, 3)):
         race.base = {hour(each): float(each % 20 + number) for each in (*HOURS, 200)}
         job = replace(race.job, folder=str(base_folder(tmp_path / "base", race.base)))
         with attack(ONE_WRITER, "a merge and a base load at once"):
@@ -141,7 +141,7 @@ def test_a_merge_and_a_base_load_at_once(race, attack, scale, tmp_path: Path):
 
 
 def test_two_processes_refresh_feed_and_rollup_at_once(race, attack, scale):
-    for _ in range(scale.of(1, 5)):
+    for _ in range(scale.of(1, 3)):
         race.run(race.job, race.job)
         with attack(ONE_WRITER, "two refreshes at once"):
             refresh = replace(race.job, do="refresh")

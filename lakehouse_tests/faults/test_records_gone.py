@@ -213,6 +213,7 @@ def test_a_compacted_topic_has_holes_and_keeps_its_newest(spark, cluster, attack
     with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.create_topics([made]))
     with attack("Nothing is lost", "compaction leaves holes below and above the progress"):
         send_keyed(stream, (1, b"{"))
+        stream.merge()
         for turn in range(4):
             send_keyed(stream, *((number, float(turn)) for number in range(turn % 2, 12)))
         stream.merge(until={0: 15})

@@ -220,7 +220,7 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: st
 
 
 def _join(commit: Commit) -> str:
-    """How Spark joins source and target: never by a broadcast target.
+    """The hint that keeps Spark from broadcasting the target where Delta counts the source.
 
     Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
     """

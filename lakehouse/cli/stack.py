@@ -130,22 +130,25 @@ def _create_topics(settings: "Settings") -> None:
 @contextmanager
 def _dagster(settings: "Settings", chosen: Sequence[Service], port: int) -> Iterator[list[_Running]]:
     """Dagster's processes; afterwards neither they nor anything they started is left."""
+    from lakehouse.local.dagster_home import migrate_dagster_storage
     from lakehouse.local.ports import is_free
 
     if "webserver" in chosen and not is_free(port):
         raise SetupError(f"Port {port} is in use", action="Name another one with --port.")
     commands = {
-        "webserver": ("dagster_webserver", "-h", "127.0.0.1", "-p", str(port)),
-        "daemon": ("dagster._daemon", "run"),
+        Service.webserver: ("dagster_webserver", "-h", "127.0.0.1", "-p", str(port)),
+        Service.daemon: ("dagster._daemon", "run"),
     }
+    wanted = [name for name in commands if name in chosen]
+    if wanted:
+        migrate_dagster_storage(settings)
     children: list[Child] = []
     running = []
     try:
-        for name in Service:
-            if name in chosen and name in commands:
-                child, log = _start(settings, name, commands[name])
-                children.append(child)
-                running.append(_Running(name, child, log))
+        for name in wanted:
+            child, log = _start(settings, name, commands[name])
+            children.append(child)
+            running.append(_Running(name, child, log))
         yield running
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,9 +1,13 @@
 """Dagster's own state: its folder, and settings that fit one machine."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
-from lakehouse.errors import SettingsError
+from filelock import FileLock
+
+from lakehouse.errors import SettingsError, SetupError
 from lakehouse.settings import Settings
 
 _DAGSTER_YAML = """\
@@ -39,6 +43,26 @@ def prepare_dagster_home(settings: Settings) -> Path:
     if not file.exists():
         file.write_text(_DAGSTER_YAML, encoding="utf-8")
     return folder
+
+
+def migrate_dagster_storage(settings: Settings) -> None:
+    """Make the tables of Dagster's storage, or bring them to the installed version.
+
+    Each of Dagster's processes makes them where they are missing, and fails where another one does so at
+    the same time: this goes before them. A second call changes nothing. Raises ``SetupError`` where the
+    storage that ``dagster.yaml`` names cannot be opened.
+    """
+    folder = prepare_dagster_home(settings)
+    command = [sys.executable, "-m", "dagster", "instance", "migrate"]
+    environment = {**os.environ, "DAGSTER_HOME": str(folder)}
+    with FileLock(settings.make_folder("locks") / "dagster-storage.lock"):
+        # what it prints holds the settings, passwords too: only its errors are kept
+        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if told.returncode:
+        log = settings.make_folder("logs") / "dagster-storage.log"
+        log.write_text(told.stderr, encoding="utf-8")
+        fact = "Dagster's storage cannot be opened; what it says is in this file"
+        raise SetupError(fact, where=str(log), action=f"Correct {folder / 'dagster.yaml'}, then start again.")
 
 
 def _made(folder: Path) -> Path:

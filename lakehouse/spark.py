@@ -34,6 +34,11 @@ _EXACT = {
     # counted: Delta then says that it had none
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
 }
+_WARM = {
+    # a batch with feed and rollup needs some 250 generated classes: with the default of 100, Spark compiles
+    # all of them again for every batch
+    "spark.sql.codegen.cache.maxEntries": "2000",
+}
 FILE_SIZE = 128 * 1024 * 1024  # bytes: what a file has at most; compaction leaves larger ones alone
 _COMPACT = {
     "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
@@ -42,6 +47,11 @@ _COMPACT = {
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # what a UI would show of the past: by default a thousand queries with their plans, in the driver's memory
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "1",
     "spark.sql.shuffle.partitions": "4",
     # VACUUM lists folders in this many tasks; the default of 10,000 is for huge tables
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
@@ -63,6 +73,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         **_DELTA,
         **_EXACT,
         **_COMPACT,
+        **_WARM,
         **(_QUIET if local else {}),
         **shipped,
         "spark.master": settings.spark_master,

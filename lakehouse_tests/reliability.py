@@ -1,8 +1,8 @@
 """Counts the attacks on the project's promises, and tells them as the table of ``docs/reliability.md``.
 
 A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once (or ``times()``), and what
-fails inside it is a difference. ``--torture`` attacks many times; ``--report FILE`` writes the table below a
-marker in the file.
+fails inside it is a difference. ``--torture`` attacks many times, also where a test is marked with ``torture``;
+``--report FILE`` writes the table below a marker in the file.
 """
 
 import subprocess
@@ -108,6 +108,12 @@ def _commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torture") and not item.config.getoption("--torture"):
+        pytest.skip("only under --torture")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "torture: attacks that are made only where there is time for many.")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Told())

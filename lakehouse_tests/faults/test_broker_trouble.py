@@ -119,9 +119,8 @@ def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, int
         assert_holds(stream, HOURS)
 
 
-def test_a_broker_that_stays_dead_while_records_are_read(spark, one, attack, scale, interference):
-    if not scale.torture:
-        pytest.skip("the one that hangs covers it")
+@pytest.mark.torture
+def test_a_broker_that_stays_dead_while_records_are_read(spark, one, attack, interference):
     stream = filled(spark, one.settings)
     with attack("Nothing is lost", "broker dead while records are read, and back for the next run"):
         interference.while_reading(one.embedded.pid, signal.SIGKILL)

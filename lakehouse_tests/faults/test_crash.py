@@ -180,9 +180,8 @@ GAP_POINTS = {
 }
 
 
-def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack, scale):
-    if not scale.torture:
-        pytest.skip("only under --torture")
+@pytest.mark.torture
+def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
     table = Job("merge", "t", f"gap-{uuid4().hex[:8]}")
     create_topic(world.settings, table.table)
     recorded = ("its log entry", "after its commit")

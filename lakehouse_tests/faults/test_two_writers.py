@@ -113,9 +113,10 @@ def test_a_merge_and_maintenance_at_once(race, attack, scale):
         race.send(12)
 
 
-def test_a_merge_and_a_redrive_at_once(race, attack, scale):
+@pytest.mark.torture
+def test_a_merge_and_a_redrive_at_once(race, attack):
     race.run(race.job, race.job)
-    for number in range(scale.of(1, 3)):
+    for number in range(3):
         race.send(6)
         hot = hour(100 + number)
         race.stream.send(record(time=hot, temperature_2m=HOT))
@@ -129,8 +130,9 @@ def test_a_merge_and_a_redrive_at_once(race, attack, scale):
             assert "out_of_range" not in {reason for *_, reason in race.stream.rejected()}
 
 
-def test_a_merge_and_a_base_load_at_once(race, attack, scale, tmp_path: Path):
-    for number in range(scale.of(1, 3)):
+@pytest.mark.torture
+def test_a_merge_and_a_base_load_at_once(race, attack, tmp_path: Path):
+    for number in range(3):
         race.base = {hour(each): float(each % 20 + number) for each in (*HOURS, 200)}
         job = replace(race.job, folder=str(base_folder(tmp_path / "base", race.base)))
         with attack(ONE_WRITER, "a merge and a base load at once"):
@@ -140,8 +142,9 @@ def test_a_merge_and_a_base_load_at_once(race, attack, scale, tmp_path: Path):
         race.send(12)
 
 
-def test_two_processes_refresh_feed_and_rollup_at_once(race, attack, scale):
-    for _ in range(scale.of(1, 3)):
+@pytest.mark.torture
+def test_two_processes_refresh_feed_and_rollup_at_once(race, attack):
+    for _ in range(3):
         race.run(race.job, race.job)
         with attack(ONE_WRITER, "two refreshes at once"):
             refresh = replace(race.job, do="refresh")

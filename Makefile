@@ -41,11 +41,11 @@ requirements: $(STAMP) ## Choose the newest versions that pyproject.toml allows 
 
 audit-packages: install ## Known vulnerabilities of the pinned Python packages; fails where it cannot ask
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
-	$(BIN)/pip-audit --strict --disable-pip --no-deps --vulnerability-service osv --progress-spinner off \
-		--requirement requirements.txt 2>"$$said" || { \
-		if grep -qE 'ConnectionError|ConnectTimeout|ReadTimeout|HTTPError' "$$said"; then \
-			echo "Not audited: the vulnerability service that pip-audit asks (OSV) cannot be reached from here." >&2; \
-		else cat "$$said" >&2; fi; exit 1; }
+	if $(BIN)/pip-audit --strict --disable-pip --no-deps --vulnerability-service osv --progress-spinner off \
+		--requirement requirements.txt 2>"$$said"; then tail -n 1 "$$said"; \
+	elif grep -qE 'ConnectionError|ConnectTimeout|ReadTimeout|HTTPError' "$$said"; then \
+		echo "Not audited: the vulnerability service that pip-audit asks (OSV) cannot be reached from here." >&2; exit 1; \
+	else cat "$$said" >&2; exit 1; fi
 
 $(STAMP): requirements.txt pyproject.toml
 	@set -e; \

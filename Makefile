@@ -20,7 +20,7 @@ check: install ## Lint, format, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: install ## All tests, with a few attacks on each promise; a part of them: make test ARGS="-k offsets"
+test: install ## The tests, with a few attacks on each promise; a part of them: make test ARGS="-k offsets"
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 torture: install ## Attack every promise many times; the table goes into docs/reliability.md

@@ -47,11 +47,6 @@ _COMPACT = {
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # what a UI would show of the past: by default a thousand queries with their plans, in the driver's memory
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.ui.retainedJobs": "1",
-    "spark.ui.retainedStages": "1",
-    "spark.ui.retainedTasks": "1",
     "spark.sql.shuffle.partitions": "4",
     # VACUUM lists folders in this many tasks; the default of 10,000 is for huge tables
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",

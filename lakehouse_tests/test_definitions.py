@@ -9,7 +9,6 @@ import pytest
 
 from lakehouse.definitions import build_defs, defs
 from lakehouse.defs import resources
-from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 
@@ -167,23 +166,3 @@ def test_a_session_starts_when_it_is_asked_for_and_is_stopped_by_who_started_it(
         assert resource.spark_session is resource.spark_session
         assert calls == ["start"]
     assert calls == ["start", "stop"]
-
-
-def test_dagster_gets_a_home_in_the_state_folder(tmp_path, monkeypatch):
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    folder = prepare_dagster_home(Settings(home=tmp_path))
-    assert folder == tmp_path / "dagster"
-    monkeypatch.setenv("DAGSTER_HOME", str(folder))
-    with dg.DagsterInstance.get() as instance:
-        assert not instance.telemetry_enabled
-        pools = instance.get_concurrency_config().pool_config
-        assert (pools.default_pool_limit, pools.pool_granularity.value) == (1, "op")
-
-
-def test_a_home_chosen_by_its_own_variable_wins_and_keeps_its_settings(tmp_path, monkeypatch):
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    monkeypatch.setenv("DAGSTER_HOME", str(mine))
-    assert prepare_dagster_home(Settings(home=tmp_path)) == mine
-    assert (mine / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"

@@ -55,8 +55,8 @@ def migrate_dagster_storage(settings: Settings) -> None:
     folder = prepare_dagster_home(settings)
     command = [sys.executable, "-m", "dagster", "instance", "migrate"]
     environment = {**os.environ, "DAGSTER_HOME": str(folder)}
-    with FileLock(settings.make_folder("locks") / "dagster-storage.lock"):
-        # what it prints holds the settings, passwords too: only its errors are kept
+    with FileLock(folder / "storage.lock"):
+        # what it prints holds Dagster's settings: only its errors are kept
         told = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if told.returncode:
         log = settings.make_folder("logs") / "dagster-storage.log"

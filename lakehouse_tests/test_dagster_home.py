@@ -1,0 +1,61 @@
+"""Dagster's folder and its storage."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from lakehouse.errors import SetupError
+from lakehouse.local.dagster_home import migrate_dagster_storage, prepare_dagster_home
+from lakehouse.settings import Settings
+
+
+def test_dagster_gets_a_home_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    folder = prepare_dagster_home(Settings(home=tmp_path, _env_file=None))
+    assert folder == tmp_path / "dagster"
+    monkeypatch.setenv("DAGSTER_HOME", str(folder))
+    with dg.DagsterInstance.get() as instance:
+        assert not instance.telemetry_enabled
+        pools = instance.get_concurrency_config().pool_config
+        assert (pools.default_pool_limit, pools.pool_granularity.value) == (1, "op")
+
+
+def test_a_home_chosen_by_its_own_variable_wins_and_keeps_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(mine))
+    assert prepare_dagster_home(Settings(home=tmp_path, _env_file=None)) == mine
+    assert (mine / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"
+
+
+def test_processes_that_start_at_once_in_a_fresh_folder_all_find_the_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of several homes that share the folder."""
+    folder = tmp_path / "shared"
+    monkeypatch.setenv("DAGSTER_HOME", str(folder))
+    homes = [Settings(home=tmp_path / str(number), _env_file=None) for number in range(4)]
+    with ThreadPoolExecutor(len(homes)) as threads:
+        list(threads.map(migrate_dagster_storage, homes))
+    assert (folder / "history" / "runs.db").stat().st_size > 0
+    migrate_dagster_storage(homes[0])
+
+
+def test_a_storage_that_cannot_be_opened_is_one_sentence_with_what_dagster_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    settings = Settings(home=tmp_path, _env_file=None)
+    file = prepare_dagster_home(settings) / "dagster.yaml"
+    file.write_text(f"storage:\n  sqlite:\n    base_dir: {file}\n", encoding="utf-8")
+    with pytest.raises(SetupError, match="storage cannot be opened") as failure:
+        migrate_dagster_storage(settings)
+    log = tmp_path / "logs" / "dagster-storage.log"
+    assert failure.value.where == str(log)
+    assert str(file) in failure.value.action
+    assert "FileExistsError" in log.read_text() or "NotADirectoryError" in log.read_text()

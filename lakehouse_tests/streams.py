@@ -44,15 +44,16 @@ def unique_table(**changes: Any) -> StreamTable:
     return replace(temperatures, **{"name": name, "topic": name, "rollups": rollups, **changes})
 
 
-def send(settings: Settings, topic: str, values: Sequence[bytes | None], partition: int = 0, **options: Any) -> None:
-    """Write values into one partition, in order, each acknowledged by the broker."""
+def send(settings: Settings, topic: str, values: Sequence[bytes | None], partition: int = 0) -> None:
+    """Write values into one partition, in order; on return every replica in sync has them, and a look sees them."""
 
     async def run() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), **options)
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), acks="all")
         await producer.start()
         try:
-            for value in values:
-                await producer.send(topic, value, key=b"key", partition=partition)
+            sent = [await producer.send(topic, value, key=b"key", partition=partition) for value in values]
+            for acknowledged in sent:
+                await acknowledged
         finally:
             await producer.stop()
 

@@ -1,4 +1,4 @@
-"""Random histories against the model, and the shrunk histories that once showed a difference."""
+"""Random histories against the model."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -9,8 +9,6 @@ from lakehouse.settings import Settings
 from lakehouse_tests.faults.histories import Histories, Parts
 from lakehouse_tests.reliability import Attack, Scale
 
-STEPS = 40
-
 
 @pytest.mark.timeout(3600)
 def test_random_histories_give_the_tables_of_the_model(
@@ -18,13 +16,14 @@ def test_random_histories_give_the_tables_of_the_model(
 ) -> None:
     """The first history Hypothesis draws is the plainest there is, so one more is drawn than counts."""
     steps: list[None] = []
+    length = scale.of(25, 40)
 
     class Attacked(Histories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
     drawn = settings(
         max_examples=1 + scale.of(1, 8),
-        stateful_step_count=STEPS,
+        stateful_step_count=length,
         deadline=None,
         derandomize=not scale.torture,
         database=None,
@@ -34,4 +33,4 @@ def test_random_histories_give_the_tables_of_the_model(
     )
     how = "a step of a random history, compared with a model"
     with attack("Nothing is lost, doubled or silent", how, lambda: len(steps)):
-        run_state_machine_as_test(Attacked, settings=drawn, _min_steps=STEPS)  # else some end early
+        run_state_machine_as_test(Attacked, settings=drawn, _min_steps=length)  # else some end early

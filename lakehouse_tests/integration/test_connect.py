@@ -18,11 +18,9 @@ from lakehouse_tests.conftest import SPARK_REMOTE
 HERE = Path(__file__).parent
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SAME_TESTS = (
-    "test_merge.py::test_a_kept_value_comes_from_an_older_record_that_is_merged_later",
     "test_merge.py::test_base_rows_are_older_than_any_record_whenever_they_are_loaded[base first]",
     "test_rejected.py::test_each_malformed_kind_is_kept_with_its_own_reason",
     "test_replay.py::test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress",
-    "test_fence.py::test_after_a_restore_the_undone_records_are_merged_again",
     "test_derive.py::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles",
 )
 

@@ -33,6 +33,22 @@ def test_a_home_chosen_by_its_own_variable_wins_and_keeps_its_settings(
     assert (mine / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"
 
 
+def test_settings_that_are_being_written_are_never_read_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them, Dagster would not know that a table has one writer."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    whole = prepare_dagster_home(Settings(home=tmp_path / "whole", _env_file=None)).joinpath("dagster.yaml").read_text()
+
+    def read(folder: Path) -> str:
+        return (prepare_dagster_home(Settings(home=folder, _env_file=None)) / "dagster.yaml").read_text()
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(200):
+            folder = tmp_path / str(number)
+            (folder / "dagster").mkdir(parents=True)
+            assert set(threads.map(read, [folder] * 4)) == {whole}
+            assert [file.name for file in (folder / "dagster").iterdir()] == ["dagster.yaml"]
+
+
 def test_processes_that_start_at_once_in_a_fresh_folder_all_find_the_storage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

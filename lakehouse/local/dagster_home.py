@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 from filelock import FileLock
 
@@ -41,7 +42,10 @@ def prepare_dagster_home(settings: Settings) -> Path:
     folder = _made(Path(chosen).expanduser().resolve()) if chosen else settings.make_folder("dagster")
     file = folder / "dagster.yaml"
     if not file.exists():
-        file.write_text(_DAGSTER_YAML, encoding="utf-8")
+        # whole from its first moment: a process that starts now must not read half of it
+        written = folder / f"dagster.yaml.{uuid4().hex}"
+        written.write_text(_DAGSTER_YAML, encoding="utf-8")
+        written.replace(file)
     return folder
 
 

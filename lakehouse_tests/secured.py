@@ -12,7 +12,7 @@ from lakehouse.local.ports import LOOPBACK, Ports, broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse_tests.certificates import Authority
-from lakehouse_tests.integration.test_broker import wait_until
+from lakehouse_tests.waiting import wait_until
 
 _LISTENERS = """
 listeners=PLAINTEXT://{plain},SASL_SSL://{sasl},SSL://{mutual},CONTROLLER://{controller}

@@ -19,8 +19,8 @@ from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look
 from lakehouse_tests.clients import with_client
 from lakehouse_tests.faults.model import LATE_AFTER, Key, Record, Rules
-from lakehouse_tests.integration.test_broker import wait_until
 from lakehouse_tests.streams import unique_table
+from lakehouse_tests.waiting import wait_until
 
 PLACES = [(Decimal("13.000000"), Decimal("77.600006")), (Decimal("51.500000"), Decimal("-0.099991"))]
 HOURS = [datetime(2023, 1, 1, 0, tzinfo=UTC), datetime(2023, 1, 31, 23, tzinfo=UTC), datetime(2023, 2, 1, tzinfo=UTC)]

@@ -15,8 +15,8 @@ from lakehouse.offsets import Range
 from lakehouse.repair import accept_gap
 from lakehouse.topic import add_partitions, create_topic, delete_topic
 from lakehouse_tests.clients import with_client
-from lakehouse_tests.integration.test_broker import wait_until
 from lakehouse_tests.streams import Stream, hour, record, unique_table
+from lakehouse_tests.waiting import wait_until
 
 UNTIL = {0: 4, 1: 2, 2: 0}  # merged of the first records: more than none of each partition but the last
 

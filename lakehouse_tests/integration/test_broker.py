@@ -5,8 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, look, publish
+from lakehouse_tests.waiting import wait_until
 
 OWNER = """
 import sys, threading, time
@@ -30,13 +30,6 @@ starter.join()
 print(broker.pid, flush=True)
 time.sleep(600)
 """
-
-
-def wait_until(condition: Callable[[], bool], limit: float = 20.0) -> bool:
-    deadline = time.monotonic() + limit
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 def is_running(pid: int) -> bool:

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic
+from lakehouse_tests.waiting import wait_until
 
 DATA = Path(__file__).parent.parent.parent / "data" / "temperatures"
 RECORDS = str(DATA / "stream.jsonl")
@@ -185,13 +185,6 @@ def test_a_replay_beyond_what_was_merged_is_refused(story: dict[str, Any]) -> No
     assert "cannot be replayed" in said.err
 
 
-def wait_until(condition: Callable[[], bool], limit: float = 120.0) -> bool:
-    deadline = time.monotonic() + limit
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return condition()
-
-
 def test_follow_as_a_process_merges_what_arrives_and_ends_cleanly_on_ctrl_c(
     story: dict[str, Any], settings: Settings
 ) -> None:
@@ -207,7 +200,7 @@ def test_follow_as_a_process_merges_what_arrives_and_ends_cleanly_on_ctrl_c(
         text=True,
     )
     told("publish", "temperatures", RECORDS)
-    assert wait_until(lambda: batches() == before + 1)
+    assert wait_until(lambda: batches() == before + 1, 120)
     following.send_signal(signal.SIGINT)
     out, err = following.communicate(timeout=60)
     assert following.returncode == 0, err
@@ -220,7 +213,7 @@ def test_a_topic_made_anew_stops_the_merge_until_a_person_accepts_the_gap(
 ) -> None:
     rows = told("query", "SELECT count(*) AS rows FROM temperatures")
     delete_topic(settings, "temperatures")
-    assert wait_until(lambda: not told("topics")["topics"][0]["exists"], limit=20)
+    assert wait_until(lambda: not told("topics")["topics"][0]["exists"])
     create_topic(settings, temperatures)
     refused = lakehouse_says("merge")
     assert refused.code == 1

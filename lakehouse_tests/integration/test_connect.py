@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,8 @@ import pytest
 from lakehouse.settings import Settings
 from lakehouse.spark import spark_conf
 from lakehouse_tests.conftest import SPARK_REMOTE
+from lakehouse_tests.sockets import free_port
+from lakehouse_tests.waiting import wait_until
 
 HERE = Path(__file__).parent
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -25,21 +26,10 @@ SAME_TESTS = (
 )
 
 
-def free_port() -> int:
+def accepts(port: int, server: subprocess.Popen) -> bool:
+    assert server.poll() is None, "the server ended by itself"
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_for(port: int, server: subprocess.Popen, limit: float = 60) -> None:
-    deadline = time.monotonic() + limit
-    while time.monotonic() < deadline:
-        assert server.poll() is None, "the server ended by itself"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    pytest.fail(f"no Spark Connect server on port {port} within {limit} seconds")
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -58,7 +48,7 @@ def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
         command = [str(submit), "--class", SERVER, *options, "spark-internal"]
         server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
         try:
-            wait_for(port, server)
+            assert wait_until(lambda: accepts(port, server), 60), (tmp_path / "server.log").read_text()
             yield f"sc://127.0.0.1:{port}"
         finally:
             os.killpg(server.pid, 15)

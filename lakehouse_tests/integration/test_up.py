@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,23 +15,11 @@ from lakehouse.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look, publish
-from lakehouse_tests.sockets import exposed, listening
+from lakehouse_tests.sockets import exposed, free_port, listening
+from lakehouse_tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 RECORDS = (ROOT / "data" / "temperatures" / "stream.jsonl").read_bytes().splitlines()
-
-
-def wait_until(condition: Callable[[], bool], limit: float) -> bool:
-    deadline = time.monotonic() + limit
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return condition()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def ps(*options: str) -> list[str]:

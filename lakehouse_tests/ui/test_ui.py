@@ -2,9 +2,7 @@
 
 import re
 import shutil
-import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from http.client import HTTPConnection
@@ -17,6 +15,8 @@ from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import publish
+from lakehouse_tests.sockets import free_port
+from lakehouse_tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -58,8 +58,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 @pytest.fixture(scope="module")
 def url(home: Settings) -> Iterator[str]:
     """Address of a webserver; it and every process it started end with the test."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     workspace = str(ROOT / "workspace.yaml")
     command = [sys.executable, "-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", workspace]
     variables = {
@@ -69,21 +68,18 @@ def url(home: Settings) -> Iterator[str]:
     }
     server = Child(command, home.home / "webserver.log", variables)
     try:
-        wait_for(port, server)
+        assert wait_until(lambda: answers(port, server), 90), "the webserver does not answer"
         yield f"http://127.0.0.1:{port}"
     finally:
         server.stop(20)
 
 
-def wait_for(port: int, server: Child, limit: float = 90) -> None:
-    deadline = time.monotonic() + limit
-    while time.monotonic() < deadline and server.alive():
-        with suppress(OSError), closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
-            connection.request("GET", "/server_info")
-            if connection.getresponse().status == 200:
-                return
-        time.sleep(0.2)
-    pytest.fail("the webserver does not answer")
+def answers(port: int, server: Child) -> bool:
+    assert server.alive(), "the webserver ended by itself"
+    with suppress(OSError), closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+        connection.request("GET", "/server_info")
+        return connection.getresponse().status == 200
+    return False
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""One batch, from plan to commit, and its repetition: where the stages meet, and only that."""
+"""One batch, from plan to commit: where the stages meet, and only that."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,13 +12,13 @@ from lakehouse.commits import Commit, Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
 from lakehouse.delta import ensure_table
-from lakehouse.errors import AccountingError, ConflictError, LakehouseError, ReadLossError
+from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.failures import table_failures
-from lakehouse.gaps import commit_nothing, gap_commit, loss, plan_table
+from lakehouse.gaps import commit_nothing, gap_commit, plan_table
 from lakehouse.ledger import Ledger, read_ledger, require_told
 from lakehouse.load import merge_base
 from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layout, newest_per_key
-from lakehouse.offsets import Bounds, Plan, Progress, Range, TopicState, find_gap, lag_of, share_out
+from lakehouse.offsets import Bounds, Plan, TopicState, lag_of
 from lakehouse.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records, require_same_topic
@@ -63,6 +63,10 @@ class Engine:
         """Read the merged table's ledger."""
         return merged_ledger(self.settings, self.table)
 
+    def look(self) -> TopicState:
+        """Look at the topic, also while the leader of a partition is being replaced."""
+        return look(self.settings, self.table.topic, _PATIENCE)
+
 
 def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
     """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
@@ -97,7 +101,7 @@ def merge_all(
     if based:
         outcomes.append(based)
         on_batch(based)
-    ends = look(settings, table.topic, _PATIENCE).end
+    ends = engine.look().end
     bounds = Bounds(request.max_records, {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
     while outcome := again(lambda: merge_batch(engine, bounds), _PLAN_AGAIN):
         outcomes.append(outcome)
@@ -137,7 +141,7 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     """
     started = time.monotonic()
     ledger = engine.ledger()
-    state = look(engine.settings, engine.table.topic, _PATIENCE)
+    state = engine.look()
     plan = plan_table(engine.table, state, ledger.progress, bounds)
     if plan.gap:
         gap = gap_commit(ledger, engine.table, plan, engine.run)
@@ -163,7 +167,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, undone: frozenset[int]
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     with read_failures(plan, command):
         held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
-    require_same_topic(plan, look(settings, table.topic, _PATIENCE), command)
+    require_same_topic(plan, engine.look(), command)
     said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
     return merge_decided(engine, Decided(held, plan, said, undone), count_batch(held, table))
 
@@ -205,64 +209,3 @@ def require_accounted(entry: Entry, table: StreamTable) -> Entry:
             action=f"Look at it with: lakehouse audit {table.name}",
         )
     return entry
-
-
-def replay(
-    spark: SparkSession,
-    settings: Settings,
-    table: StreamTable,
-    ranges: list[Range] | None = None,
-    request: Request = Request(),
-) -> list[Outcome]:
-    """Merge ranges again that have been merged before; ``None`` means all that the topic still holds.
-
-    Each commit records that it is a replay and moves no progress; rows stay as they are. Raises
-    ``LakehouseError`` for a range that was not merged yet or is gone.
-    """
-    engine = Engine(spark, settings, table, request.run)
-    again(lambda: prepare(engine))
-    todo = _replay_plan(engine, ranges)
-    outcomes = []
-    while todo.span:
-        taken = share_out({part.partition: part.span for part in todo.ranges}, request.max_records)
-        now = tuple(Range(part.partition, part.start, part.start + taken[part.partition]) for part in todo.ranges)
-        plan = Plan(todo.cluster_id, todo.topic, todo.topic_id, now)
-        outcomes.append(again(lambda: _replay_batch(engine, plan)))  # noqa: B023 - called before plan moves on
-        left = tuple(Range(part.partition, done.end, part.end) for part, done in zip(todo.ranges, now, strict=True))
-        todo = Plan(todo.cluster_id, todo.topic, todo.topic_id, left)
-    return outcomes
-
-
-def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
-    progress = engine.ledger().progress
-    state = look(engine.settings, engine.table.topic, _PATIENCE)
-    if progress is None:
-        raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
-    merged = _merged_ranges(engine.table, state, progress)
-    wanted = merged if ranges is None else {p: Range(p, part.end, part.end) for p, part in merged.items()}
-    for part in ranges or []:
-        there = merged.get(part.partition)
-        if there is None or not there.start <= part.start <= part.end <= there.end:
-            held = f"{there.start} to {there.end}" if there else "nothing"
-            raise LakehouseError(
-                f"Offsets {part.start} to {part.end} of partition {part.partition} cannot be replayed",
-                where=f"topic {engine.table.topic}",
-                action=f"Of this partition, {held} is merged and still in the topic.",
-            )
-        wanted[part.partition] = part
-    return Plan(state.cluster_id, state.topic, state.topic_id, tuple(wanted[p] for p in sorted(wanted)))
-
-
-def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) -> dict[int, Range]:
-    """What of a topic is merged and still there; where a gap is open, its offsets may hold other records now."""
-    gap = find_gap(state, progress)
-    if gap:
-        raise loss(gap, table)
-    return {p: Range(p, first, max(progress.offsets.get(p, first), first)) for p, first in state.earliest.items()}
-
-
-def _replay_batch(engine: Engine, plan: Plan) -> Outcome:
-    started = time.monotonic()
-    ledger = engine.ledger()
-    entry = run_batch(engine, plan, ledger.next_commit("replay", engine.run), ledger.undone)
-    return Outcome(entry, plan, 0, 0, time.monotonic() - started)

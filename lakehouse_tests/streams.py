@@ -19,6 +19,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.ingest import Outcome, Request
 from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.local.broker import bootstrap_servers
+from lakehouse.replay import replay
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
@@ -81,7 +82,7 @@ class Stream:
         return ingest.merge_all(self.spark, self.settings, self.table, Request(max_records, **request))
 
     def replay(self, **request: Any) -> list[Outcome]:
-        return ingest.replay(self.spark, self.settings, self.table, None, Request(**request))
+        return replay(self.spark, self.settings, self.table, None, Request(**request))
 
     @property
     def uri(self) -> str:

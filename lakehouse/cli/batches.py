@@ -154,12 +154,12 @@ def replay(
 
     Rows that are up to date stay as they are. Progress does not move.
     """
-    from lakehouse import ingest
+    from lakehouse.replay import replay as merge_again
 
     chosen, settings = chosen_table(table), load_settings()
     ranges = _ranges(partition, start, end)
     with broker(settings), spark(settings) as session, busy("Replaying"):
-        outcomes = ingest.replay(session, settings, chosen, ranges)
+        outcomes = merge_again(session, settings, chosen, ranges)
         derived = refresh(session, settings, chosen)
     return show_outcomes(outcomes, derived, json)
 

@@ -105,8 +105,8 @@ class _Path:
 
     def replay(self) -> None:
         """Merge everything again."""
-        from lakehouse.ingest import replay
         from lakehouse.refresh import refresh_changes
+        from lakehouse.replay import replay
 
         _head("4. Replay of every record")
         with self._change():

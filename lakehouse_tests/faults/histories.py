@@ -18,6 +18,7 @@ from lakehouse.load import load_base
 from lakehouse.maintain import maintain
 from lakehouse.offsets import Range
 from lakehouse.redrive import redrive
+from lakehouse.replay import replay
 from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
 from lakehouse_tests.faults.model import Counted, Model, Moment
@@ -111,7 +112,7 @@ class Histories(RuleBasedStateMachine):
             start = data.draw(st.integers(0, end), label=f"start of {partition}")
             ranges.append(Range(partition, start, data.draw(st.integers(start, end), label="end")))
         request = Request(data.draw(st.sampled_from([None, 4]), label="size"))
-        for outcome in ingest.replay(self.spark, self.settings, self.table, ranges, request):
+        for outcome in replay(self.spark, self.settings, self.table, ranges, request):
             self._expect(outcome, self.model.replay(_ranges(outcome)))
 
     @precondition(lambda self: self.model.rejected())

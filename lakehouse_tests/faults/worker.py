@@ -26,6 +26,7 @@ from lakehouse.ingest import Request
 from lakehouse.load import load_base
 from lakehouse.maintain import maintain
 from lakehouse.redrive import redrive
+from lakehouse.replay import replay
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session
 from lakehouse.tables.temperatures import temperatures
@@ -58,7 +59,7 @@ class Job:
         if self.do == "merge":
             done = ingest.merge_all(spark, settings, self.table, Request(self.max_records))
         elif self.do == "replay":
-            done = ingest.replay(spark, settings, self.table, None, Request(self.max_records))
+            done = replay(spark, settings, self.table, None, Request(self.max_records))
         elif self.do == "redrive":
             done = redrive(spark, settings, self.table)
         elif self.do == "load_base":

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import ingest
 from lakehouse.errors import LakehouseError
 from lakehouse.offsets import Range
+from lakehouse.replay import replay
 from lakehouse_tests.streams import ABSENT, Stream, counts, hour, record
 
 
@@ -59,7 +59,7 @@ def test_any_order_of_ranges_gives_the_same_rows(stream):
     stream.merge()
     rows = stream.snapshot()
     for ranges in ([Range(1, 4, 18)], [Range(0, 2, 9), Range(2, 0, 9)], [Range(0, 0, 3)]):
-        ingest.replay(stream.spark, stream.settings, stream.table, ranges)
+        replay(stream.spark, stream.settings, stream.table, ranges)
     assert stream.snapshot() == rows
     assert [entry.commit.kind for entry in stream.ledger.entries] == ["replay"] * 3 + ["batch"]
 
@@ -67,7 +67,7 @@ def test_any_order_of_ranges_gives_the_same_rows(stream):
 def test_only_what_was_merged_and_is_still_there_can_be_replayed(stream):
     stream.merge(until={0: 5, 1: 0, 2: 0})
     with pytest.raises(LakehouseError, match="Offsets 0 to 9 of partition 0 cannot be replayed"):
-        ingest.replay(stream.spark, stream.settings, stream.table, [Range(0, 0, 9)])
+        replay(stream.spark, stream.settings, stream.table, [Range(0, 0, 9)])
 
 
 def test_another_process_goes_on_where_this_one_stopped(stream):

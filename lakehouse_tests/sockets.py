@@ -1,22 +1,12 @@
-"""Who listens where, as Linux tells it, and where nobody does."""
+"""Who listens where, as Linux tells it."""
 
-import secrets
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
-from lakehouse.local.ports import is_free
-
 _LISTENS = "0A"
-
-
-def free_port() -> int:
-    """A port on loopback where nobody listens, below those that brokers and outgoing connections get."""
-    while not is_free(port := 10_000 + secrets.randbelow(10_000)):
-        continue
-    return port
 
 
 def listening(processes: Iterable[int]) -> dict[tuple[str, int], int]:

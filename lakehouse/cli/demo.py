@@ -83,6 +83,8 @@ class _Path:
 
     def load_base(self) -> None:
         """Load the base files and everything that is made from them."""
+        from lakehouse.local.dagster_home import migrate_dagster_storage
+
         _head("1. Base files")
         folder = self.settings.home_folder / "samples" / self.table.name
         with busy("Writing sample files"):
@@ -90,6 +92,7 @@ class _Path:
         names = [*(reference.name for reference in self.table.references), self.table.base_name]
         with self._change():
             self._create_topic()
+            migrate_dagster_storage(self.settings)
             self._run([*names, *self._merged], {self.table.base_name: {"folder": str(folder)}})
 
     def publish(self, head: str, records: "Iterable[bytes]") -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from lakehouse.errors import LakehouseError
-from lakehouse.local.dagster_home import migrate_dagster_storage, prepare_dagster_home
+from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
 
 _FINISHED_STEP = re.compile(r'STEP_SUCCESS - Finished execution of step "(\w+)" in ([^"]+?)\.?$')
@@ -22,10 +22,9 @@ def materialize(
     """Materialize the assets in one run, in a new process, and wait for its end.
 
     ``config`` is the run configuration of each asset that needs one; ``on_step`` is called with the name
-    and the duration of each step that is done. Raises ``LakehouseError`` where the run fails, ``SetupError``
-    where Dagster's storage cannot be opened.
+    and the duration of each step that is done. Raises ``LakehouseError`` where the run fails. Dagster's storage
+    has to be there: ``migrate_dagster_storage``.
     """
-    migrate_dagster_storage(settings)
     run_config = {"ops": {name: {"config": values} for name, values in config.items()}}
     command = [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "lakehouse.definitions"]
     command += ["--select", ",".join(assets), "--config-json", json.dumps(run_config)]

@@ -37,15 +37,16 @@ def remembered_ports(folder: Path) -> Ports | None:
 
 def draw_ports(folder: Path) -> Ports:
     """Draw two different ports on which nobody listens, at random, and keep them in this folder."""
-    broker = _draw()
-    ports = Ports(broker, _draw(other_than=broker))
+    broker = draw_port()
+    ports = Ports(broker, draw_port(other_than=broker))
     written = folder / f"{_FILE}.new"
     written.write_text(json.dumps(asdict(ports)))
     written.replace(folder / _FILE)
     return ports
 
 
-def _draw(other_than: int | None = None) -> int:
+def draw_port(other_than: int | None = None) -> int:
+    """Draw a port of the loopback address on which nobody listens, below those of outgoing connections."""
     while True:
         port = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST)
         if port != other_than and is_free(port):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse.spark import spark_conf
 from lakehouse_tests.conftest import SPARK_REMOTE
-from lakehouse_tests.sockets import free_port
 from lakehouse_tests.waiting import wait_until
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ def accepts(port: int, server: subprocess.Popen) -> bool:
 @pytest.fixture
 def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
     """A Spark Connect server on loopback, with the settings a session of ours has."""
-    port = free_port()
+    port = draw_port()
     conf = {
         **spark_conf(home),
         "spark.connect.grpc.binding.address": "127.0.0.1",

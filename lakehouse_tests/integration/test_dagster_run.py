@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.errors import LakehouseError, SetupError
-from lakehouse.local.dagster_home import prepare_dagster_home
+from lakehouse.errors import LakehouseError
 from lakehouse.local.dagster_run import materialize
 from lakehouse.settings import Settings
 
@@ -31,11 +30,3 @@ def test_a_run_that_fails_tells_its_cause_and_its_log(settings: Settings, tmp_pa
 def test_an_asset_that_does_not_exist_is_an_error(settings: Settings) -> None:
     with pytest.raises(LakehouseError, match="The run of Dagster failed"):
         materialize(settings, ["rain"], {}, lambda *_: None)
-
-
-def test_where_the_storage_cannot_be_opened_no_run_is_started(settings: Settings, tmp_path: Path) -> None:
-    file = prepare_dagster_home(settings) / "dagster.yaml"
-    file.write_text(f"storage:\n  sqlite:\n    base_dir: {file}\n", encoding="utf-8")
-    with pytest.raises(SetupError, match="storage cannot be opened"):
-        materialize(settings, ["temperatures"], {}, lambda *_: None)
-    assert not (tmp_path / "logs" / "runs.log").exists()

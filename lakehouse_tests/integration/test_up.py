@@ -12,10 +12,11 @@ from urllib.request import urlopen
 import pytest
 
 from lakehouse.ledger import read_ledger
+from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look, publish
-from lakehouse_tests.sockets import exposed, free_port, listening
+from lakehouse_tests.sockets import exposed, listening
 from lakehouse_tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -55,7 +56,7 @@ class Up:
     """One ``lakehouse up`` of a home."""
 
     def __init__(self, home: Path, *services: str) -> None:
-        self.port = free_port()
+        self.port = draw_port()
         self.log = home / "up.log"
         home.mkdir(exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from lakehouse.local.broker import bootstrap_servers, running_broker
+from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import publish
-from lakehouse_tests.sockets import free_port
 from lakehouse_tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 @pytest.fixture(scope="module")
 def url(home: Settings) -> Iterator[str]:
     """Address of a webserver; it and every process it started end with the test."""
-    port = free_port()
+    port = draw_port()
     workspace = str(ROOT / "workspace.yaml")
     command = [sys.executable, "-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", workspace]
     variables = {

@@ -115,9 +115,17 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
         assert_all_is_right(stream)
     with attack(LOST, "log cleaned past our newest commit"):
         stream.send(record(time=hour(170)))
+        stream.sql("UPDATE {t} SET temperature_2m = 1")
+        clean_log(stream.uri)
+        with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
+            stream.merge()
         _, state, offsets = repair.propose_progress(stream.spark, stream.settings, stream.table)
         assert offsets[0] == state.end[0] - 1
-        stream.merge()
+        repair.recover_progress(stream.spark, stream.settings, stream.table)
+        (outcome,) = stream.merge()
+        assert outcome.entry.commit.read == 1
+        assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 171)}
+        assert_all_is_right(stream)
 
 
 def test_tables_that_were_deleted_are_made_again(stream, tmp_path, attack):

@@ -110,7 +110,8 @@ def expected(history: History, name: str, came: Any) -> Origin:
         return Origin(None, None, None, None)
     if came == BASE:
         return Origin(None, None, None, history.loads[-1].version)
-    return Origin(None, *history.places[name][came], None)
+    partition, offset = history.places[name][came]
+    return Origin(None, partition, offset, None)
 
 
 @pytest.mark.invariant(5)

@@ -49,7 +49,7 @@ class World:
         self.defs = build_defs([self.table], self.resources)
         self.cursor: str | None = None
 
-    def tick(self) -> dg.SensorResult:
+    def tick(self) -> Any:
         sensor = self.defs.resolve_sensor_def("temperatures_sensor")
         context = dg.build_sensor_context(self.instance, cursor=self.cursor, resources=self.resources)
         with context:

@@ -13,7 +13,7 @@ import typer
 from lakehouse.cli import main
 from lakehouse.settings import Settings
 
-COMMANDS = typer.main.get_command(main.app).commands
+COMMANDS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
 WRONG_VALUES = {
     "table": "rain",
     "folder": "missing",

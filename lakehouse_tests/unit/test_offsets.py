@@ -1,6 +1,7 @@
 """Ranges, progress and plans: the arithmetic of offsets and every kind of loss."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, m
 
 
 def state(earliest: dict[int, int], end: dict[int, int], **changes: str) -> TopicState:
-    identity = {"cluster_id": "c", "topic": "readings", "topic_id": "t", **changes}
+    identity: dict[str, Any] = {"cluster_id": "c", "topic": "readings", "topic_id": "t", **changes}
     return TopicState(earliest=earliest, end=end, **identity)
 
 

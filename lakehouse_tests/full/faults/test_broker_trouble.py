@@ -90,7 +90,7 @@ def assert_sent_and_merged(stream: Stream, sent: int) -> None:
 def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, interference):
     stream = filled(spark, one.settings)
     interference.while_reading(one.embedded.pid, signal.SIGSTOP)
-    questions = {
+    questions: dict[str, tuple[Callable[[], object], float]] = {
         "read": (stream.merge, READ_LIMIT),
         "looked at": (lambda: look(stream.settings, stream.table.topic), 5),
         "planned": (lambda: ingest.plan_next(stream.settings, stream.table), 10),

@@ -101,7 +101,7 @@ def test_a_full_disk_stops_what_is_derived_and_loaded_and_they_go_on(on_disk, di
 
 
 def test_a_read_only_disk_is_read_and_not_written(on_disk, disk, attack):
-    lag = status(on_disk.settings, on_disk.table).lag
+    lag = status(on_disk.settings, on_disk.table).lag or 0
     on_disk.send(record(time=hour(95)))
     disk.remount("ro")
     try:

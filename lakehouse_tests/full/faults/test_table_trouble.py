@@ -56,6 +56,7 @@ FOREIGN = {
         without(3),
     ),
 }
+ALONE = [(name,) for name in FOREIGN]
 TOGETHER = [("UPDATE", "DELETE", "OPTIMIZE", "INSERT"), ("INSERT OVERWRITE", "CREATE OR REPLACE")]
 
 
@@ -76,8 +77,7 @@ def stream(spark, broker):
 
 def test_after_foreign_commits_every_table_is_right(stream, attack):
     rows = stream.temperatures()
-    alone = [(name,) for name in FOREIGN] * 2
-    for number, names in enumerate(TOGETHER + alone):
+    for number, names in enumerate([*TOGETHER, *ALONE, *ALONE]):
         with attack(LOST, f"foreign commits between ours: {', '.join(names)}"):
             for name in names:
                 statement, effect = FOREIGN[name]

@@ -1,24 +1,22 @@
 """A declaration that accepts gaps, as Dagster runs it: a run is asked for, records the gap and goes on."""
 
 import os
+from collections.abc import Iterator
 
 import dagster as dg
 import pytest
 
-from lakehouse.errors import LakehouseError
 from lakehouse.ingest import Engine, merge_all
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.repair import accept_gap
 from lakehouse.settings import Settings
 from lakehouse.topic import create_topic, delete_topic, publish
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, facts
-from lakehouse_tests.helpers.streams import Stream
 
 pytestmark = pytest.mark.invariant(9)
 
 
 @pytest.fixture
-def accepting(spark, broker, tmp_path) -> Lakehouse:
+def accepting(spark, broker, tmp_path) -> Iterator[Lakehouse]:
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker))
     with dg.DagsterInstance.ephemeral() as instance:
         yield Lakehouse(settings, instance, f"gaps-{os.getpid()}", gaps="accept")
@@ -39,9 +37,3 @@ def test_the_run_that_the_sensor_asks_for_records_the_gap_and_goes_on(accepting,
     batch, gap, _ = Engine(spark, settings, table).ledger().entries
     assert (batch.commit.kind, gap.commit.kind, gap.commit.run) == ("batch", "gap", batch.commit.run)
     assert [part.span for part in gap.commit.gap] == [0, 0, 0], "of a topic that is no more, no end is known"
-
-
-def test_without_a_gap_there_is_nothing_to_accept(spark, broker):
-    stream = Stream.create(spark, broker)
-    with pytest.raises(LakehouseError, match="there is no gap to accept"):
-        accept_gap(spark, broker, stream.table)

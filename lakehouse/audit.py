@@ -70,12 +70,15 @@ def _overfull(entries: Iterable[Entry]) -> Iterator[str]:
 
 def _breaks(entries: Iterable[Entry]) -> Iterator[str]:
     """Where a batch does not begin at the progress before it, or a gap does not name what it steps over."""
-    told = [entry for entry in entries if entry.commit.kind in ("batch", "gap", "maintenance")]
+    told = [entry for entry in entries if entry.commit.kind in ("batch", "gap", "recovery", "maintenance", "migration")]
     for before, entry in pairwise(told):
-        same = before.commit.topic_id in (None, entry.commit.topic_id)
-        if entry.commit.kind == "maintenance" and entry.commit.progress != before.commit.progress:
-            yield f"Version {entry.version}: maintenance carries another progress on than version {before.version}."
-        if entry.commit.kind == "gap":
+        same = before.commit.incarnation in (None, entry.commit.incarnation)
+        kind = entry.commit.kind
+        if kind in ("maintenance", "migration") and entry.commit.progress != before.commit.progress:
+            yield f"Version {entry.version}: {kind} carries another progress on than version {before.version}."
+        if kind == "recovery":  # a person recorded where to go on; what was before is not told
+            continue
+        if kind == "gap":
             yield from _unnamed(before, entry) if same else ()
         elif not same:
             yield f"Version {entry.version}: reads another topic than version {before.version}, and no gap says so."

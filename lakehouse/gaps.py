@@ -37,9 +37,8 @@ def gap_commit(ledger: Ledger, table: StreamTable, plan: Plan, run: str) -> Comm
     """What a commit says that steps over the gap of a plan, up to where the plan begins; it reads nothing."""
     return ledger.next_commit("gap", run).model_copy(
         update={
-            "cluster_id": plan.cluster_id,
             "topic": plan.topic,
-            "topic_id": plan.topic_id,
+            "incarnation": plan.incarnation,
             "progress": {part.partition: part.start for part in plan.ranges},
             "gap": plan.gap.ranges if plan.gap else (),
             "declaration": table.fingerprint,

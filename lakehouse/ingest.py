@@ -151,7 +151,7 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     if plan.span == 0:
         return None
     commit = ledger.next_commit("batch", engine.run).model_copy(
-        update={"cluster_id": plan.cluster_id, "topic_id": plan.topic_id, "progress": dict(plan.progress.offsets)}
+        update={"incarnation": plan.incarnation, "progress": dict(plan.progress.offsets)}
     )
     entry = run_batch(engine, plan, commit, ledger.undone)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))

@@ -7,20 +7,30 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from deltalake import DeltaTable
-from pydantic import TypeAdapter, ValidationError
 
-from lakehouse.commits import Commit, Entry, Kind, Metrics, Source, Totals, Upkeep
+from lakehouse.commits import (
+    VERSION,
+    Commit,
+    Entry,
+    Kind,
+    Newer,
+    Source,
+    Totals,
+    Upkeep,
+    committed_at,
+    entry_of,
+    said_by,
+)
 from lakehouse.errors import LedgerError
 from lakehouse.failures import log_failures, open_table
 from lakehouse.offsets import Progress
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them
-_OURS: TypeAdapter[Commit | Upkeep] = TypeAdapter(Commit | Upkeep)
 _MOVE_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # operations that change no row, whoever ran them
+_CARRY_ON = ("maintenance", "migration")  # commits of ours that change no row
 
 
 @dataclass(frozen=True)
@@ -73,9 +83,8 @@ class Ledger:
             attempt=uuid.uuid4().hex,
             table_version=self.version,
             rows_version=self.rows_version,
-            cluster_id=last.cluster_id if last else None,
             topic=last.topic if last else None,
-            topic_id=last.topic_id if last else None,
+            incarnation=last.incarnation if last else None,
             progress=last.progress if last else None,
             totals_before=self.totals,
             source=last.source if last else None,
@@ -88,9 +97,9 @@ class Ledger:
     def progress(self) -> Progress | None:
         """The next offset to read of every partition; ``None`` before the first batch."""
         commit = self.newest.commit if self.newest else None
-        if commit is None or commit.progress is None:
+        if commit is None or commit.progress is None or commit.incarnation is None:
             return None
-        return Progress(commit.cluster_id or "", commit.topic_id or "", commit.progress)
+        return Progress(commit.incarnation, commit.progress)
 
     @property
     def source(self) -> Source | None:
@@ -162,6 +171,7 @@ def count_rows(uri: str) -> int:
 
 def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
     history = table.history(limit)
+    _require_understood(history, uri)
     entries, foreign, undone = walk(history)
     complete = bool(history) and history[-1]["version"] == 0
     transaction = table.transaction_version(app_id(name)) or 0
@@ -179,31 +189,30 @@ def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
     )
 
 
+def _require_understood(history: Iterable[dict[str, Any]], uri: str) -> None:
+    """Raise where a newer lakehouse committed: to pass its commits over would be to go on at an older progress."""
+    for info in history:
+        said = said_by(info)
+        if isinstance(said, Newer):
+            raise LedgerError(
+                f"Version {info['version']} was committed by a newer lakehouse (metadata {said.metadata};"
+                f" this process understands {VERSION})",
+                where=uri,
+                action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
+            )
+
+
 def still_versions(history: Iterable[dict[str, Any]]) -> frozenset[int]:
     """Return the versions that changed no row: their operation tells, or a later commit of ours says so."""
     still: set[int] = set()
     for info in history:
-        version, operation = int(info["version"]), str(info.get("operation"))
-        entry = _entry(info, version, _committed_at(info)) if operation == "MERGE" else None
+        version, said, entry = int(info["version"]), said_by(info), entry_of(info)
         if entry and entry.commit.rows_version is not None:
             still.update(range(entry.commit.rows_version + 1, entry.commit.table_version + 1))
-        if operation in _MOVE_ROWS or _is_upkeep(info) or (entry and entry.commit.kind == "maintenance"):
+        moves_rows = str(info.get("operation")) in _MOVE_ROWS or (entry and entry.commit.kind in _CARRY_ON)
+        if moves_rows or isinstance(said, Upkeep):
             still.add(version)
     return frozenset(still)
-
-
-@lru_cache(maxsize=4096)
-def _said(metadata: str) -> Commit | Upkeep | None:
-    """What a commit says of itself, ``None`` where it is not ours; the same history is read again and again."""
-    try:
-        return _OURS.validate_json(metadata)
-    except ValidationError:
-        return None
-
-
-def _is_upkeep(info: dict[str, Any]) -> bool:
-    """Whether a commit that is no MERGE is ours: it says so."""
-    return isinstance(_said(info.get("userMetadata") or ""), Upkeep)
 
 
 def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Foreign, ...], frozenset[int]]:
@@ -219,9 +228,9 @@ def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Fo
     upto: int | None = None
     restored_at: datetime | None = None
     for info in history:
-        version, at = int(info["version"]), _committed_at(info)
+        version, at = int(info["version"]), committed_at(info)
         operation = str(info.get("operation", "UNKNOWN"))
-        entry = _entry(info, version, at) if operation == "MERGE" else None
+        entry = entry_of(info)
         if (upto is not None and version > upto) or (restored_at is not None and at > restored_at):
             undone.append(entry)
             continue
@@ -235,7 +244,7 @@ def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Fo
             undone += void
             foreign += [Foreign(e.version, "MERGE made void by a RESTORE", e.committed_at) for e in void]
             upto, restored_at = _restored(info)
-        if not operation.startswith("CREATE TABLE") and not _is_upkeep(info):
+        if not operation.startswith("CREATE TABLE") and not isinstance(said_by(info), Upkeep):
             foreign.append(Foreign(version, operation, at))
     return tuple(entries), tuple(foreign), frozenset(entry.commit.number for entry in undone if entry)
 
@@ -246,24 +255,6 @@ def _restored(info: dict[str, Any]) -> tuple[int | None, datetime | None]:
     if version not in (None, "", "null"):
         return int(version), None
     return None, datetime.fromisoformat(str(timestamp)).replace(tzinfo=UTC)
-
-
-def _entry(info: dict[str, Any], version: int, at: datetime) -> Entry | None:
-    commit = _said(info.get("userMetadata") or "")
-    if not isinstance(commit, Commit):
-        return None
-    counted = info.get("operationMetrics") or {}
-    metrics = Metrics(
-        source_rows=int(counted.get("numSourceRows", 0)),
-        inserted=int(counted.get("numTargetRowsInserted", 0)),
-        updated=int(counted.get("numTargetRowsUpdated", 0)),
-        deleted=int(counted.get("numTargetRowsDeleted", 0)),
-    )
-    return Entry(version, at, commit, metrics)
-
-
-def _committed_at(info: dict[str, Any]) -> datetime:
-    return datetime.fromtimestamp(int(info.get("timestamp", 0)) / 1000, UTC)
 
 
 def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:

@@ -24,17 +24,27 @@ class Range:
         return self.end - self.start
 
 
+@dataclass(frozen=True, order=True)
+class Incarnation:
+    """Which topic of that name: the cluster it is in, and the id it got when it was made.
+
+    Offsets of two incarnations have nothing to do with each other.
+    """
+
+    cluster_id: str
+    topic_id: str
+
+
 @dataclass(frozen=True)
 class TopicState:
-    """One look at the broker: identity of the topic and the offsets it holds.
+    """One look at the broker: which topic it is and the offsets it holds.
 
     ``earliest`` is the first offset still there, ``end`` the last stable offset: the next one a
     committed record will get. ``producer_time`` says that producers, not the broker, date the records.
     """
 
-    cluster_id: str
     topic: str
-    topic_id: str
+    incarnation: Incarnation
     earliest: Offsets
     end: Offsets
     producer_time: bool = False
@@ -44,8 +54,7 @@ class TopicState:
 class Progress:
     """The next offset to read of every partition, for one incarnation of a topic."""
 
-    cluster_id: str
-    topic_id: str
+    incarnation: Incarnation
     offsets: Offsets
 
 
@@ -68,9 +77,8 @@ class Plan:
     A plan with a ``gap`` goes on behind it: it is for a person, or a declaration, that accepts the loss.
     """
 
-    cluster_id: str
     topic: str
-    topic_id: str
+    incarnation: Incarnation
     ranges: tuple[Range, ...]
     gap: Gap | None = None
 
@@ -82,7 +90,7 @@ class Plan:
     @property
     def progress(self) -> Progress:
         """The progress of a table that has merged this plan."""
-        return Progress(self.cluster_id, self.topic_id, {part.partition: part.end for part in self.ranges})
+        return Progress(self.incarnation, {part.partition: part.end for part in self.ranges})
 
 
 @dataclass(frozen=True)
@@ -104,12 +112,12 @@ def plan_batch(state: TopicState, progress: Progress | None, bounds: Bounds = Bo
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
     taken = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records)
     ranges = tuple(Range(p, starts[p], starts[p] + taken[p]) for p in sorted(starts))
-    return Plan(state.cluster_id, state.topic, state.topic_id, ranges, find_gap(state, progress))
+    return Plan(state.topic, state.incarnation, ranges, find_gap(state, progress))
 
 
 def _start(partition: int, state: TopicState, progress: Progress | None) -> int:
     earliest = state.earliest[partition]
-    if progress is None or not _same_topic(state, progress):
+    if progress is None or state.incarnation != progress.incarnation:
         return earliest
     known = progress.offsets.get(partition, earliest)
     return known if earliest <= known <= state.end[partition] else earliest
@@ -140,15 +148,11 @@ def lag_of(state: TopicState, progress: Progress | None) -> dict[int, int]:
     return {p: end - _start(p, state, progress) for p, end in state.end.items()}
 
 
-def _same_topic(state: TopicState, progress: Progress) -> bool:
-    return (state.cluster_id, state.topic_id) == (progress.cluster_id, progress.topic_id)
-
-
 def find_gap(state: TopicState, progress: Progress | None) -> Gap | None:
     """Find what is gone from the topic before it was merged; ``None`` where the progress fits it."""
     if progress is None:
         return None
-    if not _same_topic(state, progress):
+    if state.incarnation != progress.incarnation:
         left = ", ".join(f"partition {p} from offset {offset}" for p, offset in sorted(progress.offsets.items()))
         fact = f"{_who_it_was(state, progress)}; what was not merged of it is not here: {left}"
         return Gap((fact,), tuple(Range(p, offset, offset) for p, offset in sorted(progress.offsets.items())))
@@ -157,9 +161,10 @@ def find_gap(state: TopicState, progress: Progress | None) -> Gap | None:
 
 
 def _who_it_was(state: TopicState, progress: Progress) -> str:
-    if state.cluster_id != progress.cluster_id:
-        return f"The broker belongs to cluster {state.cluster_id}, the table was read from {progress.cluster_id}"
-    return f"The topic was deleted and created again, id {progress.topic_id} before and {state.topic_id} now"
+    now, before = state.incarnation, progress.incarnation
+    if now.cluster_id != before.cluster_id:
+        return f"The broker belongs to cluster {now.cluster_id}, the table was read from {before.cluster_id}"
+    return f"The topic was deleted and created again, id {before.topic_id} before and {now.topic_id} now"
 
 
 def _lost(partition: int, offset: int, state: TopicState) -> Iterator[tuple[str, Range]]:

@@ -18,7 +18,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
 from lakehouse.ledger import Ledger, read_ledger, require_told
 from lakehouse.merge import count_batch
-from lakehouse.offsets import Plan, Range
+from lakehouse.offsets import Incarnation, Plan, Range
 from lakehouse.rejected import Decided, rejected_layout, store_rejected, unresolved
 from lakehouse.serve import query
 from lakehouse.settings import Settings
@@ -94,7 +94,7 @@ def redrive(
     identities = _unresolved_rows(engine, _whole_ledger(settings, table), reason).select("cluster_id", "topic_id")
     outcomes = []
     for cluster_id, topic_id in sorted(map(tuple, identities.distinct().collect())):
-        part = Plan(cluster_id, table.topic, topic_id, ())
+        part = Plan(table.topic, Incarnation(cluster_id, topic_id), ())
         outcome = again(lambda: _redrive_topic(engine, part, reason))  # noqa: B023 - called before part moves on
         if outcome:
             outcomes.append(outcome)
@@ -117,10 +117,11 @@ def _redrive_topic(engine: Engine, part: Plan, reason: str | None) -> Outcome | 
     started = time.monotonic()
     ledger = _whole_ledger(engine.settings, engine.table)
     rows = _unresolved_rows(engine, ledger, reason)
-    rows = rows.where((F.col("cluster_id") == part.cluster_id) & (F.col("topic_id") == part.topic_id))
+    here = part.incarnation
+    rows = rows.where((F.col("cluster_id") == here.cluster_id) & (F.col("topic_id") == here.topic_id))
     held = decode_records(rows.select(*_RECORD), engine.table).localCheckpoint()
     counts = count_batch(held, engine.table)
-    plan = Plan(part.cluster_id, part.topic, part.topic_id, _spans(held))
+    plan = Plan(part.topic, part.incarnation, _spans(held))
     decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger.undone)
     if counts.read == counts.rejected:
         store_rejected(engine.spark, rejected_layout(engine.table, engine.settings), decided)

@@ -87,7 +87,7 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided) -> int
 def _changed(stored: DataFrame, decided: Decided) -> DataFrame:
     """Rows as they are to be stored, where that is not how they are."""
     plan = decided.plan
-    identity = {"cluster_id": F.lit(plan.cluster_id), "topic_id": F.lit(plan.topic_id)}
+    identity = {"cluster_id": F.lit(plan.incarnation.cluster_id), "topic_id": F.lit(plan.incarnation.topic_id)}
     now = decided.held.select(*_FROM_RECORD).withColumns(identity)
     same = " AND ".join(f"s.{c} = t.{c}" for c in _POSITION)
     joined = now.alias("s").join(stored.alias("t"), F.expr(same), "full" if decided.undone else "left")
@@ -126,7 +126,8 @@ def unresolved(progress: Progress | None, undone: frozenset[int], quote: Callabl
     if progress is None:
         return "false"
     below = [f"(kafka_partition = {p} AND kafka_offset < {offset})" for p, offset in sorted(progress.offsets.items())]
-    here = f"cluster_id = {quote(progress.cluster_id)} AND topic_id = {quote(progress.topic_id)}"
+    at = progress.incarnation
+    here = f"cluster_id = {quote(at.cluster_id)} AND topic_id = {quote(at.topic_id)}"
     pending = f"{here} AND NOT ({' OR '.join(below) or 'false'})"
     return f"(resolved_number IS NULL OR {_among('resolved_number', undone)}) AND NOT ({pending})"
 
@@ -140,7 +141,7 @@ def _near(decided: Decided) -> str:
     plan = decided.plan
     inside = " OR ".join(_covers(part) for part in plan.ranges if part.span) or "false"
     undone = _among("t.resolved_number", decided.undone)
-    return f"((t.topic_id = {quoted(plan.topic_id)} AND ({inside})) OR {undone})"
+    return f"((t.topic_id = {quoted(plan.incarnation.topic_id)} AND ({inside})) OR {undone})"
 
 
 def _covers(part: Range) -> str:

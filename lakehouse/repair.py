@@ -58,7 +58,7 @@ def propose_progress(
     seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
     found: set[int] = set()
     if seen:
-        plan = Plan(state.cluster_id, state.topic, state.topic_id, seen)
+        plan = Plan(state.topic, state.incarnation, seen)
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
             records = decode_records(read_records(spark, settings, plan), table)
             found = {row[0] for row in records.join(newest, newest.columns).select("kafka_partition").collect()}
@@ -81,5 +81,5 @@ def recover_progress(spark: SparkSession, settings: Settings, table: StreamTable
     """Record the proposed progress as a commit of its own; the next batch goes on from it."""
     ledger, state, offsets = propose_progress(spark, settings, table)
     nothing = tuple(Range(partition, offset, offset) for partition, offset in sorted(offsets.items()))
-    plan = Plan(state.cluster_id, state.topic, state.topic_id, nothing)
+    plan = Plan(state.topic, state.incarnation, nothing)
     return commit_nothing(spark, settings, table, gap_commit(ledger, table, plan, run))

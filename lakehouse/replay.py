@@ -31,10 +31,10 @@ def replay(
     while todo.span:
         taken = share_out({part.partition: part.span for part in todo.ranges}, request.max_records)
         now = tuple(Range(part.partition, part.start, part.start + taken[part.partition]) for part in todo.ranges)
-        plan = Plan(todo.cluster_id, todo.topic, todo.topic_id, now)
+        plan = Plan(todo.topic, todo.incarnation, now)
         outcomes.append(again(lambda: _replay_batch(engine, plan)))  # noqa: B023 - called before plan moves on
         left = tuple(Range(part.partition, done.end, part.end) for part, done in zip(todo.ranges, now, strict=True))
-        todo = Plan(todo.cluster_id, todo.topic, todo.topic_id, left)
+        todo = Plan(todo.topic, todo.incarnation, left)
     return outcomes
 
 
@@ -55,7 +55,7 @@ def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
                 action=f"Of this partition, {held} is merged and still in the topic.",
             )
         wanted[part.partition] = part
-    return Plan(state.cluster_id, state.topic, state.topic_id, tuple(wanted[p] for p in sorted(wanted)))
+    return Plan(state.topic, state.incarnation, tuple(wanted[p] for p in sorted(wanted)))
 
 
 def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) -> dict[int, Range]:

@@ -6,18 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.offsets import Bounds, Plan, Progress, Range, TopicState, find_gap, lag_of, plan_batch, share_out
+from lakehouse.offsets import (
+    Bounds,
+    Incarnation,
+    Plan,
+    Progress,
+    Range,
+    TopicState,
+    find_gap,
+    lag_of,
+    plan_batch,
+    share_out,
+)
 
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
 
 
 def state(earliest: dict[int, int], end: dict[int, int], **changes: str) -> TopicState:
-    identity = {"cluster_id": "c", "topic": "readings", "topic_id": "t", **changes}
-    return TopicState(earliest=earliest, end=end, **identity)
+    incarnation = Incarnation(**{"cluster_id": "c", "topic_id": "t", **changes})
+    return TopicState("readings", incarnation, earliest, end)
 
 
 def progress(offsets: dict[int, int]) -> Progress:
-    return Progress("c", "t", offsets)
+    return Progress(Incarnation("c", "t"), offsets)
 
 
 def ranges(plan: Plan) -> dict[int, tuple[int, int]]:

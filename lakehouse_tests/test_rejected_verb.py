@@ -11,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.cli import main
 from lakehouse.commits import Commit
+from lakehouse.offsets import Incarnation
 
 HOSTILE = "\x1b[2J[red]rm -rf[/] \u202egnp.exe\nversion 9, 0 rejected\r\x9b1m".encode() + b"\xff\\"
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -40,7 +41,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     uri = tmp_path / "tables" / "temperatures"
     write_deltalake(str(uri), pa.table({"id": [1]}))
     said = Commit(
-        kind="batch", number=1, attempt="a", table_version=0, cluster_id="c", topic_id="t'\\", progress={0: 10}
+        kind="batch", number=1, attempt="a", table_version=0, incarnation=Incarnation("c", "t'\\"), progress={0: 10}
     )
     properties = CommitProperties(custom_metadata={"userMetadata": said.model_dump_json()})
     merge = DeltaTable(str(uri)).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)

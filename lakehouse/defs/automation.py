@@ -75,7 +75,7 @@ def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg
 def _written(state: TopicState) -> str:
     """The offsets as a cursor: only there to report a topic when it moved."""
     offsets = {str(partition): end for partition, end in sorted(state.end.items())}
-    return json.dumps({"topic_id": state.topic_id, "end": offsets})
+    return json.dumps({"topic_id": state.incarnation.topic_id, "end": offsets})
 
 
 def _moved(cursor: str | None, table: StreamTable, state: TopicState) -> list[dg.AssetMaterialization]:
@@ -92,8 +92,8 @@ def _moved(cursor: str | None, table: StreamTable, state: TopicState) -> list[dg
         metadata={
             "offsets": dg.MetadataValue.table(offsets, schema=_OFFSETS),
             "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
-            "cluster_id": state.cluster_id,
-            "topic_id": state.topic_id,
+            "cluster_id": state.incarnation.cluster_id,
+            "topic_id": state.incarnation.topic_id,
         },
         tags={_DATA_VERSION: hashlib.sha256(written.encode()).hexdigest()[:12]},
     )

@@ -37,7 +37,7 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
 
 def require_same_topic(plan: Plan, state: TopicState, command: str) -> None:
     """Raise ``ReadLossError`` where the topic that was read, by its name, is not the one that was planned."""
-    if (plan.cluster_id, plan.topic_id) != (state.cluster_id, state.topic_id):
+    if plan.incarnation != state.incarnation:
         raise _gone(plan, command)
 
 

@@ -31,9 +31,9 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
             producer_time = await _producer_time(admin, topic)
             earliest, end = await _offsets(clients, before)
             after = await find(admin, topic)
-            if (after.cluster_id, after.topic_id) != (before.cluster_id, before.topic_id):
+            if after.incarnation != before.incarnation:
                 raise TopicError("The topic changed just now", where=f"topic {topic}", action="Try again.")
-            return TopicState(before.cluster_id, topic, before.topic_id, earliest, end, producer_time)
+            return TopicState(topic, before.incarnation, earliest, end, producer_time)
 
     return ask(settings, limit, question)
 

@@ -230,7 +230,7 @@ def test_a_batch_records_its_ranges_and_the_progress_after_it(stream):
     assert commit.ranges == (Range(0, 0, 0), Range(1, 0, 1), Range(2, 0, 0))
     assert commit.progress == {0: 0, 1: 1, 2: 0}
     assert (commit.number, commit.kind, commit.topic) == (1, "batch", stream.table.topic)
-    assert commit.cluster_id and commit.topic_id
+    assert commit.incarnation
 
 
 @pytest.mark.parametrize("few_rows", [merge._FEW_ROWS, -1])

@@ -91,4 +91,4 @@ def test_records_that_are_not_there_fail_the_read(
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
     state = look(broker, topic)
     with pytest.raises(Exception, match=r"KAFKA_DATA_LOSS|data may have been lost"):
-        read_records(spark, broker, Plan(state.cluster_id, topic, state.topic_id, ranges)).count()
+        read_records(spark, broker, Plan(topic, state.incarnation, ranges)).count()

@@ -148,7 +148,7 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
 
     def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
         state = look(*arguments, **options)
-        committed.progress = Progress(state.cluster_id, state.topic_id, {p: end + 1 for p, end in state.end.items()})
+        committed.progress = Progress(state.incarnation, {p: end + 1 for p, end in state.end.items()})
         return state
 
     monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress))
@@ -159,7 +159,7 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
 def test_lost_records_are_a_reason_to_skip_that_says_what_to_do(world, monkeypatch):
     publish(world.settings, world.table, LINES)
     state = look(world.settings, world.table.topic)
-    progress = Progress(state.cluster_id, state.topic_id, {**state.end, 0: state.end[0] + 7})
+    progress = Progress(state.incarnation, {**state.end, 0: state.end[0] + 7})
     monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
     for _ in range(2):
         result = world.tick()
@@ -175,7 +175,7 @@ def test_lost_records_ask_for_a_run_where_the_declaration_accepts_gaps(world, mo
     create_topic(accepting.settings, accepting.table)
     publish(accepting.settings, accepting.table, lines)
     state = look(accepting.settings, accepting.table.topic)
-    progress = Progress(state.cluster_id, "another topic", {0: 7})
+    progress = Progress(replace(state.incarnation, topic_id="another topic"), {0: 7})
     monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
     (request,) = accepting.tick().run_requests
     config = request.run_config["ops"]["temperatures"]["config"]

@@ -226,6 +226,12 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     return entry
 
 
+def commit_nothing(spark: SparkSession, layout: Layout, commit: Commit) -> Entry:
+    """Make a commit that holds no row and no file, whatever columns the table has: Delta writes it all the same."""
+    nothing = read_table(spark, layout).where("false")
+    return commit_merge(spark, layout, nothing, "ON false WHEN NOT MATCHED THEN INSERT *", commit)
+
+
 def _fence(name: str, commit: Commit) -> dict[str, str]:
     """The transaction number and the metadata of a commit, as settings."""
     return {

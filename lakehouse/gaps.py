@@ -1,19 +1,13 @@
-"""Gaps: whether a batch may go on behind records that are gone, and the commit that records it.
+"""Gaps: whether a batch may go on behind records that are gone, and what the commit says that records it.
 
-The commit is an empty MERGE in the merged table: it holds the offsets that are gone and the progress behind
-them, and no row.
+It holds the offsets that are gone and the progress behind them, and no row.
 """
 
-from pyspark.sql import SparkSession
-
-from lakehouse.commits import Commit, Entry
+from lakehouse.commits import Commit
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import read_table
 from lakehouse.errors import DataLossError
 from lakehouse.ledger import Ledger
-from lakehouse.merge import NOTHING, Target, merge_rows, merged_layout
 from lakehouse.offsets import Bounds, Gap, Plan, Progress, TopicState, plan_batch
-from lakehouse.settings import Settings
 
 
 def plan_table(table: StreamTable, state: TopicState, progress: Progress | None, bounds: Bounds) -> Plan:
@@ -44,10 +38,3 @@ def gap_commit(ledger: Ledger, table: StreamTable, plan: Plan, run: str) -> Comm
             "declaration": table.fingerprint,
         }
     )
-
-
-def commit_nothing(spark: SparkSession, settings: Settings, table: StreamTable, commit: Commit) -> Entry:
-    """Make a commit that holds no row: an empty MERGE, which Delta writes all the same."""
-    target = Target(table, merged_layout(table, settings))
-    nothing = read_table(spark, target.layout).where("false")
-    return merge_rows(spark, target, nothing, NOTHING, commit)

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.commits import Commit, Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
-from lakehouse.delta import ensure_table
+from lakehouse.delta import commit_nothing, ensure_table
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.failures import table_failures
-from lakehouse.gaps import commit_nothing, gap_commit, plan_table
+from lakehouse.gaps import gap_commit, plan_table
 from lakehouse.ledger import Ledger, read_ledger, require_told
 from lakehouse.load import merge_base
 from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layout, newest_per_key
@@ -145,7 +145,7 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     plan = plan_table(engine.table, state, ledger.progress, bounds)
     if plan.gap:
         gap = gap_commit(ledger, engine.table, plan, engine.run)
-        entry = commit_nothing(engine.spark, engine.settings, engine.table, gap)
+        entry = commit_nothing(engine.spark, merged_layout(engine.table, engine.settings), gap)
         lag = sum(lag_of(state, ledger.progress).values())
         return Outcome(entry, None, lag, lag, time.monotonic() - started)
     if plan.span == 0:

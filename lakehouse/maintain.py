@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.commits import Source
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout, commit_merge, ensure_table, read_table, upkeep
+from lakehouse.delta import Layout, commit_nothing, ensure_table, upkeep
 from lakehouse.derive.feed import changes_layout
 from lakehouse.derive.rollup import rollup_layout
 from lakehouse.errors import LakehouseError
@@ -30,7 +30,6 @@ from lakehouse.rejected import rejected_layout
 from lakehouse.settings import Settings
 from lakehouse.spark import FILE_SIZE
 
-_NOTHING = "ON false WHEN NOT MATCHED THEN INSERT *"  # of an empty source: a commit without files
 _SEVERAL = 2  # small files in one partition that are worth one instead
 _RECENT = 20  # commits in which to look for what VACUUM tells of itself
 
@@ -182,9 +181,7 @@ class _Work:
         return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
 
     def _carry_on(self) -> None:
-        commit = self._ledger().next_commit("maintenance", self.run)
-        nothing = read_table(self.spark, self.layout).where("false")
-        commit_merge(self.spark, self.layout, nothing, _NOTHING, commit)
+        commit_nothing(self.spark, self.layout, self._ledger().next_commit("maintenance", self.run))
 
 
 def _is_idle(ledger: Ledger) -> bool:

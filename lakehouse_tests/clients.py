@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
@@ -34,3 +34,9 @@ def stored(broker: Settings, topic: str) -> list[Any]:
         return [await consumer.getone() for _ in range(sum(state.end.values()))]
 
     return with_client(AIOKafkaConsumer, broker, read)
+
+
+def delete_records(settings: Settings, topic: str, before: dict[int, int]) -> None:
+    """Remove the records of each partition below an offset, as retention does."""
+    gone = {TopicPartition(topic, partition): RecordsToDelete(offset) for partition, offset in before.items()}
+    with_client(AIOKafkaAdminClient, settings, lambda admin: admin.delete_records(gone))

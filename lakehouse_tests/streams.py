@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse import ingest, refresh
+from lakehouse import ingest, refresh, repair
 from lakehouse.audit import audit
 from lakehouse.commits import Entry
 from lakehouse.declaration import StreamTable
@@ -83,6 +83,12 @@ class Stream:
 
     def replay(self, **request: Any) -> list[Outcome]:
         return replay(self.spark, self.settings, self.table, None, Request(**request))
+
+    def accept_gap(self) -> Entry:
+        """What a person decides who is shown a gap and says yes."""
+        proposed = repair.propose_gap(self.settings, self.table)
+        assert proposed, "no record is missing"
+        return repair.record(self.spark, self.settings, self.table, proposed)
 
     @property
     def uri(self) -> str:

@@ -12,7 +12,6 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
 from lakehouse.errors import DataLossError
 from lakehouse.offsets import Range
-from lakehouse.repair import accept_gap
 from lakehouse.topic import add_partitions, create_topic, delete_topic
 from lakehouse_tests.clients import with_client
 from lakehouse_tests.streams import Stream, hour, record, unique_table
@@ -71,7 +70,7 @@ def accepted(stream: Stream, *, declared: bool) -> list[Range]:
     if declared:
         stream.table = replace(stream.table, gaps="accept")
     else:
-        accept_gap(stream.spark, stream.settings, stream.table)
+        stream.accept_gap()
     stream.merge()
     gap = next(entry for entry in stream.ledger.entries if entry.commit.kind == "gap")
     assert stream.merge() == []

@@ -14,7 +14,7 @@ from lakehouse import repair
 from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
 from lakehouse.load import load_base
-from lakehouse.topic import create_topic, delete_topic
+from lakehouse.topic import create_topic, delete_topic, look
 from lakehouse_tests.faults.upsets import assert_all_is_right
 from lakehouse_tests.integration.test_merge import base_folder
 from lakehouse_tests.streams import Stream, clean_log, hour, record
@@ -98,7 +98,7 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
     rows = set(stream.temperatures())
     delete_topic(stream.settings, stream.table.topic)
     create_topic(stream.settings, stream.table)
-    repair.accept_gap(stream.spark, stream.settings, stream.table)
+    stream.accept_gap()
     stream.send(record(time=hour(100)))
     stream.merge()
     stream.send(*(record(time=hour(number)) for number in range(101, 170)))
@@ -107,14 +107,15 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
         clean_log(stream.uri)
         with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
             stream.merge()
-        repair.recover_progress(stream.spark, stream.settings, stream.table)
+        shown = repair.propose_progress(stream.spark, stream.settings, stream.table)
+        repair.record(stream.spark, stream.settings, stream.table, shown)
         stream.merge()
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 170)}
         assert_all_is_right(stream)
     with attack(LOST, "log cleaned past our newest commit"):
         stream.send(record(time=hour(170)))
-        _, state, offsets = repair.propose_progress(stream.spark, stream.settings, stream.table)
-        assert offsets[0] == state.end[0] - 1
+        shown = repair.propose_progress(stream.spark, stream.settings, stream.table)
+        assert shown.offsets[0] == look(stream.settings, stream.table.topic).end[0] - 1
         stream.merge()
 
 

@@ -67,7 +67,9 @@ class Job:
         elif self.do == "maintain":
             maintain(spark, settings, self.table)
         elif self.do == "accept_gap":
-            repair.accept_gap(spark, settings, self.table)
+            gap = repair.propose_gap(settings, self.table)
+            if gap:
+                repair.record(spark, settings, self.table, gap)
         else:
             refresh.refresh_changes(spark, settings, self.table)
             refresh.refresh_rollup(spark, settings, self.table, self.table.rollups[0])

@@ -8,7 +8,6 @@ import pytest
 
 from lakehouse import ingest, redrive
 from lakehouse.ledger import read_ledger
-from lakehouse.repair import accept_gap
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic
 from lakehouse_tests.streams import Stream, counts, hour, record
@@ -159,7 +158,7 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
 def test_the_records_of_each_incarnation_of_a_topic_are_redriven_in_a_commit_of_their_own(stream):
     delete_topic(stream.settings, stream.table.topic)
     create_topic(stream.settings, stream.table)
-    accept_gap(stream.spark, stream.settings, stream.table)
+    stream.accept_gap()
     stream.send(record(time=hour(5), temperature_2m=85.0))
     stream.merge()
     progress = stream.ledger.progress

@@ -121,7 +121,8 @@ class Stream:
 
     def rejected(self) -> list[tuple[Any, ...]]:
         return self.sql(
-            "SELECT kafka_partition, kafka_offset, reason FROM {rejected} WHERE resolved_number IS NULL ORDER BY 1, 2"
+            "SELECT position.partition, position.offset, reason FROM {rejected}"
+            " WHERE resolved_number IS NULL ORDER BY 1, 2"
         )
 
     def refresh(self) -> tuple[Any, Any]:

@@ -79,7 +79,7 @@ class Histories(RuleBasedStateMachine):
     def merge(self, size: int | None) -> None:
         outcomes = ingest.merge_all(self.spark, self.settings, self.table, Request(size))
         self._note_creation()
-        based = self.model.merge_base()
+        based = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
         if based:
             self._expect(outcomes.pop(0), based)
         for outcome in outcomes:

@@ -38,7 +38,8 @@ class Tables:
     def merged(self) -> dict[Key, Row]:
         rows = self._rows(self._table.name)
         found = {
-            _key(row): Row(row["temperature_2m"], _order(row, "") or (), _order(row, "temperature_2m_")) for row in rows
+            _key(row): Row(row["temperature_2m"], _order(row["_record"]) or (), _order(row["_kept"]["temperature_2m"]))
+            for row in rows
         }
         assert len(found) == len(rows), "a key stands twice"
         assert all(row["observed_month"] == row["observed_at"].date().replace(day=1) for row in rows)
@@ -49,7 +50,11 @@ class Tables:
         progress = ledger.progress.offsets if ledger.progress else {}
         found: dict[Position, str] = {}
         for row in self._rows(self._table.rejected_name):
-            partition, offset, resolved = row["kafka_partition"], row["kafka_offset"], row["resolved_number"]
+            partition, offset, resolved = (
+                row["position"]["partition"],
+                row["position"]["offset"],
+                row["resolved_number"],
+            )
             assert (partition, offset) not in found, "a position stands twice"
             is_open = resolved is None or resolved in ledger.undone
             if is_open and offset < progress.get(partition, 0):
@@ -80,10 +85,7 @@ def _key(row: dict[str, Any]) -> Key:
     return row["latitude"], row["longitude"], row["observed_at"]
 
 
-def _order(row: dict[str, Any], prefix: str) -> Order | None:
-    time, partition, offset, base = (
-        row[f"{prefix}{name}"] for name in ("kafka_timestamp", "kafka_partition", "kafka_offset", "base_version")
-    )
-    if offset is not None:
-        return 1, time, partition, offset
-    return None if base is None else (0, base)
+def _order(stored: dict[str, Any]) -> Order | None:
+    if stored["offset"] is not None:
+        return 1, stored["time"], stored["partition"], stored["offset"]
+    return None if stored["base"] is None else (0, stored["base"])

@@ -147,7 +147,7 @@ ALTERED = {
         "DROP COLUMN temperature_2m",
         "temperature_2m is in the declaration .* no longer",
     ),
-    "a column of the order dropped": ("DROP COLUMN kafka_timestamp", "kafka_timestamp is in the declaration"),
+    "a column of the order dropped": ("DROP COLUMN _record", "_record is in the declaration"),
     "a column renamed": ("RENAME COLUMN temperature_2m TO warmth", "temperature_2m is in the declaration"),
 }
 MAPPED = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"

@@ -38,7 +38,7 @@ def test_late_records_are_rejected_and_a_replay_and_a_redrive_judge_the_same(spa
     (entry,) = stream.ledger.entries
     assert counts(entry) == dict(read=5, rejected=2, duplicate=1, inserted=2, updated=0, stale=0)
     assert stream.rejected() == [(0, 3, "late"), (0, 4, "late")]
-    ((detail,),) = stream.sql("SELECT detail FROM {rejected} WHERE kafka_offset = 3")
+    ((detail,),) = stream.sql("SELECT detail FROM {rejected} WHERE position.offset = 3")
     assert at(timedelta(hours=49)) in detail
     assert "limit 1 day" in detail
     rows, rejected = stream.snapshot(), stream.sql("SELECT * FROM {rejected}")

@@ -61,7 +61,7 @@ def test_duplicates_inside_a_batch_leave_the_newest(stream):
     stream.send(record(temperature_2m=1.0), record(temperature_2m=2.0), record(temperature_2m=3.0))
     (outcome,) = stream.merge()
     assert stream.temperatures() == {hour(0): 3.0}
-    assert stream.sql("SELECT kafka_offset FROM {t}") == [(2,)]
+    assert stream.sql("SELECT _record.offset FROM {t}") == [(2,)]
     assert counts(outcome.entry) == dict(read=3, rejected=0, duplicate=2, inserted=1, updated=0, stale=0)
 
 
@@ -107,7 +107,7 @@ def test_a_newer_record_of_equal_values_leaves_its_order_behind(stream):
     stream.merge()
     stream.send(record())
     stream.merge()
-    assert stream.sql("SELECT kafka_offset, temperature_2m_kafka_offset FROM {t}") == [(1, 1)]
+    assert stream.sql("SELECT _record.offset, _kept.temperature_2m.offset FROM {t}") == [(1, 1)]
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -121,7 +121,7 @@ def test_a_missing_value_never_erases_a_kept_one(stream, batches):
         if step or batches == 2:
             stream.merge()
     assert stream.temperatures() == {hour(number): 7.5 for number in range(4)}
-    kept = stream.sql("SELECT kafka_offset, temperature_2m_kafka_offset FROM {t} ORDER BY observed_at")
+    kept = stream.sql("SELECT _record.offset, _kept.temperature_2m.offset FROM {t} ORDER BY observed_at")
     assert kept == [(4, 4), (5, 5), (6, 2), (7, 3)]
     assert stream.ledger.totals.batches == batches
 
@@ -133,7 +133,7 @@ def test_a_kept_value_comes_from_an_older_record_that_is_merged_later(stream):
     assert stream.temperatures() == {hour(0): None}
     stream.merge()
     assert stream.temperatures() == {hour(0): 7.5}
-    assert stream.sql("SELECT kafka_partition, temperature_2m_kafka_partition FROM {t}") == [(0, 1)]
+    assert stream.sql("SELECT _record.partition, _kept.temperature_2m.partition FROM {t}") == [(0, 1)]
 
 
 def test_a_column_that_is_not_kept_is_null_where_the_newest_record_has_none(spark, broker):
@@ -153,8 +153,9 @@ def test_base_rows_are_older_than_any_record_whenever_they_are_loaded(stream, tm
     load_base(stream.spark, stream.settings, stream.table, folder)
     stream.merge()
     assert stream.temperatures() == {hour(0): 1.0, hour(1): 51.0, hour(2): 52.0}
-    origin = stream.sql("SELECT kafka_offset, base_version, temperature_2m_base_version FROM {t} ORDER BY observed_at")
-    assert origin == [(0, None, None), (1, None, 1), (None, 1, 1)]
+    origin = stream.sql("SELECT _record.offset, _record.base, _kept.temperature_2m.base FROM {t} ORDER BY observed_at")
+    number = 1 if base_first else 2
+    assert origin == [(0, None, None), (1, None, number), (None, number, number)]
     stream.assert_accounted()
 
 

@@ -61,7 +61,7 @@ def versions(stream: Stream) -> tuple[int, int]:
 
 
 def resolved(stream: Stream) -> list[tuple[int, int]]:
-    wanted = "SELECT kafka_offset, resolved_number FROM {rejected} WHERE resolved_number IS NOT NULL ORDER BY 1"
+    wanted = "SELECT position.offset, resolved_number FROM {rejected} WHERE resolved_number IS NOT NULL ORDER BY 1"
     return stream.sql(wanted)
 
 

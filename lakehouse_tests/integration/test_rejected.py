@@ -38,7 +38,7 @@ def test_each_malformed_kind_is_kept_with_its_own_reason(stream):
     assert [reason for _, _, reason in stream.rejected()] == list(MALFORMED)
     expected = dict(read=len(MALFORMED) + 1, rejected=len(MALFORMED), duplicate=0, inserted=1, updated=0, stale=0)
     assert counts(outcome.entry) == expected
-    kept = stream.sql("SELECT value FROM {rejected} ORDER BY kafka_offset")
+    kept = stream.sql("SELECT value FROM {rejected} ORDER BY position.offset")
     assert [bytes(value) if value is not None else None for (value,) in kept] == list(MALFORMED.values())
     stream.assert_accounted()
 
@@ -73,7 +73,7 @@ def test_records_that_pass_under_a_changed_declaration_are_marked_as_resolved(st
     stream.table = replace(stream.table, columns=[*temperatures.columns[:3], wider])
     stream.replay()
     assert stream.rejected() == [(0, 1, "truncated")]
-    assert stream.sql("SELECT resolved_number FROM {rejected} WHERE kafka_offset = 0") == [(2,)]
+    assert stream.sql("SELECT resolved_number FROM {rejected} WHERE position.offset = 0") == [(2,)]
     assert stream.temperatures() == {hour(0): 80.0}
 
 
@@ -82,6 +82,6 @@ def test_a_replay_decides_nothing_about_records_that_are_no_longer_in_the_topic(
     stream.send(b"{", b"{", record())
     stream.merge()
     read_records = ingest.read_records
-    monkeypatch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where("kafka_offset <> 0"))
+    monkeypatch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where("_offset <> 0"))
     stream.replay()
     assert stream.rejected() == [(0, 0, "truncated"), (0, 1, "truncated")]

@@ -185,9 +185,11 @@ def merge_base(
     """
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
-    at = Source(table_id=held.table_id, version=held.rows_version)
     if not held.exists or held.is_consumed(ledger.source):
         return None
+    ensure_table(spark, base)  # columns that were declared since its last load
+    held = read_ledger(base.uri, base.name)
+    at = Source(table_id=held.table_id, version=held.rows_version)
     rows = read_table(spark, base, held.version).withColumns(
         {
             "_reason": F.lit(None).cast("string"),

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -47,7 +48,10 @@ class Column:
     @property
     def field(self) -> Field:
         """The column as a rule for one field of a record."""
-        least, most = self.between or (None, None)
+        bounds: tuple[Decimal | float | None, ...] = self.between or (None, None)
+        if self.type.startswith("DECIMAL"):  # the number that was written, not the nearest binary fraction
+            bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
+        least, most = bounds
         return Field(self.name, self.source or self.name, self.type, self.required, least, most, self.pattern)
 
 

@@ -129,11 +129,11 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique = dict(pairs)
-    if len(unique) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Rejection("duplicate_name", f"{twice!r} stands more than once")
+    unique: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in unique:
+            raise Rejection("duplicate_name", f"{name!r} stands more than once")
+        unique[name] = value
     return unique
 
 
@@ -272,7 +272,8 @@ def _out_of_range(raw: Any, field: Field) -> Any:
 
 
 def _shown(raw: Any) -> str:
-    return ascii(str(raw))[:80]
+    """The beginning of a value; never the text of an array or object, which may be deeper than Python can write."""
+    return f"of {len(raw)}" if isinstance(raw, dict | list) else ascii(str(raw)[:80])[:80]
 
 
 def _kind(raw: Any) -> str:

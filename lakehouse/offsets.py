@@ -97,12 +97,15 @@ def plan_batch(state: TopicState, progress: Progress | None, bounds: Bounds = Bo
     """Decide what the next batch reads, from one look at the broker and the table's progress.
 
     Partitions without progress start at their earliest offset, and so do those that lost records: nothing
-    that is still there is stepped over. The limit is shared out over the partitions by their lag, so that
-    all of them advance. Nothing to read gives a plan with ``span`` 0.
+    that is still there is stepped over. A limit is shared out so that all partitions with lag advance; where
+    there are more of them, each does within as many batches as all partitions need at ``max_records`` a batch.
+    Nothing to read gives a plan with ``span`` 0.
     """
     starts = {p: _start(p, state, progress) for p in state.end}
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
-    taken = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records)
+    # a batch below the whole lag moves the sum on by its limit: the next turn begins where this one ends
+    turn = sum(starts.values())
+    taken = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
     ranges = tuple(Range(p, starts[p], starts[p] + taken[p]) for p in sorted(starts))
     return Plan(state.cluster_id, state.topic, state.topic_id, ranges, find_gap(state, progress))
 
@@ -119,19 +122,22 @@ def _end(partition: int, start: int, state: TopicState, until: Offsets) -> int:
     return max(start, min(state.end[partition], until.get(partition, state.end[partition])))
 
 
-def share_out(lags: Offsets, limit: int | None) -> dict[int, int]:
-    """Cut a limit into a share for each partition, in proportion to its lag and never beyond it.
+def share_out(lags: Offsets, limit: int | None, turn: int = 0) -> dict[int, int]:
+    """Cut a limit into a share for each partition: small lags whole, and large ones equally what is left.
 
-    The shares add up to the limit, or to the whole lag where that is less.
+    Every partition with lag gets a share. Where the limit is less than there are of them, those get one
+    offset each that follow the place ``turn`` in the circle of all partitions. The shares add up to the
+    limit, or to the whole lag where that is less.
     """
-    total = sum(lags.values())
-    if limit is None or total <= limit:
+    if limit is None:
         return dict(lags)
-    shares = {p: lag * limit // total for p, lag in lags.items()}
-    for partition in sorted(lags, key=lambda p: (shares[p] - lags[p], p)):
-        if sum(shares.values()) == limit:
-            break
-        shares[partition] += 1
+    partitions = sorted(lags)
+    place = turn % max(1, len(partitions))
+    served = [p for p in partitions[place:] + partitions[:place] if lags[p]][:limit]
+    shares, left = dict.fromkeys(lags, 0), limit
+    for behind, partition in enumerate(sorted(served, key=lambda p: lags[p])):
+        shares[partition] = min(lags[partition], left // (len(served) - behind))
+        left -= shares[partition]
     return shares
 
 

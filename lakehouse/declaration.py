@@ -163,7 +163,8 @@ class StreamTable:
     Grain: one row for each ``key``. ``version`` names a column that decides, before the broker's
     timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
     producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
-    records are gone from the topic before they were merged: stop with an error, or record and go on.
+    records expired in the topic before they were merged: stop with an error, or record them and go on. Any
+    other loss stops until a person accepts it.
     ``retention`` is how far back every table of the declaration can be read as it was then, at least.
     """
 

@@ -17,12 +17,12 @@ from lakehouse.settings import Settings
 
 
 def plan_table(table: StreamTable, state: TopicState, progress: Progress | None, bounds: Bounds) -> Plan:
-    """Plan the next batch of a table; behind a gap where its declaration accepts gaps.
+    """Plan the next batch of a table; behind a gap where it is of expired records and the declaration accepts those.
 
-    Raises ``DataLossError``, which names every partition that lost records, where it does not.
+    Raises ``DataLossError``, which names every partition that lost records, behind any other.
     """
     plan = plan_batch(state, progress, bounds)
-    if plan.gap and table.gaps == "stop":
+    if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
         raise loss(plan.gap, table)
     return plan
 

@@ -55,17 +55,20 @@ class Gap:
 
     ``facts`` say what is gone, ``ranges`` which offsets: one range for every partition that lost some. Of
     a partition or a topic that is no more, no end is known: the range is empty and stands where the loss begins.
+    ``expired`` says that nothing is gone but what was deleted from the front of partitions, as retention does.
     """
 
     facts: tuple[str, ...]
     ranges: tuple[Range, ...]
+    expired: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
     """Exactly what a batch reads: one range for every partition of the topic, empty ones included.
 
-    A plan with a ``gap`` goes on behind it: it is for a person, or a declaration, that accepts the loss.
+    A plan with a ``gap`` goes on behind it: it is for a person who accepts the loss, or for a declaration that
+    accepts what expired.
     """
 
     cluster_id: str
@@ -159,7 +162,8 @@ def find_gap(state: TopicState, progress: Progress | None) -> Gap | None:
         fact = f"{_who_it_was(state, progress)}; what was not merged of it is not here: {left}"
         return Gap((fact,), tuple(Range(p, offset, offset) for p, offset in sorted(progress.offsets.items())))
     lost = [found for p, offset in sorted(progress.offsets.items()) for found in _lost(p, offset, state)]
-    return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost)) if lost else None
+    expired = all(part.end == state.earliest.get(part.partition) for _, part in lost)
+    return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost), expired) if lost else None
 
 
 def _who_it_was(state: TopicState, progress: Progress) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -47,7 +48,10 @@ class Column:
     @property
     def field(self) -> Field:
         """The column as a rule for one field of a record."""
-        least, most = self.between or (None, None)
+        bounds: tuple[Decimal | float | None, ...] = self.between or (None, None)
+        if self.type.startswith("DECIMAL"):  # the number that was written, not the nearest binary fraction
+            bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
+        least, most = bounds
         return Field(self.name, self.source or self.name, self.type, self.required, least, most, self.pattern)
 
 
@@ -159,7 +163,8 @@ class StreamTable:
     Grain: one row for each ``key``. ``version`` names a column that decides, before the broker's
     timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
     producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
-    records are gone from the topic before they were merged: stop with an error, or record and go on.
+    records expired in the topic before they were merged: stop with an error, or record them and go on. Any
+    other loss stops until a person accepts it.
     ``retention`` is how far back every table of the declaration can be read as it was then, at least.
     """
 

@@ -27,7 +27,7 @@ from lakehouse.local.broker import bootstrap_servers
 from lakehouse.offsets import Progress, TopicState
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, look, publish
+from lakehouse.topic import create_topic, delete_topic, look, publish
 from lakehouse_tests.helpers.clients import delete_before
 
 pytestmark = pytest.mark.invariant(12)
@@ -201,10 +201,17 @@ def test_the_topic_is_reported_when_it_moved_and_only_then(world):
 
 
 def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
+    """Also where it ends at the same offsets."""
     create_topic(world.settings, world.table)
-    first = json.loads(world.tick().cursor)
-    assert set(first) == {"topic_id", "end"}
-    assert first["end"] == {"0": 0, "1": 0, "2": 0}
+    before = world.tick()
+    delete_topic(world.settings, world.table.topic)
+    create_topic(world.settings, world.table)
+    after = world.tick()
+    ids = [json.loads(result.cursor)["topic_id"] for result in (before, after)]
+    assert ids == [result.asset_events[0].metadata["topic_id"].value for result in (before, after)]
+    assert ids[1] == look(world.settings, world.table.topic).topic_id != ids[0]
+    versions = {result.asset_events[0].tags["dagster/data_version"] for result in (before, after)}
+    assert len(versions) == 2
 
 
 def test_a_missing_topic_is_a_reason_to_skip(world):

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import StreamTable
+from lakehouse.delta import session_settings
 from lakehouse.layout import Layout
 from lakehouse.ledger import Ledger
 from lakehouse.spark import error_text
@@ -27,6 +28,10 @@ _GONE = (
     "FILE_NOT_EXIST",
     "FileNotFoundException",
 )
+
+
+# a migration leaves the declared columns as they are, and no others are read
+_OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,10 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     if consumed and (consumed.table_id != at.table_id or consumed.version > upstream.rows_at):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
+    migrated = any(e.commit.kind == "migration" and e.version > start for e in upstream.ledger.entries)
     try:
-        return _read_changes(spark, upstream, start).localCheckpoint()
+        with session_settings(spark, _OTHER_COLUMNS if migrated else {}):
+            return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
         if is_gone(error):
             return None

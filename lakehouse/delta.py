@@ -12,18 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.commits import Commit, Entry, Upkeep
 from lakehouse.errors import ConflictError, TableError
-from lakehouse.failures import open_table, table_failures
+from lakehouse.failures import table_failures
 from lakehouse.ledger import app_id, find_attempt, read_ledger
 from lakehouse.lock import table_lock
-from lakehouse.spark import error_text
+from lakehouse.log import open_table
+from lakehouse.troubles import Trouble, means
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _CHANGE_DATA = "delta.enableChangeDataFeed"
 _LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
-# by text, since over Connect the class is lost; creation by two writers at once counts as well
-_CONFLICTS = ("DELTA_CONCURRENT", "io.delta.exceptions.Concurrent", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,11 @@ def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
             _create_in_place(spark, layout)
             created = open_table(layout.uri)
     if created is None:
-        raise TableError(f"Table {layout.name} could not be made", where=layout.uri, action="Move its folder away.")
+        raise TableError(
+            f"Table {layout.name} could not be made",
+            where=layout.uri,
+            action="See what its folder holds, or correct LAKEHOUSE_TABLES.",
+        )
     return created
 
 
@@ -268,11 +271,10 @@ def _session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]
 
 @contextmanager
 def _conflicts(name: str) -> Iterator[None]:
-    """Turn Delta's concurrency errors into ``ConflictError``."""
+    """Turn Delta's concurrency errors, also of a creation by two writers at once, into ``ConflictError``."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        text = error_text(error)
-        if any(mark in text for mark in _CONFLICTS):
+        if means(error, Trouble.CONFLICT):
             raise ConflictError(f"Another writer changed {name} in the same moment", where=name) from error
         raise

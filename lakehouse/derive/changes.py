@@ -11,22 +11,7 @@ from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import StreamTable
 from lakehouse.delta import Layout
 from lakehouse.ledger import Ledger
-from lakehouse.spark import error_text
-
-_GONE = (
-    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
-    "DELTA_MISSING_CHANGE_DATA",
-    "DELTA_FILE_NOT_FOUND",
-    "DELTA_VERSION_NOT_FOUND",
-    "DELTA_VERSION_INVALID",
-    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND",
-    "DELTA_LOG_FILE_NOT_FOUND",
-    "DELTA_TRUNCATED_TRANSACTION_LOG",
-    "Could not find any delta files for version",
-    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",
-    "FILE_NOT_EXIST",
-    "FileNotFoundException",
-)
+from lakehouse.troubles import Trouble, means
 
 
 @dataclass(frozen=True)
@@ -88,14 +73,9 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     try:
         return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        if is_gone(error):
+        if means(error, Trouble.GONE):
             return None
         raise
-
-
-def is_gone(error: Exception) -> bool:
-    """Whether an error of Spark says that a version, or its changes, can no longer be read."""
-    return any(mark in error_text(error) for mark in _GONE)
 
 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:

@@ -1,6 +1,6 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test torture demo up doctor requirements audit-packages
+.PHONY: help install check test test-all torture demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -20,11 +20,14 @@ check: install ## Lint, format, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: install ## The tests, with a few attacks on each promise; a part of them: make test ARGS="-k offsets"
+test: install ## What a change breaks: the unit tests, and every invariant on real parts; a part: make test ARGS="-k offsets"
+	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/real lakehouse_tests/unit $(ARGS)
+
+test-all: install ## Every test at full scale
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 torture: install ## Attack every promise many times; the table goes into docs/reliability.md
-	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/faults --torture --report docs/reliability.md $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/reliability.md $(ARGS)
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
 	@$(BIN)/lakehouse demo

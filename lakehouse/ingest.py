@@ -9,16 +9,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Commit, Entry
+from lakehouse.counts import Counts, count_batch
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
-from lakehouse.delta import commit_nothing, ensure_table
+from lakehouse.delta import commit_nothing
+from lakehouse.ensure import ensure_table
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.failures import table_failures
 from lakehouse.gaps import gap_commit, plan_table
 from lakehouse.ledger import Ledger, read_ledger, require_told
 from lakehouse.load import merge_base
-from lakehouse.merge import Counts, Target, count_batch, merge_rows, merged_layout, newest_per_key
+from lakehouse.merge import Target, merge_rows, newest_per_key
 from lakehouse.offsets import Bounds, Plan, TopicState, lag_of
+from lakehouse.order import merged_layout
 from lakehouse.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records, require_same_topic
@@ -153,34 +156,31 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     commit = ledger.next_commit("batch", engine.run).model_copy(
         update={"incarnation": plan.incarnation, "progress": dict(plan.progress.offsets)}
     )
-    entry = run_batch(engine, plan, commit, ledger.undone)
+    entry = run_batch(engine, plan, commit, ledger)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     return Outcome(entry, plan, before, after, time.monotonic() - started)
 
 
-def run_batch(engine: Engine, plan: Plan, commit: Commit, undone: frozenset[int]) -> Entry:
-    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit.
-
-    ``undone`` are the numbers of the table's commits that no longer hold.
-    """
+def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Entry:
+    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
     spark, settings, table = engine.spark, engine.settings, engine.table
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     with read_failures(plan, command):
         held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
     require_same_topic(plan, engine.look(), command)
     said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
-    return merge_decided(engine, Decided(held, plan, said, undone), count_batch(held, table))
+    return merge_decided(engine, Decided(held, plan, said, ledger), *count_batch(held, table))
 
 
-def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:
+def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) -> Entry:
     """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
     table, layout = engine.table, rejected_layout(engine.table, engine.settings)
     commit = _counted(decided.commit, counts, table)
     if commit.kind == "batch":
         store_rejected(engine.spark, layout, decided)
-    rows = decided.held.where("reason IS NULL").withColumn("base_version", F.lit(None).cast("bigint"))
+    rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
     target = Target(table, merged_layout(table, engine.settings))
-    entry = merge_rows(engine.spark, target, newest_per_key(rows, table), counts.prune, commit)
+    entry = merge_rows(engine.spark, target, newest_per_key(rows, table), prune, commit)
     if commit.kind != "batch":
         again(lambda: store_rejected(engine.spark, layout, decided))
     return require_accounted(entry, table)

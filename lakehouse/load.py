@@ -1,7 +1,7 @@
 """Base files and reference files → their tables; base rows → the merged table.
 
-Base rows are older than any record: merging them touches only rows without an offset and of a lower
-version of the base table, and kept columns that no record had a value for.
+Base rows are older than any record: merging them touches only rows without an offset, and kept columns that no
+record had a value for. Among base rows the later commit wins, by its number, which never goes back.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Commit, Entry, Source
+from lakehouse.counts import count_batch
 from lakehouse.declaration import Reference, StreamTable
-from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
+from lakehouse.delta import commit_merge, read_table
+from lakehouse.ensure import ensure_table
 from lakehouse.errors import LakehouseError
 from lakehouse.failures import table_failures
+from lakehouse.layout import Layout, TableColumn
 from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.merge import Target, count_batch, merge_rows, merged_layout, newest_per_key
+from lakehouse.merge import Target, merge_rows, newest_per_key
+from lakehouse.order import merged_layout
 from lakehouse.settings import Settings
 from lakehouse.sources import read_reference
 
@@ -88,7 +92,7 @@ def load_base(
     source = (folder or Path(last or table.base.default_folder)).expanduser().resolve()
     rows = table.base.read(spark, source, table.fields).localCheckpoint()
     ensure_table(spark, layout)
-    counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("file").alias("files")).collect()[0]
+    counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
     said = {"folder": str(source), "declaration": table.fingerprint}
     commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update=said)
@@ -105,7 +109,7 @@ def load_base(
 
 
 def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
-    place = "struct(file, place)"
+    place = "struct(_file, _place)"
     plain = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in table.values if c not in table.keep]
     kept = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
     newest = rows.groupBy(*table.key).agg(*plain, *kept) if table.values else rows.select(*table.key).distinct()
@@ -186,15 +190,15 @@ def merge_base(
         return None
     rows = read_table(spark, base, held.version).withColumns(
         {
-            "reason": F.lit(None).cast("string"),
-            "is_late": F.lit(False),
-            "kafka_timestamp": F.lit(None).cast("timestamp"),
-            "kafka_partition": F.lit(None).cast("int"),
-            "kafka_offset": F.lit(None).cast("bigint"),
-            "base_version": F.lit(at.version).cast("bigint"),
+            "_reason": F.lit(None).cast("string"),
+            "_late": F.lit(False),
+            "_time": F.lit(None).cast("timestamp"),
+            "_partition": F.lit(None).cast("int"),
+            "_offset": F.lit(None).cast("bigint"),
+            "_base": F.lit(ledger.next_number).cast("bigint"),
         }
     )
-    counts = count_batch(rows, table)
+    counts, prune = count_batch(rows, table)
     commit = ledger.next_commit("base", run).model_copy(
         update={
             "read": counts.read,
@@ -203,7 +207,5 @@ def merge_base(
             "declaration": table.fingerprint,
         }
     )
-    # a base table made anew counts its versions from 0 again: what came from the old one is older
-    rebased = ledger.source is not None and ledger.source.table_id != at.table_id
-    target = Target(table, merged_layout(table, settings), rebased)
-    return merge_rows(spark, target, newest_per_key(rows, table), counts.prune, commit)
+    target = Target(table, merged_layout(table, settings))
+    return merge_rows(spark, target, newest_per_key(rows, table), prune, commit)

@@ -17,14 +17,16 @@ from pyspark.sql import SparkSession
 
 from lakehouse.commits import Source
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout, commit_nothing, ensure_table, upkeep
+from lakehouse.delta import commit_nothing, upkeep
 from lakehouse.derive.feed import changes_layout
 from lakehouse.derive.rollup import rollup_layout
+from lakehouse.ensure import ensure_table
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest import again, merged_ledger
+from lakehouse.layout import Layout
 from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.load import base_layout, reference_layout
-from lakehouse.merge import merged_layout
+from lakehouse.order import merged_layout
 from lakehouse.refresh import refresh_changes, refresh_rollup
 from lakehouse.rejected import rejected_layout
 from lakehouse.settings import Settings

@@ -34,6 +34,17 @@ class Incarnation:
     cluster_id: str
     topic_id: str
 
+    @property
+    def text(self) -> str:
+        """Both in one: cluster id, a slash, topic id."""
+        return f"{self.cluster_id}/{self.topic_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Incarnation":
+        """Read what ``text`` wrote; an id of a topic holds no slash."""
+        cluster_id, _, topic_id = text.rpartition("/")
+        return cls(cluster_id, topic_id)
+
 
 @dataclass(frozen=True)
 class TopicState:

@@ -11,27 +11,33 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Entry
+from lakehouse.counts import count_batch
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
 from lakehouse.delta import read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
 from lakehouse.ledger import Ledger, read_ledger, require_told
-from lakehouse.merge import count_batch
 from lakehouse.offsets import Incarnation, Plan, Range
 from lakehouse.rejected import Decided, rejected_layout, store_rejected, unresolved
 from lakehouse.serve import query
 from lakehouse.settings import Settings
 
-_RECORD = ("kafka_partition", "kafka_offset", "kafka_timestamp", "key", "value", "headers")
+_RECORD = (
+    "time AS _time",
+    "position.partition AS _partition",
+    "position.offset AS _offset",
+    "key AS _key",
+    "value AS _value",
+    "headers AS _headers",
+)
 
 
 @dataclass(frozen=True)
 class Sample:
     """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none."""
 
-    cluster_id: str
-    topic_id: str
+    incarnation: str
     partition: int
     offset: int
     time: datetime
@@ -60,14 +66,14 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
         return []
     which = f"reason = {_quoted(reason)} AND " if reason is not None else ""
     sample = (
-        "{'cluster_id': cluster_id, 'topic_id': topic_id, 'partition': kafka_partition, 'offset': kafka_offset,"
-        " 'time': kafka_timestamp, 'key': key, 'value': value, 'detail': detail}"
+        "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"
+        " 'time': time, 'key': key, 'value': value, 'detail': detail}"
     )
-    newest = "{'time': kafka_timestamp, 'partition': kafka_partition, 'offset': kafka_offset}"
+    newest = "{'time': time, 'partition': position.partition, 'offset': position.offset}"
     found = query(
         settings,
         f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
-        f" WHERE {which}{unresolved(ledger.progress, ledger.undone, _quoted)} GROUP BY reason ORDER BY 2 DESC, 1",
+        f" WHERE {which}{unresolved(ledger, _quoted)} GROUP BY reason ORDER BY 2 DESC, 1",
         [name],
     )
     return [Reason(why, count, tuple(Sample(**each) for each in newest[:limit])) for why, count, newest in found.rows]
@@ -91,10 +97,10 @@ def redrive(
         raise LakehouseError("Nothing has been merged yet", where=table.name, action="Merge it first.")
     engine = Engine(spark, settings, table, run)
     again(lambda: prepare(engine))
-    identities = _unresolved_rows(engine, _whole_ledger(settings, table), reason).select("cluster_id", "topic_id")
+    rows = _unresolved_rows(engine, _whole_ledger(settings, table), reason).select("position.incarnation").distinct()
     outcomes = []
-    for cluster_id, topic_id in sorted(map(tuple, identities.distinct().collect())):
-        part = Plan(table.topic, Incarnation(cluster_id, topic_id), ())
+    for text in sorted(row[0] for row in rows.collect()):
+        part = Plan(table.topic, Incarnation.parse(text), ())
         outcome = again(lambda: _redrive_topic(engine, part, reason))  # noqa: B023 - called before part moves on
         if outcome:
             outcomes.append(outcome)
@@ -108,7 +114,7 @@ def _whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
 
 def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> DataFrame:
     rows = read_table(engine.spark, rejected_layout(engine.table, engine.settings))
-    rows = rows.where(unresolved(ledger.progress, ledger.undone))
+    rows = rows.where(unresolved(ledger))
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
 
@@ -117,21 +123,20 @@ def _redrive_topic(engine: Engine, part: Plan, reason: str | None) -> Outcome | 
     started = time.monotonic()
     ledger = _whole_ledger(engine.settings, engine.table)
     rows = _unresolved_rows(engine, ledger, reason)
-    here = part.incarnation
-    rows = rows.where((F.col("cluster_id") == here.cluster_id) & (F.col("topic_id") == here.topic_id))
-    held = decode_records(rows.select(*_RECORD), engine.table).localCheckpoint()
-    counts = count_batch(held, engine.table)
+    rows = rows.where(F.col("position.incarnation") == part.incarnation.text)
+    held = decode_records(rows.selectExpr(*_RECORD), engine.table).localCheckpoint()
+    counts, prune = count_batch(held, engine.table)
     plan = Plan(part.topic, part.incarnation, _spans(held))
-    decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger.undone)
+    decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger)
     if counts.read == counts.rejected:
         store_rejected(engine.spark, rejected_layout(engine.table, engine.settings), decided)
         return None
-    entry: Entry = merge_decided(engine, decided, counts)
+    entry: Entry = merge_decided(engine, decided, counts, prune)
     return Outcome(entry, None, 0, 0, time.monotonic() - started)
 
 
 def _spans(held: DataFrame) -> tuple[Range, ...]:
     """Ranges that hold the positions of the held rows, and others between them."""
-    least, most = F.min("kafka_offset"), F.max("kafka_offset") + 1
-    found = held.groupBy("kafka_partition").agg(least.alias("start"), most.alias("end")).collect()
-    return tuple(sorted(Range(row["kafka_partition"], row["start"], row["end"]) for row in found))
+    least, most = F.min("_offset"), F.max("_offset") + 1
+    found = held.groupBy("_partition").agg(least.alias("start"), most.alias("end")).collect()
+    return tuple(sorted(Range(row["_partition"], row["start"], row["end"]) for row in found))

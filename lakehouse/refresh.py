@@ -3,12 +3,12 @@
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.delta import ensure_table
 from lakehouse.derive import feed, rollup
 from lakehouse.derive.changes import Derived, Upstream
+from lakehouse.ensure import ensure_table
 from lakehouse.errors import TableError
 from lakehouse.ingest import again, merged_ledger
-from lakehouse.merge import merged_layout
+from lakehouse.order import merged_layout
 from lakehouse.settings import Settings
 
 

@@ -8,32 +8,40 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Commit
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout, TableColumn, commit_merge, quoted, read_table
-from lakehouse.ledger import read_ledger
-from lakehouse.offsets import Plan, Progress, Range
+from lakehouse.delta import commit_merge, read_table
+from lakehouse.layout import Former, Layout, TableColumn, quoted
+from lakehouse.ledger import Ledger, read_ledger
+from lakehouse.offsets import Plan, Range
 from lakehouse.settings import Settings
 
-_POSITION = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset")
-_COLUMNS = (
-    TableColumn("cluster_id", "STRING", "Cluster the record stands in; part of its position."),
-    TableColumn("topic_id", "STRING", "Incarnation of the topic; part of its position."),
-    TableColumn("kafka_partition", "INT", "Partition; part of its position."),
-    TableColumn("kafka_offset", "BIGINT", "Offset; part of its position."),
-    TableColumn("kafka_timestamp", "TIMESTAMP", "When the broker got the record, UTC."),
+_POSITION = TableColumn.struct(
+    "position",
+    "Where the record stands.",
+    (
+        TableColumn("incarnation", "STRING", "Which topic: the id of its cluster, a slash, its own id."),
+        TableColumn("partition", "INT", "Partition."),
+        TableColumn("offset", "BIGINT", "Offset."),
+    ),
+)
+_RECORD = (
+    TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
     TableColumn("key", "BINARY", "The record's key, as it came."),
     TableColumn("value", "BINARY", "The record's value, as it came; NULL for a tombstone."),
     TableColumn("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", "The record's headers, as they came."),
     TableColumn("reason", "STRING", "Why it may not enter, one of a short list."),
     TableColumn("detail", "STRING", "What exactly was wrong."),
+)
+_DECISION = (
     TableColumn("number", "BIGINT", "Number of the batch that rejected it."),
     TableColumn("resolved_number", "BIGINT", "Number of the commit in which it passed; NULL while it is rejected."),
+    TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
 )
-_FROM_RECORD = ("kafka_partition", "kafka_offset", "kafka_timestamp", "key", "value", "headers", "reason", "detail")
-_FAILS = "s.reason IS NOT NULL"
-_DECIDED = [column.name for column in _COLUMNS if column.name not in _POSITION]
+_COLUMNS = (_POSITION, *_RECORD, *_DECISION)
+_FAILS = "s._reason IS NOT NULL"
+_SAME = "t.position = s.position"
 _CLAUSES = (
-    "ON " + " AND ".join(f"t.{c} = s.{c}" for c in _POSITION) + " AND {near}"
-    f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in _DECIDED)}"
+    f"ON {_SAME} AND {{near}}"
+    f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
     f" WHEN NOT MATCHED THEN INSERT ({', '.join(c.name for c in _COLUMNS)})"
     f" VALUES ({', '.join(f's.{c.name}' for c in _COLUMNS)})"
 )
@@ -42,25 +50,39 @@ _CLAUSES = (
 def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the rejected records are stored: one row for each position."""
     doc = f"Records of topic {table.topic} that may not enter {table.name}: one row for each position."
-    uri = settings.table_uri(table.rejected_name)
-    statistics = ["kafka_partition", "kafka_offset"]
-    kept = table.retention
     return Layout(
-        table.rejected_name, uri, doc, _COLUMNS, statistics=statistics, retention=kept, anchors=[*_POSITION, "value"]
+        table.rejected_name,
+        settings.table_uri(table.rejected_name),
+        doc,
+        _COLUMNS,
+        statistics=["position.partition", "position.offset"],
+        retention=table.retention,
+        anchors=["position", "value"],
+        former=Former("kafka_offset", lambda: _from_flat_columns(table, settings)),
     )
+
+
+def _from_flat_columns(table: StreamTable, settings: Settings) -> dict[str, str]:
+    """The columns as a table of metadata version 1 holds them; it did not tell in which table a record passed."""
+    merged = read_ledger(settings.table_uri(table.name), table.name)
+    return {
+        "position": "struct(concat(cluster_id, '/', topic_id), kafka_partition, kafka_offset)",
+        "time": "kafka_timestamp",
+        "resolved_table_id": f"IF(resolved_number IS NULL, NULL, {quoted(merged.table_id)})",
+    }
 
 
 @dataclass(frozen=True)
 class Decided:
     """Records as a commit decides them: held rows of positions in ``plan``, with ``reason`` NULL where one may enter.
 
-    ``undone`` are the numbers of the merged table's commits that no longer hold (``Ledger.undone``).
+    ``merged`` is the ledger of the merged table they are decided for.
     """
 
     held: DataFrame
     plan: Plan
     commit: Commit
-    undone: frozenset[int]
+    merged: Ledger
 
 
 def store_rejected(spark: SparkSession, layout: Layout, decided: Decided) -> int:
@@ -86,64 +108,73 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided) -> int
 
 def _changed(stored: DataFrame, decided: Decided) -> DataFrame:
     """Rows as they are to be stored, where that is not how they are."""
-    plan = decided.plan
-    identity = {"cluster_id": F.lit(plan.incarnation.cluster_id), "topic_id": F.lit(plan.incarnation.topic_id)}
-    now = decided.held.select(*_FROM_RECORD).withColumns(identity)
-    same = " AND ".join(f"s.{c} = t.{c}" for c in _POSITION)
-    joined = now.alias("s").join(stored.alias("t"), F.expr(same), "full" if decided.undone else "left")
-    position = {c: f"coalesce(s.{c}, t.{c})" for c in _POSITION}
-    record = {c: f"IF({_FAILS}, s.{c}, t.{c})" for c in _FROM_RECORD if c not in _POSITION}
-    wanted = {**position, **record, **_numbers(decided)}
+    place = (
+        f"struct({quoted(decided.plan.incarnation.text)} AS incarnation, _partition AS partition, _offset AS offset)"
+    )
+    now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
+    joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), "full" if decided.merged.undone else "left")
+    record = {c.name: f"IF({_FAILS}, s._{c.name}, t.{c.name})" for c in _RECORD}
+    wanted = {"position": "coalesce(s.position, t.position)", **record, **_decision(decided)}
     rows = f"struct({', '.join(f'{wanted[c.name]} AS {c.name}' for c in _COLUMNS)})"
     before = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
-    kept = f"({_FAILS} OR t.kafka_offset IS NOT NULL) AND NOT {rows} <=> {before}"
+    kept = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {rows} <=> {before}"
     return joined.where(kept).select(F.expr(rows).alias("row")).select("row.*")
 
 
-def _numbers(decided: Decided) -> dict[str, str]:
+def _decision(decided: Decided) -> dict[str, str]:
     """Which commit rejected a record, and in which it passes.
 
     What is stored keeps the number of the batch that rejected it, unless another batch does. A position that
     now holds another record says nothing of the one that stood there.
     """
-    number, batch = f"{decided.commit.number}L", decided.commit.kind == "batch"
-    undone = _among("t.resolved_number", decided.undone)
-    passes = "s.kafka_offset IS NOT NULL AND s.kafka_timestamp <=> t.kafka_timestamp"
-    anew = "true" if batch else f"(t.resolved_number IS NULL OR {undone})"
+    number, batch, merged = f"{decided.commit.number}L", decided.commit.kind == "batch", decided.merged
+    undone = _undone("t.", merged)
+    passes = "s.position IS NOT NULL AND s._time <=> t.time"
+    now = f"{passes} AND {'true' if batch else _open('t.', merged)}"
+
+    def resolved(here: str, before: str) -> str:
+        return f"CASE WHEN {_FAILS} THEN NULL WHEN {now} THEN {here} WHEN {undone} THEN NULL ELSE {before} END"
+
     return {
         "number": f"IF({_FAILS}, {number if batch else f'coalesce(t.number, {number})'}, t.number)",
-        "resolved_number": f"CASE WHEN {_FAILS} THEN NULL WHEN {passes} AND {anew} THEN {number}"
-        f" WHEN {undone} THEN NULL ELSE t.resolved_number END",
+        "resolved_number": resolved(number, "t.resolved_number"),
+        "resolved_table_id": resolved(quoted(merged.table_id), "t.resolved_table_id"),
     }
 
 
-def unresolved(progress: Progress | None, undone: frozenset[int], quote: Callable[[str], str] = quoted) -> str:
-    """SQL for the rows whose records are out: not pending, and not passed in a commit that still holds.
+def unresolved(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
+    """SQL for the rows whose records are out: not pending, and not passed in a commit that stands in this table.
 
     Pending are the positions at or beyond the progress, of the topic it belongs to: their batch has not
     committed yet. Without a progress all are. ``quote`` writes text in the SQL of whoever asks.
     """
+    progress = merged.progress
     if progress is None:
         return "false"
-    below = [f"(kafka_partition = {p} AND kafka_offset < {offset})" for p, offset in sorted(progress.offsets.items())]
-    at = progress.incarnation
-    here = f"cluster_id = {quote(at.cluster_id)} AND topic_id = {quote(at.topic_id)}"
-    pending = f"{here} AND NOT ({' OR '.join(below) or 'false'})"
-    return f"(resolved_number IS NULL OR {_among('resolved_number', undone)}) AND NOT ({pending})"
+    below = [f"(position.partition = {p} AND position.offset < {end})" for p, end in sorted(progress.offsets.items())]
+    here = f"position.incarnation = {quote(progress.incarnation.text)}"
+    return f"{_open('', merged, quote)} AND NOT ({here} AND NOT ({' OR '.join(below) or 'false'}))"
 
 
-def _among(column: str, numbers: frozenset[int]) -> str:
-    return f"{column} IN ({', '.join(map(str, sorted(numbers)))})" if numbers else "false"
+def _open(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
+    """Whether a stored record is in no commit of this table that still stands."""
+    elsewhere = f"{row}resolved_table_id IS DISTINCT FROM {quote(merged.table_id)}"
+    return f"({elsewhere} OR {_undone(row, merged)})"
+
+
+def _undone(row: str, merged: Ledger) -> str:
+    """Whether a stored record passed in a commit of this table that a RESTORE undid."""
+    numbers = ", ".join(map(str, sorted(merged.undone)))
+    return f"({row}resolved_number IN ({numbers}))" if numbers else "false"
 
 
 def _near(decided: Decided) -> str:
     """A condition on stored rows, in literals, that holds for every row that can change."""
-    plan = decided.plan
-    inside = " OR ".join(_covers(part) for part in plan.ranges if part.span) or "false"
-    undone = _among("t.resolved_number", decided.undone)
-    return f"((t.topic_id = {quoted(plan.incarnation.topic_id)} AND ({inside})) OR {undone})"
+    inside = " OR ".join(_covers(part) for part in decided.plan.ranges if part.span) or "false"
+    here = f"t.position.incarnation = {quoted(decided.plan.incarnation.text)}"
+    return f"(({here} AND ({inside})) OR {_undone('t.', decided.merged)})"
 
 
 def _covers(part: Range) -> str:
-    offset = "t.kafka_offset"
-    return f"(t.kafka_partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"
+    offset = "t.position.offset"
+    return f"(t.position.partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"

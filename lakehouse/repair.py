@@ -17,8 +17,8 @@ from lakehouse.failures import table_failures
 from lakehouse.gaps import gap_commit
 from lakehouse.ingest import merged_ledger
 from lakehouse.ledger import read_ledger
-from lakehouse.merge import merged_layout
 from lakehouse.offsets import Plan, Range, TopicState, plan_batch
+from lakehouse.order import merged_layout
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records
 
@@ -78,7 +78,7 @@ def propose_progress(spark: SparkSession, settings: Settings, table: StreamTable
         plan = Plan(state.topic, state.incarnation, seen)
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
             records = decode_records(read_records(spark, settings, plan), table)
-            found = {row[0] for row in records.join(newest, newest.columns).select("kafka_partition").collect()}
+            found = {row[0] for row in records.join(newest, newest.columns).select("_partition").collect()}
     offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets}
     commit = ledger.next_commit("recovery", run).model_copy(update={**said, "declaration": table.fingerprint})
@@ -88,9 +88,10 @@ def propose_progress(spark: SparkSession, settings: Settings, table: StreamTable
 def _newest_rows(rows: DataFrame, table: StreamTable, state: TopicState) -> DataFrame:
     """Of each partition the row with the greatest offset that the topic holds: position, timestamp and key."""
     within = (
-        f"(kafka_partition = {p} AND kafka_offset >= {earliest} AND kafka_offset < {state.end[p]})"
+        f"(_record.partition = {p} AND _record.offset >= {earliest} AND _record.offset < {state.end[p]})"
         for p, earliest in state.earliest.items()
     )
-    place = F.struct("kafka_offset", "kafka_timestamp", *table.key)
-    newest = F.max_by(place, "kafka_offset").alias("newest")
-    return rows.where(" OR ".join(within)).groupBy("kafka_partition").agg(newest).select("kafka_partition", "newest.*")
+    place = F.expr("struct(_record.offset AS _offset, _record.time AS _time)")
+    newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.offset").alias("_newest")
+    grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias("_partition")).agg(newest)
+    return grouped.select("_partition", "_newest._at.*", *(f"_newest.{name}" for name in table.key))

@@ -38,7 +38,7 @@ class OpenMeteoFiles:
     default_folder: Path
 
     def read(self, spark: "SparkSession", folder: Path, fields: Sequence[Field]) -> "DataFrame":
-        """Return one row for each row of each file: its ``file``, its ``place`` there (from 0), the fields.
+        """Return one row for each row of each file: its ``_file``, its ``_place`` there (from 0), the fields.
 
         A missing or null value is NULL. Writes nothing. Raises ``BaseFileError`` that names the file, and
         the row in it, that cannot be loaded.
@@ -94,8 +94,8 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
             raise _refusal(file, f"No {field.source!r} in the file")
     converted = {field.name: _convert_column(file, field, columns[field.source]) for field in fields}
     rows = len(columns[fields[0].source])
-    places = {"file": [file.name] * rows, "place": range(rows)}
-    return _arrow(places | converted, {"file": "STRING", "place": "BIGINT"} | _types(fields))
+    places = {"_file": [file.name] * rows, "_place": range(rows)}
+    return _arrow(places | converted, {"_file": "STRING", "_place": "BIGINT"} | _types(fields))
 
 
 def _is_text(name: str) -> bool:

@@ -7,13 +7,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.audit import Finding, finding
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.delta import Layout, read_table
+from lakehouse.delta import read_table
 from lakehouse.derive.changes import Upstream
 from lakehouse.derive.rollup import is_as_declared, recompute, rollup_layout
 from lakehouse.failures import table_failures
+from lakehouse.layout import Layout
 from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.merge import merged_layout
 from lakehouse.offsets import TopicState
+from lakehouse.order import merged_layout
 from lakehouse.settings import Settings
 from lakehouse.troubles import Trouble, means
 

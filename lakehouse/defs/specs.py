@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
-from lakehouse.delta import Layout, TableColumn
 from lakehouse.derive.feed import changes_layout
 from lakehouse.derive.rollup import rollup_layout
+from lakehouse.layout import Layout, TableColumn
 from lakehouse.load import base_layout
-from lakehouse.merge import merged_layout
+from lakehouse.order import merged_layout
 from lakehouse.rejected import rejected_layout
 from lakehouse.settings import Settings
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout
+from lakehouse.layout import Layout
 from lakehouse.ledger import Ledger
 from lakehouse.troubles import Trouble, means
 

@@ -4,8 +4,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
+from lakehouse.delta import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
+from lakehouse.ensure import ensure_table
+from lakehouse.layout import Layout, TableColumn
 from lakehouse.ledger import read_ledger
 from lakehouse.settings import Settings
 

@@ -5,8 +5,10 @@ import pytest
 from lakehouse import repair
 from lakehouse.errors import ConflictError, DataLossError
 from lakehouse.offsets import Range
-from lakehouse_tests.clients import delete_records
-from lakehouse_tests.streams import Stream, hour, record
+from lakehouse_tests.helpers.clients import delete_records
+from lakehouse_tests.helpers.streams import Stream, hour, record
+
+pytestmark = pytest.mark.invariant(1, 9)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from lakehouse import restores
 from lakehouse.errors import LedgerError
 from lakehouse.ledger import read_ledger, require_told
-from lakehouse_tests.logs import NAME, Written
+from lakehouse_tests.helpers.logs import NAME, Written
 
 
 @pytest.fixture

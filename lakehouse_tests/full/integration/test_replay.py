@@ -1,0 +1,91 @@
+"""Replay changes nothing: any range, any number of times, in any split into batches, in any order."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakehouse.errors import LakehouseError
+from lakehouse.offsets import Range
+from lakehouse.replay import replay
+from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, hour, record
+
+pytestmark = pytest.mark.invariant(3)
+
+
+@pytest.fixture
+def stream(spark, broker):
+    """A topic in which keys repeat over partitions, values are missing and some records are malformed."""
+    stream = Stream.create(spark, broker)
+    source = random.Random(7)
+    for partition in (0, 1, 2, 1, 0):
+        values = [source.choice([ABSENT, None, float(source.randrange(30))]) for _ in range(8)]
+        hours = [hour(source.randrange(6)) for _ in values]
+        good = [record(time=time, temperature_2m=value) for time, value in zip(hours, values, strict=True)]
+        stream.send(*good, b"{", partition=partition)
+    return stream
+
+
+def data_files(stream: Stream) -> set[str]:
+    return {str(path) for path in Path(stream.uri).rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(stream):
+    stream.merge()
+    rows, files, progress = stream.snapshot(), data_files(stream), stream.ledger.progress
+    (outcome,) = stream.replay()
+    assert outcome.entry.commit.kind == "replay"
+    assert counts(outcome.entry)["stale"] == outcome.entry.metrics.source_rows > 0
+    assert (stream.snapshot(), data_files(stream), stream.ledger.progress) == (rows, files, progress)
+    stream.assert_accounted()
+
+
+def test_any_split_into_batches_gives_the_same_rows(stream):
+    stream.merge()
+    rows = stream.snapshot()
+    other = Stream(stream.spark, stream.settings, ingest_again(stream))
+    other.merge(max_records=7)
+    assert other.snapshot() == rows
+
+
+def ingest_again(stream: Stream):
+    """The same topic, into another table."""
+    from dataclasses import replace
+
+    return replace(stream.table, name=f"{stream.table.name}_again")
+
+
+def test_any_order_of_ranges_gives_the_same_rows(stream):
+    stream.merge()
+    rows = stream.snapshot()
+    for ranges in ([Range(1, 4, 18)], [Range(0, 2, 9), Range(2, 0, 9)], [Range(0, 0, 3)]):
+        replay(stream.spark, stream.settings, stream.table, ranges)
+    assert stream.snapshot() == rows
+    assert [entry.commit.kind for entry in stream.ledger.entries] == ["replay"] * 3 + ["batch"]
+
+
+def test_only_what_was_merged_and_is_still_there_can_be_replayed(stream):
+    stream.merge(until={0: 5, 1: 0, 2: 0})
+    with pytest.raises(LakehouseError, match="Offsets 0 to 9 of partition 0 cannot be replayed"):
+        replay(stream.spark, stream.settings, stream.table, [Range(0, 0, 9)])
+
+
+def test_another_process_goes_on_where_this_one_stopped(stream):
+    """Progress is in the table: a process that knows nothing but the settings plans the rest."""
+    stream.merge(until={0: 5, 1: 5, 2: 5})
+    script = (
+        "from dataclasses import replace\n"
+        "from lakehouse.ingest import plan_next\nfrom lakehouse.settings import Settings\n"
+        "from lakehouse.tables.temperatures import temperatures\n"
+        f"table = replace(temperatures, name={stream.table.name!r}, topic={stream.table.topic!r}, rollups=[])\n"
+        "print([(r.partition, r.start) for r in plan_next(Settings.load(), table).ranges])"
+    )
+    environment = {
+        "LAKEHOUSE_HOME": str(stream.settings.home_folder),
+        "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": stream.settings.kafka_bootstrap_servers or "",
+    }
+    environment = {name: value for name, value in environment.items() if value}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[(0, 5), (1, 5), (2, 5)]"

@@ -185,7 +185,7 @@ def merge_base(
     """
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
-    at = Source(table_id=held.table_id, version=held.rows_version)
+    newest = Source(table_id=held.table_id, version=held.rows_version)
     if not held.exists or held.is_consumed(ledger.source):
         return None
     rows = read_table(spark, base, held.version).withColumns(
@@ -203,7 +203,7 @@ def merge_base(
         update={
             "read": counts.read,
             "duplicate": counts.duplicate,
-            "source": at,
+            "source": newest,
             "declaration": table.fingerprint,
         }
     )

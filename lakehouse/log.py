@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,18 +18,18 @@ _LOG = "_delta_log"
 _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it was a table, its log is gone."
 # an object store that does not answer: by default it is asked again for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
-_AT_ONCE = 16  # commits read at the same time: an object store answers each in some ten milliseconds
 
 File = tuple[str, str]  # its path, and the id of its deletion vector
 
 
 @dataclass(frozen=True)
 class FileChanges:
-    """What the commit of one version did to the table's active files."""
+    """What the commit of one version did to the table's active files; ``created`` were in no version before it."""
 
     version: int
     added: frozenset[File]
     removed: frozenset[File]
+    created: frozenset[File] = frozenset()
 
 
 def open_table(uri: str) -> DeltaTable | None:
@@ -59,29 +58,23 @@ def is_table(uri: str) -> bool:
 def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
     """Read what each commit did to the active files, from a version backwards to the oldest that the log holds."""
     store = DeltaStorageHandler(uri, _options(uri))
-
-    def read(version: int) -> bytes | None:
+    for version in range(newest, -1, -1):
         try:
-            return bytes(store.open_input_file(f"{_LOG}/{version:020d}.json").read())
+            commit = store.open_input_file(f"{_LOG}/{version:020d}.json").read()
         except FileNotFoundError:
-            return None
-
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for first in range(newest, -1, -_AT_ONCE):
-            versions = range(first, max(-1, first - _AT_ONCE), -1)
-            for version, commit in zip(versions, pool.map(read, versions), strict=True):
-                if commit is None:
-                    return
-                yield _changes(version, commit)
+            return
+        yield _changes(version, bytes(commit))
 
 
 def _changes(version: int, commit: bytes) -> FileChanges:
     actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
-    added = [action["add"] for action in actions if action.get("add")]
-    removed = [action["remove"] for action in actions if action.get("remove")]
-    if not removed and not any(file.get("dataChange") for file in added):
-        added = []  # active files described anew, with other statistics
-    return FileChanges(version, frozenset(map(_file, added)), frozenset(map(_file, removed)))
+    found = {kind: [each[kind] for each in actions if each.get(kind)] for kind in ("add", "remove", "commitInfo")}
+    if not found["remove"] and not any(file.get("dataChange") for file in found["add"]):
+        found["add"] = []  # active files described anew, with other statistics
+    added = frozenset(map(_file, found["add"]))
+    restored = any(info.get("operation") == "RESTORE" for info in found["commitInfo"])
+    created = frozenset[File]() if restored else added
+    return FileChanges(version, added, frozenset(map(_file, found["remove"])), created)
 
 
 def _file(action: dict[str, Any]) -> File:

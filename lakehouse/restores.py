@@ -109,8 +109,26 @@ def restored_version(uri: str, table_id: str, restore: Info) -> int | None:
 @lru_cache(maxsize=256)
 def _version_put_back(uri: str, table_id: str, restore: int) -> int | None:  # noqa: ARG001 - tables of one place differ
     """Read the log once for each RESTORE and process: a sensor asks every few seconds."""
-    same = versions_with_the_files_of_the_newest(list(file_changes(uri, restore)))
+    same = versions_with_the_files_of_the_newest(back_to_a_file_of_the_newest(file_changes(uri, restore)))
     return same[-1] if same else None
+
+
+def back_to_a_file_of_the_newest(changes: Iterable[FileChanges]) -> list[FileChanges]:
+    """Take changes, newest first, back to those that created a file the newest version has: no older one had it.
+
+    So the log is read only as far back as the version that was put back.
+    """
+    taken = []
+    stays: dict[File, bool] = {}
+    for change in changes:
+        taken.append(change)
+        for file in change.added:
+            stays.setdefault(file, True)
+        for file in change.removed:
+            stays.setdefault(file, False)
+        if any(stays[file] for file in change.created):
+            break
+    return taken
 
 
 def versions_with_the_files_of_the_newest(changes: list[FileChanges]) -> list[int]:

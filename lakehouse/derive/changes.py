@@ -38,13 +38,13 @@ class Upstream:
     ledger: Ledger
 
     @property
-    def at(self) -> Source:
+    def to_consume(self) -> Source:
         """The version to consume: the newest that may have changed a row."""
         return Source(table_id=self.ledger.table_id, version=self.ledger.rows_version)
 
     @property
-    def rows_at(self) -> int:
-        """The version to read rows from: they are those of the version to consume, in files that are kept."""
+    def read_version(self) -> int:
+        """The version to read: it has the rows of the version to consume, in files that are kept."""
         return self.ledger.version
 
     def as_of(self, version: int) -> "Upstream":
@@ -66,8 +66,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     ``before`` and ``after`` (structs of the other columns, NULL where there was or is no row). A pair
     that is equal in all of them is no change.
     """
-    at = upstream.at
-    if consumed and (consumed.table_id != at.table_id or consumed.version > upstream.rows_at):
+    if consumed and (consumed.table_id != upstream.to_consume.table_id or consumed.version > upstream.read_version):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
@@ -80,7 +79,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
     reader = spark.read.format("delta").option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", start).option("endingVersion", upstream.at.version)
+    reader = reader.option("startingVersion", start).option("endingVersion", upstream.to_consume.version)
     row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
@@ -91,7 +90,7 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    update = {"source": upstream.at, "declaration": upstream.table.fingerprint}
+    update = {"source": upstream.to_consume, "declaration": upstream.table.fingerprint}
     return ledger.next_commit("derived", run).model_copy(update=update)
 
 
@@ -99,4 +98,4 @@ def derived_from(layout: Layout, upstream: Upstream, entry: Entry, *, rebuilt: b
     """Tell what the commit of a derived table did."""
     counted = entry.metrics
     changed = counted.inserted + counted.updated + counted.deleted
-    return Derived(layout.name, entry.version, upstream.at.version, changed, rebuilt)
+    return Derived(layout.name, entry.version, upstream.to_consume.version, changed, rebuilt)

@@ -7,28 +7,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.commits import Commit
-from lakehouse.log import FileChanges
-from lakehouse.restores import named_version, standing, versions_with_the_files_of_the_newest
+from lakehouse.log import File, FileChanges
+from lakehouse.restores import (
+    back_to_a_file_of_the_newest,
+    named_version,
+    standing,
+    versions_with_the_files_of_the_newest,
+)
 
 Files = frozenset[str]
 
 
 def changes(states: list[Files]) -> list[FileChanges]:
-    """The commits that make one state after the other, of nothing at first; newest first."""
-    pairs = zip([frozenset[str](), *states], states, strict=False)
-    told = [
-        FileChanges(version, frozenset((f, "") for f in after - before), frozenset((f, "") for f in before - after))
-        for version, (before, after) in enumerate(pairs)
-    ]
+    """The commits that make one state after the other, of nothing at first, newest first; a file that comes back
+    was restored."""
+    told, ever = [], set[str]()
+    for version, (before, after) in enumerate(zip([Files(), *states], states, strict=False)):
+        added, removed = after - before, before - after
+        told.append(FileChanges(version, named(added), named(removed), named(added - ever)))
+        ever |= added
     return told[::-1]
 
 
-@given(st.lists(st.frozensets(st.sampled_from("abcd")), min_size=1, max_size=12), st.integers(0, 5))
+def named(files: Files) -> frozenset[File]:
+    return frozenset((file, "") for file in files)
+
+
+HISTORIES = st.lists(st.frozensets(st.sampled_from("abcd")), min_size=1, max_size=12)
+
+
+@given(HISTORIES, st.integers(0, 5))
 def test_the_versions_found_are_those_with_the_files_of_the_newest(states: list[Files], expired: int) -> None:
     log = changes(states)[: max(1, len(states) - expired)]
-    oldest = log[-1].version
-    expected = [v for v in range(len(states) - 2, oldest - 1, -1) if states[v] == states[-1]]
+    expected = [v for v in range(len(states) - 2, log[-1].version - 1, -1) if states[v] == states[-1]]
     assert versions_with_the_files_of_the_newest(log) == expected
+
+
+@given(HISTORIES)
+def test_no_older_version_than_a_file_of_the_newest_had_its_files(states: list[Files]) -> None:
+    log = changes(states)
+    taken = back_to_a_file_of_the_newest(log)
+    assert versions_with_the_files_of_the_newest(taken) == versions_with_the_files_of_the_newest(log)
+
+
+def test_the_log_is_read_no_further_than_to_a_file_of_the_newest() -> None:
+    states = [Files(f"a{n}") for n in "123"]
+    states += [states[-1] | {"b"}, states[-1]]
+    assert [change.version for change in back_to_a_file_of_the_newest(changes(states))] == [4, 3, 2]
 
 
 def test_a_file_that_is_added_again_while_it_is_active_was_active_before() -> None:

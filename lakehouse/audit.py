@@ -26,7 +26,11 @@ def audit(ledger: Ledger) -> list[Finding]:
     return [
         finding("accounting_read", _unread(oldest_first), "read = rejected + duplicate + source rows in every commit"),
         finding("accounting_stale", _overfull(oldest_first), "stale = source rows - inserted - updated is at least 0"),
-        finding("ranges_contiguous", _breaks(oldest_first), "every batch begins where the one before it ended"),
+        finding(
+            "ranges_contiguous",
+            [*_untold(ledger), *_breaks(oldest_first)],
+            "every batch begins where the one before it ended",
+        ),
         finding("totals", _wrong_totals(oldest_first), "the running totals equal the sums of the batches"),
     ]
 
@@ -84,6 +88,11 @@ def _breaks(entries: Iterable[Entry]) -> Iterator[str]:
             yield f"Version {entry.version}: reads another topic than version {before.version}, and no gap says so."
         else:
             yield from _jumps(before, entry)
+
+
+def _untold(ledger: Ledger) -> Iterator[str]:
+    if ledger.untold is not None:
+        yield f"Version {ledger.untold}: a RESTORE, and nothing tells what it put back; RESTORE again, by a version."
 
 
 def _jumps(before: Entry, entry: Entry) -> Iterator[str]:

@@ -13,13 +13,11 @@ from lakehouse.failures import table_failures
 from lakehouse.layout import Layout
 from lakehouse.ledger import app_id, find_attempt
 from lakehouse.lock import table_lock
-from lakehouse.spark import error_text
+from lakehouse.troubles import Trouble, means
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# by text, since over Connect the class is lost; creation by two writers at once counts as well
-_CONFLICTS = ("DELTA_CONCURRENT", "io.delta.exceptions.Concurrent", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 
 
 def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
@@ -121,11 +119,10 @@ def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
 
 @contextmanager
 def conflicts(name: str) -> Iterator[None]:
-    """Turn Delta's concurrency errors into ``ConflictError``."""
+    """Turn Delta's concurrency errors, also of a creation by two writers at once, into ``ConflictError``."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        text = error_text(error)
-        if any(mark in text for mark in _CONFLICTS):
+        if means(error, Trouble.CONFLICT):
             raise ConflictError(f"Another writer changed {name} in the same moment", where=name) from error
         raise

@@ -9,10 +9,11 @@ from pyspark.sql.types import StructType
 
 from lakehouse.delta import commit_overwrite, conflicts, partitioned, read_table, upkeep
 from lakehouse.errors import TableError
-from lakehouse.failures import open_table, table_failures
+from lakehouse.failures import table_failures
 from lakehouse.layout import Layout, listed, paths, quoted
 from lakehouse.ledger import read_ledger
 from lakehouse.lock import table_lock
+from lakehouse.log import open_table
 
 
 def ensure_table(spark: SparkSession, layout: Layout) -> None:
@@ -83,7 +84,11 @@ def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
             _create_in_place(spark, layout)
             created = open_table(layout.uri)
     if created is None:
-        raise TableError(f"Table {layout.name} could not be made", where=layout.uri, action="Move its folder away.")
+        raise TableError(
+            f"Table {layout.name} could not be made",
+            where=layout.uri,
+            action="See what its folder holds, or correct LAKEHOUSE_TABLES.",
+        )
     return created
 
 

@@ -14,7 +14,10 @@
     ├── ConflictError      somebody else committed first: plan again
     ├── AccountingError    a batch does not account for every record it read
     ├── BaseFileError      a base file cannot be read; nothing was loaded
-    ├── TableError         a table is missing or does not fit its declaration
+    ├── TableError         a table is missing or does not fit its declaration, or cannot be read or written
+    │   ├── StoreUnreachableError  the store of the tables does not answer: run it again
+    │   ├── StoreRefusedError      no permission, or credentials that do not hold
+    │   └── TableDamagedError      a part of the table is missing or cannot be read
     └── QueryError         a query cannot be answered
 """
 
@@ -92,7 +95,19 @@ class BaseFileError(LakehouseError):
 
 
 class TableError(LakehouseError):
-    """A table is missing or does not fit its declaration."""
+    """A table is missing or does not fit its declaration, or cannot be read or written."""
+
+
+class StoreUnreachableError(TableError):
+    """The store of the tables does not answer; that says nothing of the tables."""
+
+
+class StoreRefusedError(TableError):
+    """The store of the tables lets nobody in with these permissions or credentials."""
+
+
+class TableDamagedError(TableError):
+    """A part of a table is missing or cannot be read."""
 
 
 class QueryError(LakehouseError):

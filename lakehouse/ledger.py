@@ -4,42 +4,22 @@ The newest entry is enough to go on; the whole history is the proof.
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.commits import (
-    VERSION,
-    Commit,
-    Entry,
-    Kind,
-    Newer,
-    Source,
-    Totals,
-    Upkeep,
-    committed_at,
-    entry_of,
-    said_by,
-)
+from lakehouse.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, said_by
 from lakehouse.errors import LedgerError
-from lakehouse.failures import log_failures, open_table
+from lakehouse.failures import log_failures
+from lakehouse.log import open_table
 from lakehouse.offsets import Progress
+from lakehouse.restores import Foreign, Standing, restored_version, standing
+from lakehouse.row_versions import unchanged_versions
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them
-_MOVE_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # operations that change no row, whoever ran them
-_CARRY_ON = ("maintenance", "migration")  # commits of ours that change no row
-
-
-@dataclass(frozen=True)
-class Foreign:
-    """A commit that is not ours, or one of ours that a RESTORE made void."""
-
-    version: int
-    operation: str
-    committed_at: datetime
 
 
 @dataclass(frozen=True)
@@ -48,8 +28,9 @@ class Ledger:
 
     ``transaction`` is the table's transaction number: 0 where none of our commits was made.
     ``complete`` says that the history reaches back to the table's creation. ``undone`` are the numbers of
-    our commits that a RESTORE undid or made void: what they say of themselves no longer holds. ``still``
+    our commits that a RESTORE undid or made void: what they say of themselves no longer holds. ``unchanged``
     are versions of which is known that they changed no row: maintenance, and what keeps the table in shape.
+    ``untold`` is the version of a RESTORE before all entries, of which nothing tells what it put back.
     """
 
     uri: str
@@ -61,7 +42,8 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
     foreign: tuple[Foreign, ...] = field(default=())
     undone: frozenset[int] = frozenset()
-    still: frozenset[int] = frozenset()
+    unchanged: frozenset[int] = frozenset()
+    untold: int | None = None
 
     @property
     def newest(self) -> Entry | None:
@@ -115,14 +97,14 @@ class Ledger:
     def rows_version(self) -> int:
         """The newest version that may have changed a row; what follows another table names this one."""
         version = self.version
-        while version in self.still:
+        while version in self.unchanged:
             version -= 1
         return version
 
     def next_change(self, version: int) -> int:
         """Return the first version after this one that may have changed a row; beyond the newest: none did."""
         version += 1
-        while version in self.still:
+        while version in self.unchanged:
             version += 1
         return version
 
@@ -141,55 +123,44 @@ def app_id(name: str) -> str:
 def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     """Read the ledger of a table: the newest part of it, or the whole history.
 
-    A table that does not exist has an empty ledger. Raises ``TableError`` where its log cannot be read.
+    A table that does not exist has an empty ledger. The newest part reaches back to a commit that tells how far
+    the table got, and over every RESTORE behind which a batch has not been merged. Raises ``TableError`` where
+    the log cannot be read, ``LedgerError`` where a newer lakehouse wrote it.
     """
     table = open_table(uri)
     if table is None:
         return Ledger(uri)
     with log_failures(uri):
-        ledger = _read(table, uri, name, None if whole else _NEWEST)
-        return ledger if ledger.newest or ledger.complete else _read(table, uri, name, None)
-
-
-def require_told(ledger: Ledger, name: str) -> Ledger:
-    """Return the ledger, or raise ``LedgerError`` where the log no longer says how far the table got."""
-    if ledger.newest is None and ledger.transaction and not ledger.complete:
-        raise LedgerError(
-            f"The log of {name} no longer holds a commit that tells its progress",
-            where=ledger.uri,
-            action=f"See and record what the rows themselves say with: lakehouse recover-progress {name}",
+        table_id = str(table.metadata().id)
+        history, found = _read(table, uri, table_id, None if whole else _NEWEST)
+        if not whole and not found.is_told_by(_oldest(history)):
+            history, found = _read(table, uri, table_id, None)
+        return Ledger(
+            uri=uri,
+            exists=True,
+            table_id=table_id,
+            version=table.version(),
+            transaction=table.transaction_version(app_id(name)) or 0,
+            complete=_oldest(history) == 0,
+            entries=tuple(found.entries),
+            foreign=tuple(found.foreign),
+            undone=frozenset(found.undone),
+            unchanged=unchanged_versions(history),
+            untold=found.untold,
         )
-    return ledger
 
 
-def count_rows(uri: str) -> int:
-    """Count the rows of a table, from its log alone; 0 where there is no table."""
-    table = open_table(uri)
-    with log_failures(uri):
-        return int(table.count()) if table else 0
-
-
-def _read(table: DeltaTable, uri: str, name: str, limit: int | None) -> Ledger:
+def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:
     history = table.history(limit)
     _require_understood(history, uri)
-    entries, foreign, undone = walk(history)
-    complete = bool(history) and history[-1]["version"] == 0
-    transaction = table.transaction_version(app_id(name)) or 0
-    return Ledger(
-        uri=uri,
-        exists=True,
-        table_id=str(table.metadata().id),
-        version=table.version(),
-        transaction=transaction,
-        complete=complete,
-        entries=entries,
-        foreign=foreign,
-        undone=undone,
-        still=still_versions(history),
-    )
+    return history, standing(history, partial(restored_version, uri, table_id))
 
 
-def _require_understood(history: Iterable[dict[str, Any]], uri: str) -> None:
+def _oldest(history: Sequence[Mapping[str, Any]]) -> int:
+    return int(history[-1]["version"]) if history else -1
+
+
+def _require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
     """Raise where a newer lakehouse committed: to pass its commits over would be to go on at an older progress."""
     for info in history:
         said = said_by(info)
@@ -202,63 +173,32 @@ def _require_understood(history: Iterable[dict[str, Any]], uri: str) -> None:
             )
 
 
-def still_versions(history: Iterable[dict[str, Any]]) -> frozenset[int]:
-    """Return the versions that changed no row: their operation tells, or a later commit of ours says so."""
-    still: set[int] = set()
-    for info in history:
-        version, said, entry = int(info["version"]), said_by(info), entry_of(info)
-        if entry and entry.commit.rows_version is not None:
-            still.update(range(entry.commit.rows_version + 1, entry.commit.table_version + 1))
-        moves_rows = str(info.get("operation")) in _MOVE_ROWS or (entry and entry.commit.kind in _CARRY_ON)
-        if moves_rows or isinstance(said, Upkeep):
-            still.add(version)
-    return frozenset(still)
-
-
-def walk(history: Iterable[dict[str, Any]]) -> tuple[tuple[Entry, ...], tuple[Foreign, ...], frozenset[int]]:
-    """Walk a history backwards, newest first, into entries, foreign commits and the numbers undone.
-
-    A RESTORE is not scanned past: what it undid is left out and the walk goes on at the version it
-    restored. A batch planned before a RESTORE and committed after it is void: its rows are in the table,
-    but the progress is the restored one, so its ranges are read again.
-    """
-    entries: list[Entry] = []
-    foreign: list[Foreign] = []
-    undone: list[Entry | None] = []
-    upto: int | None = None
-    restored_at: datetime | None = None
-    for info in history:
-        version, at = int(info["version"]), committed_at(info)
-        operation = str(info.get("operation", "UNKNOWN"))
-        entry = entry_of(info)
-        if (upto is not None and version > upto) or (restored_at is not None and at > restored_at):
-            undone.append(entry)
-            continue
-        upto = restored_at = None
-        if entry:
-            entries.append(entry)
-            continue
-        if operation == "RESTORE":
-            void = [e for e in entries if e.commit.table_version < version]
-            entries = [e for e in entries if e.commit.table_version >= version]
-            undone += void
-            foreign += [Foreign(e.version, "MERGE made void by a RESTORE", e.committed_at) for e in void]
-            upto, restored_at = _restored(info)
-        if not operation.startswith("CREATE TABLE") and not isinstance(said_by(info), Upkeep):
-            foreign.append(Foreign(version, operation, at))
-    return tuple(entries), tuple(foreign), frozenset(entry.commit.number for entry in undone if entry)
-
-
-def _restored(info: dict[str, Any]) -> tuple[int | None, datetime | None]:
-    parameters = info.get("operationParameters") or {}
-    version, timestamp = parameters.get("version"), parameters.get("timestamp")
-    if version not in (None, "", "null"):
-        return int(version), None
-    return None, datetime.fromisoformat(str(timestamp)).replace(tzinfo=UTC)
+def require_told(ledger: Ledger, name: str) -> Ledger:
+    """Return the ledger, or raise ``LedgerError`` where the log no longer says how far the table got."""
+    if ledger.untold is not None:
+        raise LedgerError(
+            f"Nothing tells which version of {name} the RESTORE of version {ledger.untold} put back: it names none, and"
+            " no version that the log still holds has the files of the table",
+            where=ledger.uri,
+            action="RESTORE it again TO VERSION AS OF the one that was meant, or see and record what the rows"
+            f" themselves say with: lakehouse recover-progress {name}",
+        )
+    if ledger.newest is None and ledger.transaction and not ledger.complete:
+        raise LedgerError(
+            f"The log of {name} no longer holds a commit that tells its progress",
+            where=ledger.uri,
+            action=f"See and record what the rows themselves say with: lakehouse recover-progress {name}",
+        )
+    return ledger
 
 
 def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
     """Return the entry an attempt committed, or ``None`` where it did not commit."""
+    return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
+
+
+def count_rows(uri: str) -> int:
+    """Count the rows of a table, from its log alone; 0 where there is no table."""
+    table = open_table(uri)
     with log_failures(uri):
-        entries = _read(DeltaTable(uri), uri, name, _NEWEST).entries
-    return next((entry for entry in entries if entry.commit.attempt == attempt), None)
+        return int(table.count()) if table else 0

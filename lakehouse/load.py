@@ -189,7 +189,7 @@ def merge_base(
         return None
     ensure_table(spark, base)  # columns that were declared since its last load
     held = read_ledger(base.uri, base.name)
-    at = Source(table_id=held.table_id, version=held.rows_version)
+    newest = Source(table_id=held.table_id, version=held.rows_version)
     rows = read_table(spark, base, held.version).withColumns(
         {
             "_reason": F.lit(None).cast("string"),
@@ -205,7 +205,7 @@ def merge_base(
         update={
             "read": counts.read,
             "duplicate": counts.duplicate,
-            "source": at,
+            "source": newest,
             "declaration": table.fingerprint,
         }
     )

@@ -16,9 +16,9 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
 from lakehouse.delta import read_table
 from lakehouse.errors import LakehouseError, TableError
-from lakehouse.failures import open_table
 from lakehouse.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
 from lakehouse.ledger import Ledger, read_ledger, require_told
+from lakehouse.log import open_table
 from lakehouse.offsets import Incarnation, Plan, Range
 from lakehouse.rejected import Decided, rejected_layout, store_rejected, unresolved
 from lakehouse.serve import query

@@ -14,6 +14,7 @@ from lakehouse.errors import SetupError
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
 from lakehouse.settings import Settings
+from lakehouse.troubles import error_text
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -134,14 +135,6 @@ def _accepts(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def error_text(error: Exception) -> str:
-    """Return all that an error of Spark says: Delta's own errors fail while their message is made."""
-    try:
-        return str(error)
-    except Py4JJavaError as cause:
-        return str(cause)
 
 
 def stop_session(spark: SparkSession) -> None:

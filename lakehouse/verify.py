@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.audit import Finding, finding
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta import read_table
-from lakehouse.derive.changes import Upstream, is_gone
+from lakehouse.derive.changes import Upstream
 from lakehouse.derive.rollup import is_as_declared, recompute, rollup_layout
 from lakehouse.failures import table_failures
 from lakehouse.layout import Layout
@@ -16,6 +16,7 @@ from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.offsets import TopicState
 from lakehouse.order import merged_layout
 from lakehouse.settings import Settings
+from lakehouse.troubles import Trouble, means
 
 _SHOWN = 5  # rows named in a failed check
 
@@ -53,7 +54,7 @@ def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, r
     try:
         problems = _differences(spark, upstream, rollup, layout)
     except (PySparkException, Py4JJavaError) as error:
-        if not is_gone(error):
+        if not means(error, Trouble.GONE):
             raise
         problems = [f"Version {consumed.version} can no longer be read: materialize {rollup.name} again."]
     return finding("rollup_equals_recomputation", problems, fact)

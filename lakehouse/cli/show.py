@@ -13,7 +13,7 @@ from lakehouse.cli.session import load_settings
 if TYPE_CHECKING:
     from lakehouse.audit import Finding
     from lakehouse.commits import Entry
-    from lakehouse.ledger import Foreign
+    from lakehouse.restores import Foreign
     from lakehouse.status import Status
 
 verbs = typer.Typer()

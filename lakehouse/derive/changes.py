@@ -12,23 +12,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.delta import session_settings
 from lakehouse.layout import Layout
 from lakehouse.ledger import Ledger
-from lakehouse.spark import error_text
-
-_GONE = (
-    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
-    "DELTA_MISSING_CHANGE_DATA",
-    "DELTA_FILE_NOT_FOUND",
-    "DELTA_VERSION_NOT_FOUND",
-    "DELTA_VERSION_INVALID",
-    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND",
-    "DELTA_LOG_FILE_NOT_FOUND",
-    "DELTA_TRUNCATED_TRANSACTION_LOG",
-    "Could not find any delta files for version",
-    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",
-    "FILE_NOT_EXIST",
-    "FileNotFoundException",
-)
-
+from lakehouse.troubles import Trouble, means
 
 # a migration leaves the declared columns as they are, and no others are read
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
@@ -58,13 +42,13 @@ class Upstream:
     ledger: Ledger
 
     @property
-    def at(self) -> Source:
+    def to_consume(self) -> Source:
         """The version to consume: the newest that may have changed a row."""
         return Source(table_id=self.ledger.table_id, version=self.ledger.rows_version)
 
     @property
-    def rows_at(self) -> int:
-        """The version to read rows from: they are those of the version to consume, in files that are kept."""
+    def read_version(self) -> int:
+        """The version to read: it has the rows of the version to consume, in files that are kept."""
         return self.ledger.version
 
     def as_of(self, version: int) -> "Upstream":
@@ -86,8 +70,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     ``before`` and ``after`` (structs of the other columns, NULL where there was or is no row). A pair
     that is equal in all of them is no change.
     """
-    at = upstream.at
-    if consumed and (consumed.table_id != at.table_id or consumed.version > upstream.rows_at):
+    if consumed and (consumed.table_id != upstream.to_consume.table_id or consumed.version > upstream.read_version):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     migrated = any(e.commit.kind == "migration" and e.version > start for e in upstream.ledger.entries)
@@ -95,19 +78,14 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
         with session_settings(spark, _OTHER_COLUMNS if migrated else {}):
             return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        if is_gone(error):
+        if means(error, Trouble.GONE):
             return None
         raise
 
 
-def is_gone(error: Exception) -> bool:
-    """Whether an error of Spark says that a version, or its changes, can no longer be read."""
-    return any(mark in error_text(error) for mark in _GONE)
-
-
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
     reader = spark.read.format("delta").option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", start).option("endingVersion", upstream.at.version)
+    reader = reader.option("startingVersion", start).option("endingVersion", upstream.to_consume.version)
     row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
@@ -118,7 +96,7 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    update = {"source": upstream.at, "declaration": upstream.table.fingerprint}
+    update = {"source": upstream.to_consume, "declaration": upstream.table.fingerprint}
     return ledger.next_commit("derived", run).model_copy(update=update)
 
 
@@ -126,4 +104,4 @@ def derived_from(layout: Layout, upstream: Upstream, entry: Entry, *, rebuilt: b
     """Tell what the commit of a derived table did."""
     counted = entry.metrics
     changed = counted.inserted + counted.updated + counted.deleted
-    return Derived(layout.name, entry.version, upstream.at.version, changed, rebuilt)
+    return Derived(layout.name, entry.version, upstream.to_consume.version, changed, rebuilt)

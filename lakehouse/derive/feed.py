@@ -49,7 +49,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
     if upstream.ledger.is_consumed(ledger.source):
-        return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
+        return Derived(layout.name, ledger.version, upstream.to_consume.version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source)
     reconciled = changes is None
     if changes is None:
@@ -76,7 +76,7 @@ def _as_feed(changes: DataFrame, upstream: Upstream, *, reconciled: bool) -> Dat
     return changes.select(
         *upstream.table.key,
         F.expr(kind).alias("change"),
-        F.lit(upstream.at.table_id).alias("source_table_id"),
+        F.lit(upstream.to_consume.table_id).alias("source_table_id"),
         "source_version",
         "committed_at",
         F.lit(reconciled).alias("reconciled"),
@@ -95,7 +95,7 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     before = F.expr(f"struct({', '.join(f'row.{value} AS {value}' for value in values)})")
     then = state.select(*table.key, before.alias("before"))
     after = F.expr(f"struct({', '.join(values)})")
-    now = read_table(spark, upstream.layout, upstream.rows_at).select(*table.key, after.alias("after"))
+    now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("after"))
     joined = then.join(now, list(table.key), "full").where("NOT (before <=> after)")
-    version = F.lit(upstream.at.version).cast("bigint").alias("source_version")
+    version = F.lit(upstream.to_consume.version).cast("bigint").alias("source_version")
     return joined.select(*table.key, "before", "after", version, F.lit(None).cast("timestamp").alias("committed_at"))

@@ -41,7 +41,7 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     ledger = read_ledger(layout.uri, layout.name)
     same = is_as_declared(ledger, rollup)
     if same and upstream.ledger.is_consumed(ledger.source):
-        return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
+        return Derived(layout.name, ledger.version, upstream.to_consume.version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source) if same and ledger.source else None
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
     if changes is None:
@@ -71,7 +71,7 @@ def _recomputed_groups(spark: SparkSession, upstream: Upstream, rollup: Rollup, 
 
 def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
     """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones."""
-    rows = read_table(spark, upstream.layout, upstream.rows_at)
+    rows = read_table(spark, upstream.layout, upstream.read_version)
     if groups is not None:
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
         rows = _near(rows, upstream.table, groups)

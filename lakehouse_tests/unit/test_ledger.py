@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from lakehouse.commits import Commit, Kind, Source, Upkeep
-from lakehouse.ledger import Ledger, still_versions, walk
+from lakehouse.ledger import Ledger
+from lakehouse.restores import standing
+from lakehouse.row_versions import unchanged_versions
 
 pytestmark = pytest.mark.invariant(1)
 
@@ -35,8 +37,8 @@ def restored(version: int, to: int) -> dict[str, Any]:
 
 def walked(*history: dict[str, Any]) -> tuple[list[int], set[int]]:
     """The numbers that count, newest first, and those undone, of a history given oldest first."""
-    entries, _, undone = walk(reversed(history))
-    return [entry.commit.number for entry in entries], set(undone)
+    found = standing(reversed(history))
+    return [entry.commit.number for entry in found.entries], found.undone
 
 
 def test_without_a_restore_nothing_is_undone() -> None:
@@ -59,15 +61,10 @@ def test_a_foreign_commit_has_no_number_to_undo() -> None:
     assert walked(merged(1), commit(2, "UPDATE"), restored(3, to=1)) == ([1], set())
 
 
-def test_a_restore_by_time_undoes_what_came_later() -> None:
-    by_time = commit(3, "RESTORE", operationParameters={"timestamp": "1970-01-01 00:00:01.500"})
-    assert walked(merged(1), merged(2), by_time) == ([1], {2})
-
-
 def ledger_of(*history: dict[str, Any]) -> Ledger:
     """The ledger of a history given oldest first, as far as its versions go."""
-    still = still_versions(reversed(history))
-    return Ledger("uri", table_id="id", version=history[-1]["version"], still=still)
+    unchanged = unchanged_versions(reversed(history))
+    return Ledger("uri", table_id="id", version=history[-1]["version"], unchanged=unchanged)
 
 
 VACUUMED = (commit(3, "OPTIMIZE"), commit(4, "VACUUM START"), commit(5, "VACUUM END"), maintained(6, rows_version=2))
@@ -99,8 +96,7 @@ def test_properties_of_ours_change_no_row_and_those_of_others_might() -> None:
 @pytest.mark.parametrize("said", ["{}", '{"job": "nightly"}', '{"kind": "upkeep"}', "[]", "null", "not json"])
 def test_what_another_program_says_of_its_commit_never_makes_it_ours(said: str) -> None:
     history = (merged(1), commit(2, "UPDATE", userMetadata=said))
-    _, foreign, _ = walk(reversed(history))
-    assert [one.version for one in foreign] == [2]
+    assert [one.version for one in standing(reversed(history)).foreign] == [2]
     assert ledger_of(*history).rows_version == 2
 
 
@@ -115,8 +111,8 @@ def test_whoever_consumed_the_last_change_has_consumed_the_table() -> None:
 def test_what_keeps_a_table_in_shape_is_foreign_only_where_somebody_else_did_it() -> None:
     said = Upkeep(kind="upkeep", run="night").model_dump_json()
     own = [{**info, "userMetadata": said} for info in VACUUMED[:3]]
-    _, foreign, _ = walk(reversed([merged(1), merged(2), *own, maintained(6, 2), commit(7, "OPTIMIZE")]))
-    assert [(one.version, one.operation) for one in foreign] == [(7, "OPTIMIZE")]
+    found = standing(reversed([merged(1), merged(2), *own, maintained(6, 2), commit(7, "OPTIMIZE")]))
+    assert [(one.version, one.operation) for one in found.foreign] == [(7, "OPTIMIZE")]
 
 
 def test_maintenance_planned_before_a_restore_and_committed_after_it_is_undone() -> None:

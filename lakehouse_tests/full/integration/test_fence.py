@@ -81,14 +81,6 @@ def test_after_a_restore_the_undone_records_are_merged_again(stream, spark):
     stream.assert_accounted()
 
 
-def test_a_restore_by_time_puts_the_progress_back_as_well(stream):
-    at = stream.ledger.entries[0].committed_at.strftime("%Y-%m-%d %H:%M:%S.%f")
-    stream.send(record(time=hour(1)))
-    stream.merge()
-    stream.sql(f"RESTORE TABLE {{t}} TO TIMESTAMP AS OF '{at}'")
-    assert stream.ledger.progress.offsets[0] == 1
-
-
 def test_a_restore_between_plan_and_commit_loses_no_record(stream, monkeypatch):
     stream.send(record(time=hour(1)))
     stream.merge()

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from aiokafka import AIOKafkaProducer
@@ -72,7 +72,7 @@ class Stream:
     _used: int = 0
 
     @classmethod
-    def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> "Stream":
+    def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
         table = unique_table(**changes)
         create_topic(settings, table)
         return cls(spark, settings, table)

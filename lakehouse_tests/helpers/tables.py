@@ -14,6 +14,18 @@ from lakehouse_tests.helpers.rows import Origin, origin, position, rows_of
 _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")
 
 
+def footprint(uri: str) -> tuple[int, set[str]]:
+    """The newest version of a table, 0 where there is none yet, and the data files on disk that it does not have.
+
+    Those are the files of earlier versions, and what a writer left that died.
+    """
+    if not DeltaTable.is_deltatable(uri):
+        return 0, set()
+    table = DeltaTable(uri)
+    there = {str(path) for path in Path(uri).rglob("*.parquet") if "_delta_log" not in path.parts}
+    return table.version(), there - {str(Path(file)) for file in table.file_uris()}
+
+
 class Tables:
     """The merged table and what is derived from it."""
 
@@ -32,11 +44,6 @@ class Tables:
 
     def ledger(self) -> Ledger:
         return read_ledger(self.uri, self._table.name, whole=True)
-
-    def unnamed_files(self) -> set[str]:
-        """Data files on disk that the newest version does not have: what a writer left that died, or of the past."""
-        there = {str(path) for path in Path(self.uri).rglob("*.parquet") if "_delta_log" not in path.parts}
-        return there - {str(Path(file)) for file in DeltaTable(self.uri).file_uris()}
 
     def positions(self) -> set[Position]:
         """Positions of all records that were ever rejected."""

@@ -22,9 +22,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import delta, ingest, refresh, repair
+from lakehouse import ingest, refresh, repair
 from lakehouse.declaration import StreamTable
 from lakehouse.ingest import Request
+from lakehouse.layout import Layout
 from lakehouse.load import load_base
 from lakehouse.maintain import maintain
 from lakehouse.redrive import redrive
@@ -151,7 +152,7 @@ def _deadly_writing(point: Point, name: str, real: Callable[..., Any]) -> Callab
     passed = count()
 
     @contextmanager
-    def writing(spark: SparkSession, layout: delta.Layout, said: Any) -> Iterator[None]:
+    def writing(spark: SparkSession, layout: Layout, said: Any) -> Iterator[None]:
         now = layout.name == name and next(passed) == point.nth
         if now and point.when == "before":
             point.die()

@@ -21,7 +21,7 @@ def stream(spark, broker):
 def test_loads_into_a_base_table_made_anew_win_over_those_into_the_one_before(stream, tmp_path):
     """Its versions begin again; a row that its first load does not bring is replaced by a later one."""
 
-    def load(number: int, values: dict[str, float]) -> None:
+    def load(number: int, values: dict[str, float | None]) -> None:
         folder = base_folder(tmp_path / str(number), values)
         load_base(stream.spark, stream.settings, stream.table, folder)
 

@@ -170,3 +170,18 @@ def test_the_checks_name_the_rows_that_are_wrong(stream):
     assert f"60.500000, 77.600006, {hour.replace('T', ' ')}:00 stands 2 times" in keys.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.sql("UPDATE {rollup} SET rows = 1 WHERE latitude = 60.5")
+
+
+def test_figures_by_year_and_of_all_time_derive_from_the_months(stream):
+    times = {"2023-02-01T00:00": -4.0, "2022-02-01T00:00": 1.5}
+    stream.send(*(record(latitude=40.5, time=time, temperature_2m=value) for time, value in times.items()))
+    stream.merge()
+    stream.refresh()
+    columns = "count(*), count(temperature_2m), min(temperature_2m), max(temperature_2m), avg(temperature_2m)"
+    derived = (
+        "sum(rows), sum(readings), min(temperature_min), max(temperature_max),"
+        " CAST(sum(temperature_sum) / sum(readings) AS DOUBLE)"
+    )
+    by_year = stream.sql(f"SELECT year(observed_at), {columns} FROM {{t}} GROUP BY 1 ORDER BY 1")
+    assert stream.sql(f"SELECT year(observed_month), {derived} FROM {{rollup}} GROUP BY 1 ORDER BY 1") == by_year
+    assert stream.sql(f"SELECT {derived} FROM {{rollup}}") == stream.sql(f"SELECT {columns} FROM {{t}}")

@@ -110,7 +110,8 @@ def expected(history: History, name: str, came: Any) -> Origin:
         return Origin(None, None, None, None)
     if came == BASE:
         return Origin(None, None, None, history.outcomes[-1].entry.commit.number)
-    return Origin(None, *history.places[name][came], None)
+    partition, offset = history.places[name][came]
+    return Origin(None, partition, offset, None)
 
 
 @pytest.mark.invariant(5)
@@ -164,7 +165,7 @@ def test_loading_the_same_base_files_again_changes_nothing(history: History) -> 
     again = load_base(stream.spark, stream.settings, stream.table)
     assert (again.folder, again.version, again.changed) == (
         history.loads[-1].folder,
-        history.loads[-1].version,
+        history.outcomes[-1].entry.commit.number,
         False,
     )
     assert stream.merge() == []

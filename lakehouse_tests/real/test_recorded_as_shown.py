@@ -23,8 +23,8 @@ def stream(spark, broker):
 
 
 def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(stream):
-    shown = repair.propose_gap(stream.settings, stream.table)
-    again = repair.propose_gap(stream.settings, stream.table)
+    shown, again = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
+    assert shown and again
     delete_before(stream.settings, stream.table.topic, {0: 4})
     entry = repair.record(stream.spark, stream.settings, stream.table, shown)
     assert (entry.commit.gap, entry.commit.progress) == ((Range(0, 1, 3),), {0: 3, 1: 0, 2: 0})

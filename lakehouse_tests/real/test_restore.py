@@ -35,7 +35,7 @@ def restore(stream: Stream, moment: datetime) -> None:
 
 @contextmanager
 def zone(spark: SparkSession, name: str) -> Iterator[ZoneInfo]:
-    before = spark.conf.get("spark.sql.session.timeZone")
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
     spark.conf.set("spark.sql.session.timeZone", name)
     try:
         yield ZoneInfo(name)

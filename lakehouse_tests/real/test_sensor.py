@@ -50,7 +50,7 @@ class World:
         self.defs = build_defs([self.table], self.resources)
         self.cursor: str | None = None
 
-    def tick(self) -> dg.SensorResult:
+    def tick(self) -> Any:
         sensor = self.defs.resolve_sensor_def("temperatures_sensor")
         context = dg.build_sensor_context(self.instance, cursor=self.cursor, resources=self.resources)
         with context:
@@ -209,7 +209,7 @@ def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
     after = world.tick()
     ids = [json.loads(result.cursor)["topic_id"] for result in (before, after)]
     assert ids == [result.asset_events[0].metadata["topic_id"].value for result in (before, after)]
-    assert ids[1] == look(world.settings, world.table.topic).topic_id != ids[0]
+    assert ids[1] == look(world.settings, world.table.topic).incarnation.topic_id != ids[0]
     versions = {result.asset_events[0].tags["dagster/data_version"] for result in (before, after)}
     assert len(versions) == 2
 

@@ -19,7 +19,7 @@ from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.clients import with_client
 from lakehouse_tests.helpers.scenes import records, told, write
 from lakehouse_tests.helpers.streams import hour, record, send
-from lakehouse_tests.helpers.tables import Tables
+from lakehouse_tests.helpers.tables import Tables, footprint
 from lakehouse_tests.helpers.worker import Job, Point
 from lakehouse_tests.helpers.workers import Standby, standby
 
@@ -46,6 +46,8 @@ class Case:
     step: int = 0
 
 
+# of the statement in which a process dies at these points: whether its commit is there
+COMMITTED = {"file": 0, "version": 1}
 CASES = [
     Case("before reading", Point("ingest.read_records", nth=1)),
     Case("after the rejected write", write("after", "_rejected")),
@@ -135,8 +137,14 @@ def test_a_plain_rerun_after_a_kill_makes_everything_as_if_nothing_had_happened(
     world.run(jobs[: case.step])
     expected = world.expected(case.scene)
     with attack(CRASH, f"SIGKILL, {case.how}"):
+        uri = world.settings.table_uri(jobs[case.step].name + case.point.suffix)
+        version, left = footprint(uri)
         with world.standby.take() as worker:
             worker.die(jobs[case.step], case.point)
+        if case.point.when in COMMITTED:
+            version_after, left_after = footprint(uri)
+            assert version_after - version == case.point.nth + COMMITTED[case.point.when]
+            assert case.point.when != "file" or left_after - left, "it died before there was a file"
         world.run(jobs[case.step :])
         found = told(world.settings, jobs[-1])
         assert found[0].read == world.sent

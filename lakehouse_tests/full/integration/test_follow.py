@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from lakehouse.ledger import read_ledger
@@ -20,8 +21,8 @@ RECORDS = (DATA / "stream.jsonl").read_bytes().splitlines()
 def test_it_merges_what_arrives_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, _env_file=None)
 
-    def batches() -> int:
-        return read_ledger(settings.table_uri("temperatures"), "temperatures").totals.batches
+    def merged(batches: int) -> bool:
+        return read_ledger(settings.table_uri("temperatures"), "temperatures").totals.batches == batches
 
     with running_broker(settings):
         following = subprocess.Popen(
@@ -34,7 +35,7 @@ def test_it_merges_what_arrives_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> No
         try:
             for number in (1, 2):
                 publish(settings, temperatures, RECORDS)
-                assert wait_until(lambda number=number: batches() == number, 120)
+                assert wait_until(partial(merged, number), 120)
             following.send_signal(signal.SIGINT)
             out, err = following.communicate(timeout=60)
         finally:

@@ -1,6 +1,7 @@
 """A declaration that accepts gaps, as Dagster runs it: a run is asked for, records the gap and goes on."""
 
 import os
+from collections.abc import Iterator
 
 import dagster as dg
 import pytest
@@ -8,18 +9,16 @@ import pytest
 from lakehouse.ingest import Engine, merge_all
 from lakehouse.local.broker import bootstrap_servers
 from lakehouse.offsets import Range
-from lakehouse.repair import propose_gap
 from lakehouse.settings import Settings
 from lakehouse.topic import look, publish
 from lakehouse_tests.helpers.clients import delete_before
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, facts
-from lakehouse_tests.helpers.streams import Stream
 
 pytestmark = pytest.mark.invariant(9)
 
 
 @pytest.fixture
-def accepting(spark, broker, tmp_path) -> Lakehouse:
+def accepting(spark, broker, tmp_path) -> Iterator[Lakehouse]:
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker))
     with dg.DagsterInstance.ephemeral() as instance:
         yield Lakehouse(settings, instance, f"gaps-{os.getpid()}", gaps="accept")
@@ -42,8 +41,3 @@ def test_the_run_that_the_sensor_asks_for_records_the_gap_and_goes_on(accepting,
     batch, gap, _ = Engine(spark, settings, table).ledger().entries
     assert (batch.commit.kind, gap.commit.kind, gap.commit.run) == ("batch", "gap", batch.commit.run)
     assert gap.commit.gap == expired
-
-
-def test_without_a_gap_there_is_nothing_to_accept(spark, broker):
-    stream = Stream.create(spark, broker)
-    assert propose_gap(broker, stream.table) is None

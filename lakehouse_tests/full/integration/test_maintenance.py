@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from lakehouse import maintain as maintenance
 from lakehouse.audit import every_change_kept
+from lakehouse.delta import commit_nothing, upkeep
 from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.load import load_base
 from lakehouse.maintain import Maintained, maintain
@@ -252,8 +253,8 @@ def test_a_batch_that_commits_meanwhile_is_not_put_back(stream, monkeypatch):
 
         return step
 
-    monkeypatch.setattr(maintenance, "upkeep", first_a_batch(maintenance.upkeep))
-    monkeypatch.setattr(maintenance, "commit_nothing", first_a_batch(maintenance.commit_nothing))
+    monkeypatch.setattr(maintenance, "upkeep", first_a_batch(upkeep))
+    monkeypatch.setattr(maintenance, "commit_nothing", first_a_batch(commit_nothing))
     stream.maintain()
     assert next(meanwhile, None) is None
     assert set(stream.temperatures()) == {hour(number) for number in range(3)}

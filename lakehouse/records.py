@@ -35,8 +35,9 @@ _MICROSECOND = timedelta(microseconds=1)
 _CUT_SHORT = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
 # never the context of whoever calls, which rounds to 28 digits
 _EXACTLY = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
-_WHOLE = {"INT": 2**31, "BIGINT": 2**63}
-_SHAPES = {"%Y": r"\d{4}", "%m": r"\d\d", "%d": r"\d\d", "%H": r"\d\d", "%M": r"\d\d", "%S": r"\d\d", "%f": r"\d{1,6}"}
+WHOLE = {"INT": 2**31, "BIGINT": 2**63}
+_TWO = r"\d\d"
+TIME_SHAPES = {"%Y": r"\d{4}", "%m": _TWO, "%d": _TWO, "%H": _TWO, "%M": _TWO, "%S": _TWO, "%f": r"\d{1,6}"}
 
 
 class Field(NamedTuple):
@@ -204,7 +205,7 @@ def _number(raw: Decimal | float | int, field: Field) -> Any:
     exact = Decimal(repr(raw)) if isinstance(raw, float) else Decimal(raw)
     if not exact.is_finite():
         raise Rejection("not_finite", f"{field.source!r} is {raw}")
-    if field.type in _WHOLE:
+    if field.type in WHOLE:
         return _whole(exact, field)
     if field.type == "DOUBLE":
         double = float(exact)
@@ -214,7 +215,7 @@ def _number(raw: Decimal | float | int, field: Field) -> Any:
 
 
 def _whole(exact: Decimal, field: Field) -> int:
-    if (exact and exact.adjusted() > 20) or not -_WHOLE[field.type] <= exact < _WHOLE[field.type]:
+    if (exact and exact.adjusted() > 20) or not -WHOLE[field.type] <= exact < WHOLE[field.type]:
         return int(_out_of_range(exact, field))
     return int(exact) if exact == exact.to_integral_value() else int(_wrong_type(exact, field))
 
@@ -258,7 +259,7 @@ def _time(raw: Any, field: Field) -> datetime | date:
 
 def _shape(pattern: str) -> str:
     shape = re.escape(pattern)
-    for directive, digits in _SHAPES.items():
+    for directive, digits in TIME_SHAPES.items():
         shape = shape.replace(directive, digits)
     return shape
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from lakehouse.declaration.names import SHAPE, is_name
@@ -18,14 +18,11 @@ _TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(preci
 _MOST_DIGITS = 38
 
 
-def columns_problems(columns: Sequence[Column], taken: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with the columns of one table, of which none may have a name that is ``taken``."""
+def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
+    """What is wrong with the columns of one table."""
     for column in columns:
         if not is_name(column.name):
             yield f"column {column.name!r}: {SHAPE}", "Choose another name, and name the field in its source."
-        if column.name in taken:
-            fact = f"column {column.name}: the name is taken by a column of ours"
-            yield fact, "Choose another, and name the field in its source."
         for fact, action in _column_problems(column):
             yield f"column {column.name}: {fact}", action
     for name, times in Counter(column.name for column in columns).items():

@@ -8,16 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.column_rules import Problem, columns_problems, type_problems
-from lakehouse.declaration.names import (
-    NO_TABLE,
-    ORDER,
-    SHAPE,
-    TAKEN,
-    TAKEN_IN_KEY,
-    TAKEN_IN_REFERENCE,
-    TAKEN_IN_ROLLUP,
-    is_name,
-)
+from lakehouse.declaration.names import IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -33,7 +24,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
     return chain(
         _table_names(table),
         _choices(table),
-        columns_problems(table.columns, TAKEN),
+        columns_problems(table.columns),
         key_problems(table.key, table.columns),
         _order(table),
         _times(table),
@@ -114,14 +105,11 @@ def _times(table: "StreamTable") -> Iterator[Problem]:
 def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
     """Names that follow from other declared ones."""
     ours = {table.partition_by.name: "the partition column"} if table.partition_by else {}
-    for kept in table.keep:
-        ours |= {f"{kept}_{name}": f"the order of {kept}" for name in (*ORDER, table.version)}
     for name in sorted(ours.keys() & table.by_name.keys()):
         yield f"column {name}: the name is taken by {ours[name]}", "Choose another, and name the field in its source."
-    of_keys = dict.fromkeys(TAKEN_IN_KEY, "a column of ours")
+    of_keys = dict.fromkeys(IN_FEED, "a column of the change feed")
     for value in table.values:
         of_keys |= {f"{value}_{when}": f"the change feed's column for {value}" for when in ("before", "after")}
-    of_keys |= {f"newest_{kept}": f"the order of {kept}" for kept in table.keep}
     for name in sorted(of_keys.keys() & set(table.key)):
         fact = f"key column {name}: the name is taken in the key, by {of_keys[name]}"
         yield fact, "Choose another, and name the field in its source."
@@ -139,8 +127,6 @@ def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
     for name, times in Counter(rollup.by).items():
         if name not in known:
             yield f"groups by unknown columns: {name}", f"The table has {', '.join(sorted(known))}."
-        if name in TAKEN_IN_ROLLUP:
-            yield f"groups by {name}, a name that is taken", "Give the column another name."
         if times > 1:
             yield f"groups by {name} twice", "Name it once."
 
@@ -153,8 +139,6 @@ def _measures(rollup: Rollup) -> Iterator[Problem]:
             yield f"measure {name!r}: {SHAPE}", "Choose another name."
         if name in rollup.by:
             yield f"measure {name} is named like a column it groups by", "Choose another name."
-        if name in TAKEN_IN_ROLLUP:
-            yield f"measure {name}: the name is taken by a column of ours", "Choose another name."
         if not measure.sql.strip():
             yield f"measure {name}: has no SQL", "Declare an aggregate, as count(*)."
         for fact, action in type_problems(measure.type):
@@ -162,10 +146,7 @@ def _measures(rollup: Rollup) -> Iterator[Problem]:
 
 
 def _reference(reference: Reference) -> Iterator[Problem]:
-    problems = chain(
-        columns_problems(reference.columns, TAKEN_IN_REFERENCE), key_problems(reference.key, reference.columns)
-    )
-    for fact, action in problems:
+    for fact, action in chain(columns_problems(reference.columns), key_problems(reference.key, reference.columns)):
         yield f"reference {reference.name}: {fact}", action
     for column in reference.columns:
         if column.keep:

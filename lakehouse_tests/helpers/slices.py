@@ -7,7 +7,7 @@ anew). A slice has two halves, one for each process; a file stays in one of them
 
 import json
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from math import ceil
 from pathlib import Path
@@ -25,14 +25,22 @@ def file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
+def function_of(test: str) -> str:
+    """A test without its parameters, and without the group that pytest-xdist puts behind its name."""
+    return test.partition("[")[0].partition("@")[0]
+
+
 def partition(tests: Iterable[str], seconds: Mapping[str, float]) -> list[list[str]]:
     """Share tests out over halves of slices, an even number of them; each test is in exactly one.
 
     A file of which nothing is known counts as an average one.
     """
+    tests = list(tests)
+    cases = Counter(map(function_of, tests))
     files: dict[str, dict[str, float]] = defaultdict(dict)
     for test in tests:
-        files[file_of(test)][test] = seconds.get(test, 0.0)
+        function = function_of(test)
+        files[file_of(test)][test] = seconds.get(function, 0.0) / cases[function]
     known = [sum(part.values()) for part in files.values() if any(part.values())]
     average = sum(known) / len(known) if known else 1.0
     units: list[tuple[float, list[str]]] = []
@@ -60,7 +68,7 @@ def _tree() -> str:
 
 
 def read_durations() -> dict[str, float]:
-    """Seconds that each test took when it was measured; those that took hardly any are left out."""
+    """Seconds that each test took when it was measured, all its cases; those that took hardly any are left out."""
     told: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.is_file() else {}
     return told
 
@@ -92,7 +100,7 @@ class _Clock:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if Path(file_of(report.nodeid)).is_relative_to(DURATIONS.parent.relative_to(ROOT)):
-            self._took[report.nodeid.partition("@")[0]] += report.duration
+            self._took[function_of(report.nodeid)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
         """Replace what the table says of the files that ran."""

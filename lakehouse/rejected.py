@@ -55,7 +55,7 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
         settings.table_uri(table.rejected_name),
         doc,
         _COLUMNS,
-        statistics=["position.partition", "position.offset"],
+        statistics=["position"],
         retention=table.retention,
         anchors=["position", "value"],
         former=Former("kafka_offset", lambda: _from_flat_columns(table, settings)),

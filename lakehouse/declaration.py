@@ -160,6 +160,7 @@ class StreamTable:
     timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
     producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
     records are gone from the topic before they were merged: stop with an error, or record and go on.
+    ``max_records`` is how many positions a batch takes at most, where nobody asks for another number.
     ``retention`` is how far back every table of the declaration can be read as it was then, at least.
     """
 
@@ -173,6 +174,7 @@ class StreamTable:
     order: Literal["timestamp", "offset"] = "timestamp"
     late: Late | None = None
     gaps: Literal["stop", "accept"] = "stop"
+    max_records: int = 500_000
     retention: timedelta = timedelta(days=7)
     format: Json = Json()
     partitions: int = 3
@@ -208,6 +210,8 @@ class StreamTable:
             self._require(timed and timed.type == "TIMESTAMP", "partition_by needs a TIMESTAMP column")
         self._require(self.version is None or self.version in self.by_name, "version is no column")
         self._require(self.gaps in ("stop", "accept"), "gaps is stop or accept")
+        counted = type(self.max_records) is int and self.max_records >= 1
+        self._require(counted, "max_records is a whole number, at least 1")
         self._require(self.retention > timedelta(0), "retention is more than nothing")
         if self.late:
             self._check_late(self.late)

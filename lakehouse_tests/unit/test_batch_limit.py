@@ -1,6 +1,7 @@
 """How many positions a batch takes at most: what the declaration says, unless somebody says otherwise."""
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,9 +37,7 @@ def test_what_somebody_says_wins_over_the_declaration(asked: int | None, limit: 
 
 
 @pytest.mark.parametrize(("asked", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["nobody", "less", "more"])
-def test_the_next_batch_is_planned_within_it(
-    monkeypatch: pytest.MonkeyPatch, asked: int | None, span: int
-) -> None:
+def test_the_next_batch_is_planned_within_it(monkeypatch: pytest.MonkeyPatch, asked: int | None, span: int) -> None:
     monkeypatch.setattr(ingest, "merged_ledger", lambda *_: SimpleNamespace(progress=None))
     monkeypatch.setattr(ingest, "look", lambda *_: STATE)
     assert plan_next(Settings(_env_file=None), TEN, Request(max_records=asked)).span == span
@@ -58,7 +57,7 @@ def test_a_replay_reads_every_position_once_within_the_limit() -> None:
     for partition, end in STATE.end.items():
         parts = [part for plan in plans for part in plan.ranges if part.partition == partition and part.span]
         assert parts[0].start == 0 and parts[-1].end == end
-        assert all(before.end == after.start for before, after in zip(parts, parts[1:], strict=False))
+        assert all(before.end == after.start for before, after in pairwise(parts))
 
 
 def test_nothing_to_replay_is_no_batch() -> None:

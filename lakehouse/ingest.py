@@ -35,11 +35,18 @@ Passing = tuple[type[Exception], ...]
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody asks for: batches of at most ``max_records``, up to ``until``; ``run`` says who asks."""
+    """What somebody asks for: batches of at most ``max_records``, up to ``until``; ``run`` says who asks.
+
+    ``None`` leaves the size of a batch to the declaration; a number wins over it, be it less or more.
+    """
 
     max_records: int | None = None
     until: Mapping[int, int] = field(default_factory=dict)
     run: str = "cli"
+
+    def limit(self, table: StreamTable) -> int:
+        """How many positions a batch of this table takes at most."""
+        return table.max_records if self.max_records is None else self.max_records
 
 
 @dataclass(frozen=True)
@@ -79,9 +86,8 @@ def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch without reading or writing anything, and without a JVM."""
     progress = merged_ledger(settings, table).progress
-    return plan_table(
-        table, look(settings, table.topic, _PATIENCE), progress, Bounds(request.max_records, request.until)
-    )
+    bounds = Bounds(request.limit(table), request.until)
+    return plan_table(table, look(settings, table.topic, _PATIENCE), progress, bounds)
 
 
 def merge_all(
@@ -105,7 +111,7 @@ def merge_all(
         outcomes.append(based)
         on_batch(based)
     ends = engine.look().end
-    bounds = Bounds(request.max_records, {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
+    bounds = Bounds(request.limit(table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
     while outcome := again(lambda: merge_batch(engine, bounds), _PLAN_AGAIN):
         outcomes.append(outcome)
         on_batch(outcome)

@@ -1,6 +1,9 @@
 """What was merged, read and merged again: the table stays as it is, and the history says that it happened."""
 
 import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -21,21 +24,24 @@ def replay(
 ) -> list[Outcome]:
     """Merge ranges again that have been merged before; ``None`` means all that the topic still holds.
 
-    Each commit records that it is a replay and moves no progress; rows stay as they are. Raises
+    Each commit takes at most as many positions as the declaration allows, or as the request asks for, records
+    that it is a replay and moves no progress; rows stay as they are. Raises
     ``LakehouseError`` for a range that was not merged yet or is gone.
     """
     engine = Engine(spark, settings, table, request.run)
     again(lambda: prepare(engine))
-    todo = _replay_plan(engine, ranges)
-    outcomes = []
-    while todo.span:
-        taken = share_out({part.partition: part.span for part in todo.ranges}, request.max_records)
-        now = tuple(Range(part.partition, part.start, part.start + taken[part.partition]) for part in todo.ranges)
-        plan = Plan(todo.topic, todo.incarnation, now)
-        outcomes.append(again(lambda: _replay_batch(engine, plan)))  # noqa: B023 - called before plan moves on
-        left = tuple(Range(part.partition, done.end, part.end) for part, done in zip(todo.ranges, now, strict=True))
-        todo = Plan(todo.topic, todo.incarnation, left)
-    return outcomes
+    plans = in_batches(_replay_plan(engine, ranges), request.limit(table))
+    return [again(partial(_replay_batch, engine, plan)) for plan in plans]
+
+
+def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
+    """Cut a plan into plans of at most so many positions, in order; all partitions advance in each."""
+    left = plan.ranges
+    while sum(part.span for part in left):
+        taken = share_out({part.partition: part.span for part in left}, limit)
+        now = tuple(Range(part.partition, part.start, part.start + taken[part.partition]) for part in left)
+        yield replace(plan, ranges=now)
+        left = tuple(Range(part.partition, done.end, part.end) for part, done in zip(left, now, strict=True))
 
 
 def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:

@@ -30,6 +30,7 @@ class StreamTable:
     producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
     records expired in the topic before they were merged: stop with an error, or record them and go on. Any
     other loss stops until a person accepts it.
+    ``max_records`` is how many positions a batch takes at most, where nobody asks for another number.
     ``retention`` is how far back every table of the declaration can be read as it was then, at least.
     """
 
@@ -43,6 +44,7 @@ class StreamTable:
     order: Literal["timestamp", "offset"] = "timestamp"
     late: Late | None = None
     gaps: Literal["stop", "accept"] = "stop"
+    max_records: int = 500_000
     retention: timedelta = timedelta(days=7)
     format: Json = field(default_factory=Json)
     partitions: int = 3

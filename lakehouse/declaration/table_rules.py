@@ -51,6 +51,8 @@ def _choices(table: "StreamTable") -> Iterator[Problem]:
         yield f"owner {table.owner!r} is neither a team nor an address", "Write team:NAME, or an e-mail address."
     if table.partitions < 1:
         yield "partitions is less than one", "A topic has at least one."
+    if type(table.max_records) is not int or table.max_records < 1:
+        yield "max_records is a whole number, at least 1", f"Correct {table.max_records!r}."
     if table.order not in ("timestamp", "offset"):
         yield "order is timestamp or offset", f"Correct {table.order!r}."
     if table.gaps not in ("stop", "accept"):

@@ -19,7 +19,9 @@ class MergeConfig(dg.Config):
     """Bounds of a merge; leave everything out to merge all there is."""
 
     max_records: int | None = Field(
-        default=None, ge=1, description="Most positions in one batch; a backlog is then merged in several."
+        default=None,
+        ge=1,
+        description="Most positions in one batch; a backlog is merged in several. Default: what the table declares.",
     )
     ranges: list[RangeConfig] = Field(
         default=[],

@@ -13,8 +13,8 @@ from typing import Any
 
 import duckdb
 
+from lakehouse.delta.log import is_table
 from lakehouse.errors import QueryError, SetupError
-from lakehouse.log import is_table
 from lakehouse.settings import Settings
 
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}

@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
+from lakehouse.errors.troubles import error_text
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
 from lakehouse.settings import Settings
-from lakehouse.troubles import error_text
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

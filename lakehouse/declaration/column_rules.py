@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from lakehouse.declaration.names import SHAPE, is_name
+from lakehouse.declaration.records import TIME_SHAPES, WHOLE
 from lakehouse.declaration.vocabulary import Column
-from lakehouse.records import TIME_SHAPES, WHOLE
 
 Problem = tuple[str, str]
 """A fact, and what to do about it."""

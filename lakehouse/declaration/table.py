@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from lakehouse.declaration.records import Field
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.vocabulary import (
     Column,
@@ -18,7 +19,6 @@ from lakehouse.declaration.vocabulary import (
     fingerprint_of,
 )
 from lakehouse.errors import DeclarationError
-from lakehouse.records import Field
 
 
 @dataclass(frozen=True)

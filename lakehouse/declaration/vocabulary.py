@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from lakehouse.records import Field, Lateness
+from lakehouse.declaration.records import Field, Lateness
 
 
 def fingerprint_of(*parts: object) -> str:
@@ -111,7 +111,7 @@ class Rollup:
 
 
 class Rows(Protocol):
-    """Where base rows come from; see ``lakehouse.sources``."""
+    """Where base rows come from; see ``lakehouse.batch.sources``."""
 
     @property
     def default_folder(self) -> Path:

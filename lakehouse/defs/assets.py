@@ -7,12 +7,13 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse import ingest, load, refresh
+from lakehouse.batch import ingest, load
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import results, specs
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.maintenance import maintenance_asset
 from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.derive import refresh
 from lakehouse.derive.changes import Derived
 
 Result = dg.MaterializeResult[Any]

@@ -7,12 +7,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import session_settings
-from lakehouse.layout import Layout
-from lakehouse.ledger import Ledger
-from lakehouse.troubles import Trouble, means
+from lakehouse.delta.commits import Commit, Entry, Source
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.write import session_settings
+from lakehouse.errors.troubles import Trouble, means
 
 # a migration leaves the declared columns as they are, and no others are read
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}

@@ -4,11 +4,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.delta import commit_merge, read_table
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
-from lakehouse.ensure import ensure_table
-from lakehouse.layout import Layout, TableColumn
-from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse.errors import BrokerError, ReadLossError
-from lakehouse.offsets import Plan, TopicState
+from lakehouse.errors.troubles import Trouble, error_text, means
 from lakehouse.topic.causes import Cause, told_cause
-from lakehouse.troubles import Trouble, error_text, means
+from lakehouse.topic.offsets import Plan, TopicState
 
 
 @contextmanager

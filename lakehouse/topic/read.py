@@ -4,8 +4,8 @@ import json
 from typing import TYPE_CHECKING
 
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Plan
 from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Plan
 from lakehouse.topic.security import spark_security
 
 if TYPE_CHECKING:

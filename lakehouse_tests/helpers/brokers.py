@@ -14,7 +14,7 @@ from uuid import uuid4
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import DataFrame
 
-from lakehouse import ingest
+from lakehouse.batch import ingest
 from lakehouse.local.broker import EmbeddedBroker
 from lakehouse.local.kafka import Kafka, new_cluster_id
 from lakehouse.local.ports import LOOPBACK, Ports, broker_answers, draw_ports

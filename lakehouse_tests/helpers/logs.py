@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from lakehouse.commits import Commit, Kind
-from lakehouse.ledger import Ledger, app_id, read_ledger
-from lakehouse.offsets import Incarnation
+from lakehouse.delta.commits import Commit, Kind
+from lakehouse.delta.ledger import Ledger, app_id, read_ledger
+from lakehouse.topic.offsets import Incarnation
 
 NAME = "t"
 SCHEMA = pa.schema([("number", pa.int64())])

@@ -12,17 +12,19 @@ from aiokafka import AIOKafkaProducer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse import ingest, refresh, repair
-from lakehouse.audit import audit
-from lakehouse.commits import Entry
+from lakehouse.batch import ingest
+from lakehouse.batch.ingest import Outcome, Request
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
-from lakehouse.ingest import Outcome, Request
-from lakehouse.ledger import Ledger, read_ledger
+from lakehouse.delta.audit import audit
+from lakehouse.delta.commits import Entry
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.derive import refresh
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.replay import replay
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
+from lakehouse.upkeep import repair
 from lakehouse_tests.helpers.rows import hour_of, rows_of
 
 BASE_RECORD = {"latitude": 13.0, "longitude": 77.600006, "time": "2023-01-01T00:00", "temperature_2m": 20.0}

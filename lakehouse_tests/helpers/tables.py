@@ -6,7 +6,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
-from lakehouse.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.model import Key, Order, Position, Row
 from lakehouse_tests.helpers.rows import Origin, origin, position, rows_of

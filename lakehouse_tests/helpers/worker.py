@@ -22,17 +22,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import ingest, refresh, repair
+from lakehouse.batch import ingest
+from lakehouse.batch.ingest import Request
+from lakehouse.batch.load import load_base
+from lakehouse.batch.redrive import redrive
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
-from lakehouse.ingest import Request
-from lakehouse.layout import Layout
-from lakehouse.load import load_base
-from lakehouse.maintain import maintain
-from lakehouse.redrive import redrive
-from lakehouse.replay import replay
+from lakehouse.delta.layout import Layout
+from lakehouse.derive import refresh
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep import repair
+from lakehouse.upkeep.maintain import maintain
 
 _LOOK = 0.0005  # seconds between looks at a table's folder
 

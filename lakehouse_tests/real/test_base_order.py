@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from lakehouse.batch.load import load_base
 from lakehouse.declaration import Column
-from lakehouse.load import load_base
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import Stream, hour, record
 

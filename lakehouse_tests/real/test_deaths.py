@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.audit import audit
-from lakehouse.ledger import read_ledger
-from lakehouse.offsets import Progress
+from lakehouse.delta.audit import audit
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.topic import create_topic
+from lakehouse.topic.offsets import Progress
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.scenes import records, told, write
 from lakehouse_tests.helpers.streams import hour, send

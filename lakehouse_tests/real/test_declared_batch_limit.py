@@ -7,10 +7,10 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.batch.ingest import Outcome
+from lakehouse.batch.redrive import list_rejected, redrive
 from lakehouse.definitions import build_defs
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.ingest import Outcome
-from lakehouse.redrive import list_rejected, redrive
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.streams import Stream, hour, record

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.audit import audit
-from lakehouse.commits import Commit
+from lakehouse.batch.ingest import Request, merge_all
+from lakehouse.batch.redrive import list_rejected, redrive
+from lakehouse.batch.replay import replay
+from lakehouse.delta.audit import audit
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import TableError
-from lakehouse.ingest import Request, merge_all
-from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.local.broker import running_broker
-from lakehouse.redrive import list_rejected, redrive
-from lakehouse.refresh import refresh_changes, refresh_rollup
-from lakehouse.replay import replay
 from lakehouse.settings import Settings
 from lakehouse_tests.fixtures import FORMER, expected, unpack
 from lakehouse_tests.helpers.rows import Row, origin, rows_of

@@ -9,9 +9,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from lakehouse.errors import DataLossError
-from lakehouse.offsets import Range
-from lakehouse.repair import propose_gap
 from lakehouse.topic import add_partitions, create_topic, delete_topic
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.repair import propose_gap
 from lakehouse_tests.helpers.clients import delete_before, with_client
 from lakehouse_tests.helpers.streams import Stream, record
 

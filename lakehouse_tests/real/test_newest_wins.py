@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from lakehouse.batch.ingest import Outcome
+from lakehouse.batch.load import BaseLoad, load_base
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import Column
-from lakehouse.ingest import Outcome
-from lakehouse.load import BaseLoad, load_base
-from lakehouse.offsets import Range
-from lakehouse.replay import replay
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.rows import Origin, Row, hour_of, origin, rows_of
 from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record

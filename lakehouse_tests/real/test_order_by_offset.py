@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lakehouse import repair
-from lakehouse.commits import Commit
+from lakehouse.delta.commits import Commit
 from lakehouse.errors import DataLossError
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Incarnation
 from lakehouse.settings import Settings
 from lakehouse.topic import create_topic, look, publish
+from lakehouse.topic.offsets import Incarnation
+from lakehouse.upkeep import repair
 from lakehouse_tests.helpers.clients import delete_before
 from lakehouse_tests.helpers.streams import record, unique_table
 

@@ -4,18 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakehouse import ingest, lock
-from lakehouse.counts import NOTHING
-from lakehouse.delta import commit_merge, read_table
+from lakehouse.batch import ingest
+from lakehouse.batch.counts import NOTHING
+from lakehouse.batch.merge import Target, merge_rows
+from lakehouse.delta import lock
+from lakehouse.delta.lock import table_lock
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.lock import table_lock
-from lakehouse.maintain import maintain
-from lakehouse.merge import Target, merge_rows
-from lakehouse.offsets import Range
-from lakehouse.order import merged_layout
-from lakehouse.repair import propose_progress
-from lakehouse.repair import record as record_decision
 from lakehouse.topic import look
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.maintain import maintain
+from lakehouse.upkeep.repair import propose_progress
+from lakehouse.upkeep.repair import record as record_decision
 from lakehouse_tests.helpers.streams import Stream, clean_log, counts
 
 pytestmark = pytest.mark.invariant(1, 11)

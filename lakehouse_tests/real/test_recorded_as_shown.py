@@ -2,9 +2,9 @@
 
 import pytest
 
-from lakehouse import repair
 from lakehouse.errors import ConflictError, DataLossError
-from lakehouse.offsets import Range
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep import repair
 from lakehouse_tests.helpers.clients import delete_before
 from lakehouse_tests.helpers.streams import Stream, hour, record
 

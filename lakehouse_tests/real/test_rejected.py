@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakehouse import ingest, redrive
+from lakehouse.batch import ingest, redrive
 from lakehouse.declaration import Late
-from lakehouse.ledger import read_ledger
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, read_records
 from lakehouse_tests.helpers.rows import position, rows_of

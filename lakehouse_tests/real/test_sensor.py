@@ -25,10 +25,10 @@ from lakehouse.definitions import build_defs
 from lakehouse.defs import retries, waiting
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Progress, TopicState
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
+from lakehouse.topic.offsets import Progress, TopicState
 from lakehouse_tests.helpers.clients import delete_before
 
 pytestmark = pytest.mark.invariant(12)

@@ -14,17 +14,17 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from lakehouse.commits import Commit
 from lakehouse.definitions import build_defs
 from lakehouse.defs import waiting
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.ledger import app_id
 from lakehouse.errors import DataLossError, LakehouseError, LedgerError, SettingsError, TableError
-from lakehouse.ledger import app_id
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Incarnation
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
+from lakehouse.topic.offsets import Incarnation
 from lakehouse_tests.helpers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until
 

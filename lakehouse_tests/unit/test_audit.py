@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse.audit import audit
-from lakehouse.commits import Commit, Entry, Metrics
-from lakehouse.ledger import Ledger
-from lakehouse.offsets import Incarnation, Range
+from lakehouse.delta.audit import audit
+from lakehouse.delta.commits import Commit, Entry, Metrics
+from lakehouse.delta.ledger import Ledger
+from lakehouse.topic.offsets import Incarnation, Range
 
 ANEW = Incarnation("c", "u")
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from lakehouse import ingest
+from lakehouse.batch import ingest
+from lakehouse.batch.ingest import Request, plan_next
+from lakehouse.batch.replay import in_batches
 from lakehouse.defs.config import MergeConfig
 from lakehouse.errors import DeclarationError
-from lakehouse.ingest import Request, plan_next
-from lakehouse.offsets import Bounds, Incarnation, Range, TopicState, plan_batch
-from lakehouse.replay import in_batches
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic.offsets import Bounds, Incarnation, Range, TopicState, plan_batch
 
 HERE = Incarnation("cluster", "topic")
 STATE = TopicState("temperatures", HERE, {0: 0, 1: 0}, {0: 900, 1: 300})

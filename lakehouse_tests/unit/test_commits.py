@@ -9,10 +9,10 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pydantic import BaseModel
 
-from lakehouse.commits import VERSION, Commit, Newer, Source, Totals, Upkeep, said_in
+from lakehouse.delta.commits import VERSION, Commit, Newer, Source, Totals, Upkeep, said_in
+from lakehouse.delta.ledger import app_id, read_ledger
 from lakehouse.errors import LedgerError
-from lakehouse.ledger import app_id, read_ledger
-from lakehouse.offsets import Incarnation, Range
+from lakehouse.topic.offsets import Incarnation, Range
 
 SAID_BY_VERSION_1 = {
     "metadata": 1,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from lakehouse.declaration import Column
-from lakehouse.records import REASONS, Field, Rejection, decode
+from lakehouse.declaration.records import REASONS, Field, Rejection, decode
 
 MEGABYTE = 1_000_000
 PATTERNS = {"DATE": "%Y-%m-%d", "TIMESTAMP": "%Y-%m-%dT%H:%M:%S.%f"}

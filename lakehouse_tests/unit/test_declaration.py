@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
+from lakehouse.declaration.records import Field
 from lakehouse.errors import DeclarationError, LakehouseError
-from lakehouse.records import Field
 from lakehouse.tables import TABLES, find_table
 from lakehouse.tables.temperatures import temperatures
 

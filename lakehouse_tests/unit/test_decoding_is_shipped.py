@@ -5,8 +5,7 @@ import sys
 
 from pyspark import cloudpickle
 
-from lakehouse import records
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, records
 
 ELSEWHERE = """
 import pickle, sys

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse.offsets import Bounds, Incarnation, Progress, TopicState, plan_batch, share_out
+from lakehouse.topic.offsets import Bounds, Incarnation, Progress, TopicState, plan_batch, share_out
 
 FEW = st.integers(0, 5)
 MANY = st.integers(0, 10**9)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from lakehouse.batch.gaps import plan_table
 from lakehouse.errors import DataLossError
-from lakehouse.gaps import plan_table
-from lakehouse.offsets import Bounds, Incarnation, Plan, Progress, Range, TopicState, plan_batch
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic.offsets import Bounds, Incarnation, Plan, Progress, Range, TopicState, plan_batch
 
 ACCEPTING = replace(temperatures, gaps="accept")
 MERGED = Progress(Incarnation("c", "t"), {0: 3, 1: 4})

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse.commits import Commit, Kind, Source, Upkeep
-from lakehouse.ledger import Ledger
-from lakehouse.restores import standing
-from lakehouse.row_versions import unchanged_versions
+from lakehouse.delta.commits import Commit, Kind, Source, Upkeep
+from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.restores import standing
+from lakehouse.delta.row_versions import unchanged_versions
 
 pytestmark = pytest.mark.invariant(1)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.offsets import (
+from lakehouse.topic.offsets import (
     Bounds,
     Incarnation,
     Plan,

@@ -10,8 +10,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.cli import main
-from lakehouse.commits import Commit
-from lakehouse.offsets import Incarnation
+from lakehouse.delta.commits import Commit
+from lakehouse.topic.offsets import Incarnation
 
 pytestmark = pytest.mark.invariant(8)
 

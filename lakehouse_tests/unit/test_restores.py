@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.commits import Commit
-from lakehouse.log import File, FileChanges
-from lakehouse.restores import (
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.log import File, FileChanges
+from lakehouse.delta.restores import (
     back_to_a_file_of_the_newest,
     named_version,
     standing,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import restores
+from lakehouse.delta import restores
+from lakehouse.delta.ledger import read_ledger, require_told
+from lakehouse.delta.log import file_changes
 from lakehouse.errors import LedgerError
-from lakehouse.ledger import read_ledger, require_told
-from lakehouse.log import file_changes
 from lakehouse_tests.helpers.logs import NAME, Written
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import log
+from lakehouse.delta import log
+from lakehouse.delta.failures import disk_failure, log_failures
+from lakehouse.delta.ledger import count_rows, read_ledger
 from lakehouse.errors import LakehouseError, StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
-from lakehouse.failures import disk_failure, log_failures
-from lakehouse.ledger import count_rows, read_ledger
 from lakehouse.serve import table_names
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers import stores

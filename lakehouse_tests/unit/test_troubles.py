@@ -3,9 +3,9 @@
 import pytest
 from pyspark.errors import PySparkException
 
+from lakehouse.delta.failures import table_failures
 from lakehouse.errors import ConflictError, StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
-from lakehouse.failures import table_failures
-from lakehouse.troubles import Trouble, means, telling_line, trouble_of
+from lakehouse.errors.troubles import Trouble, means, telling_line, trouble_of
 
 TRACE = "\n\tat org.apache.spark.sql.delta.Snapshot.init(Snapshot.scala:1)"
 CUT_LOG = (

@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from lakehouse.errors import DataLossError
-from lakehouse.offsets import Range
 from lakehouse.topic import add_partitions, create_topic, delete_topic
+from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.clients import delete_before, with_client
 from lakehouse_tests.helpers.streams import Stream, hour, record, unique_table
 from lakehouse_tests.helpers.waiting import wait_until

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse import repair
+from lakehouse.batch.load import load_base
 from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
-from lakehouse.load import load_base
 from lakehouse.topic import create_topic, delete_topic, look
+from lakehouse.upkeep import repair
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.clients import stored
 from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record

@@ -9,9 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse import ingest, lock
+from lakehouse.batch import ingest
+from lakehouse.delta import lock
+from lakehouse.delta.lock import table_lock
 from lakehouse.errors import ConflictError
-from lakehouse.lock import table_lock
 from lakehouse.topic import create_topic, look
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import Stream, hour, record

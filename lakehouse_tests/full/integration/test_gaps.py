@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from lakehouse.ingest import Engine, merge_all
+from lakehouse.batch.ingest import Engine, merge_all
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Range
 from lakehouse.settings import Settings
 from lakehouse.topic import look, publish
+from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.clients import delete_before
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, facts
 

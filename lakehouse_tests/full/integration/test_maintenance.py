@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse import maintain as maintenance
-from lakehouse.audit import every_change_kept
-from lakehouse.delta import commit_nothing, upkeep
-from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.load import load_base
-from lakehouse.maintain import Maintained, maintain
-from lakehouse.verify import verify_rollup
+from lakehouse.batch.load import load_base
+from lakehouse.delta.audit import every_change_kept
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.write import commit_nothing, upkeep
+from lakehouse.upkeep import maintain as maintenance
+from lakehouse.upkeep.maintain import Maintained, maintain
+from lakehouse.upkeep.verify import verify_rollup
 from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
 
 pytestmark = pytest.mark.invariant(1, 10)

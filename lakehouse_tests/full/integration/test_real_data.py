@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from lakehouse.load import load_base
+from lakehouse.batch.load import load_base
 from lakehouse.topic import publish
-from lakehouse.verify import verify_keys, verify_rollup
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.streams import Stream, counts
 

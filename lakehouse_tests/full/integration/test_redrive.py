@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from lakehouse import ingest, redrive
-from lakehouse.ledger import read_ledger
+from lakehouse.batch import ingest, redrive
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.streams import Stream, hour, record
 

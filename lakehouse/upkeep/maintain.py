@@ -15,20 +15,20 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.commits import Source
+from lakehouse.batch.ingest import again, merged_ledger
+from lakehouse.batch.load import base_layout, reference_layout
+from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import commit_nothing, upkeep
+from lakehouse.delta.commits import Source
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_nothing, upkeep
 from lakehouse.derive.feed import changes_layout
+from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.derive.rollup import rollup_layout
-from lakehouse.ensure import ensure_table
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest import again, merged_ledger
-from lakehouse.layout import Layout
-from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.load import base_layout, reference_layout
-from lakehouse.order import merged_layout
-from lakehouse.refresh import refresh_changes, refresh_rollup
-from lakehouse.rejected import rejected_layout
 from lakehouse.settings import Settings
 from lakehouse.spark import FILE_SIZE
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lakehouse.commits import Upkeep, entry_of, said_by
+from lakehouse.delta.commits import Upkeep, entry_of, said_by
 
 _MOVE_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # operations that change no row, whoever ran them
 _CARRY_ON = ("maintenance", "migration")  # commits of ours that change no row

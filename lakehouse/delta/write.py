@@ -7,13 +7,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-from lakehouse.commits import Commit, Entry, Upkeep
+from lakehouse.delta.commits import Commit, Entry, Upkeep
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import app_id, find_attempt
+from lakehouse.delta.lock import table_lock
 from lakehouse.errors import ConflictError
-from lakehouse.failures import table_failures
-from lakehouse.layout import Layout
-from lakehouse.ledger import app_id, find_attempt
-from lakehouse.lock import table_lock
-from lakehouse.troubles import Trouble, means
+from lakehouse.errors.troubles import Trouble, means
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"

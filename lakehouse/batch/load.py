@@ -11,19 +11,19 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Commit, Entry, Source
-from lakehouse.counts import count_batch
+from lakehouse.batch.counts import count_batch
+from lakehouse.batch.merge import Target, merge_rows, newest_per_key
+from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, StreamTable
-from lakehouse.delta import commit_merge, read_table
-from lakehouse.ensure import ensure_table
+from lakehouse.delta.commits import Commit, Entry, Source
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
-from lakehouse.failures import table_failures
-from lakehouse.layout import Layout, TableColumn
-from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.merge import Target, merge_rows, newest_per_key
-from lakehouse.order import merged_layout
 from lakehouse.settings import Settings
-from lakehouse.sources import read_reference
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Base files to rows: folders of weather archives (Open-Meteo JSON, Parquet), and reference files.
 
-Every value passes ``lakehouse.records``, the same rule as for the records of a topic. Rows are built on
+Every value passes ``lakehouse.declaration.records``, the same rule as for the records of a topic. Rows are built on
 the driver, a file at a time, as Arrow data; one row that cannot be loaded means that nothing is loaded.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration import Reference
+from lakehouse.declaration.records import Field, Rejection, convert, decode, parse
 from lakehouse.errors import BaseFileError
-from lakehouse.records import Field, Rejection, convert, decode, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -182,7 +182,7 @@ def _arrow(columns: Columns, types: Mapping[str, str]) -> "pa.Table":
     """Build an Arrow table whose columns have the given Spark SQL types."""
     import pyarrow as pa
 
-    from lakehouse.arrow import arrow_type
+    from lakehouse.declaration.arrow import arrow_type
 
     return pa.table({name: pa.array(columns[name], arrow_type(type_)) for name, type_ in types.items()})
 

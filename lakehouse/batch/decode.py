@@ -1,6 +1,6 @@
 """Records → rows and reasons. DataFrame in, DataFrame out; no input or output of its own.
 
-The decoding itself (``lakehouse.records``) is Python that runs inside Spark's workers over Arrow batches.
+The decoding itself (``lakehouse.declaration.records``) is Python that runs inside Spark's workers over Arrow batches.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,10 +10,9 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse import records
-from lakehouse.arrow import arrow_type
-from lakehouse.declaration import StreamTable
-from lakehouse.records import Field, Lateness, Rejection
+from lakehouse.declaration import StreamTable, records
+from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.records import Field, Lateness, Rejection
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")

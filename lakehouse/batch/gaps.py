@@ -3,11 +3,11 @@
 It holds the offsets that are gone and the progress behind them, and no row.
 """
 
-from lakehouse.commits import Commit
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.ledger import Ledger
 from lakehouse.errors import DataLossError
-from lakehouse.ledger import Ledger
-from lakehouse.offsets import Bounds, Gap, Plan, Progress, TopicState, plan_batch
+from lakehouse.topic.offsets import Bounds, Gap, Plan, Progress, TopicState, plan_batch
 
 
 def plan_table(table: StreamTable, state: TopicState, progress: Progress | None, bounds: Bounds) -> Plan:

@@ -7,13 +7,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
-from lakehouse.delta import commit_overwrite, conflicts, partitioned, read_table, upkeep
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.layout import Layout, listed, paths, quoted
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.lock import table_lock
+from lakehouse.delta.log import open_table
+from lakehouse.delta.write import commit_overwrite, conflicts, partitioned, read_table, upkeep
 from lakehouse.errors import TableError
-from lakehouse.failures import table_failures
-from lakehouse.layout import Layout, listed, paths, quoted
-from lakehouse.ledger import read_ledger
-from lakehouse.lock import table_lock
-from lakehouse.log import open_table
 
 
 def ensure_table(spark: SparkSession, layout: Layout) -> None:

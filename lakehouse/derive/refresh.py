@@ -2,13 +2,13 @@
 
 from pyspark.sql import SparkSession
 
+from lakehouse.batch.ingest import again, merged_ledger
 from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.order import merged_layout
 from lakehouse.derive import feed, rollup
 from lakehouse.derive.changes import Derived, Upstream
-from lakehouse.ensure import ensure_table
 from lakehouse.errors import TableError
-from lakehouse.ingest import again, merged_ledger
-from lakehouse.order import merged_layout
 from lakehouse.settings import Settings
 
 

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
+from lakehouse.batch.ingest import merged_ledger
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.ledger import Ledger, count_rows
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest import merged_ledger
-from lakehouse.ledger import Ledger, count_rows
 from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import TopicState
 from lakehouse.settings import Settings
 from lakehouse.topic import look
+from lakehouse.topic.offsets import TopicState
 
 
 @dataclass(frozen=True)

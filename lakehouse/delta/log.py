@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
+from lakehouse.delta.failures import disk_failure, log_failures
 from lakehouse.errors import TableError
-from lakehouse.failures import disk_failure, log_failures
 
 _LOG = "_delta_log"
 _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it was a table, its log is gone."

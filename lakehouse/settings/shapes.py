@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
 
-from lakehouse.properties import parse_properties
+from lakehouse.settings.properties import parse_properties
 
 _SERVERS = r"^(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):\d+(,(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):\d+)*$"
 _MASTER = r"^(local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://\S+)$"

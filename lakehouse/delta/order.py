@@ -9,7 +9,7 @@ than any record.
 from dataclasses import dataclass
 
 from lakehouse.declaration import StreamTable
-from lakehouse.layout import Former, Layout, TableColumn
+from lakehouse.delta.layout import Former, Layout, TableColumn
 from lakehouse.settings import Settings
 
 ORDER = (

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Commit, Entry
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss
+from lakehouse.batch.ingest import merged_ledger
 from lakehouse.declaration import StreamTable
-from lakehouse.decode import decode_records
-from lakehouse.delta import commit_nothing, read_table
-from lakehouse.failures import table_failures
-from lakehouse.gaps import can_be_accepted, gap_commit, loss
-from lakehouse.ingest import merged_ledger
-from lakehouse.ledger import read_ledger
-from lakehouse.offsets import Plan, Range, TopicState, plan_batch
-from lakehouse.order import merged_layout
+from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_nothing, read_table
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records
+from lakehouse.topic.offsets import Plan, Range, TopicState, plan_batch
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock, Timeout
 
+from lakehouse.delta.failures import disk_failure
 from lakehouse.errors import ConflictError
-from lakehouse.failures import disk_failure
 
 _PATIENCE = 120.0  # seconds to wait for another process
 

@@ -7,12 +7,12 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from lakehouse.batch.gaps import loss
+from lakehouse.batch.ingest import Engine, Outcome, Request, again, prepare, run_batch
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
-from lakehouse.gaps import loss
-from lakehouse.ingest import Engine, Outcome, Request, again, prepare, run_batch
-from lakehouse.offsets import Plan, Progress, Range, TopicState, find_gap, share_out
 from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Plan, Progress, Range, TopicState, find_gap, share_out
 
 
 def replay(

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
-from lakehouse.offsets import Incarnation, Range
+from lakehouse.topic.offsets import Incarnation, Range
 
 Kind = Literal[
     "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"

@@ -5,18 +5,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.audit import Finding, finding
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.delta import read_table
+from lakehouse.delta.audit import Finding, finding
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Upstream
 from lakehouse.derive.rollup import is_as_declared, recompute, rollup_layout
-from lakehouse.failures import table_failures
-from lakehouse.layout import Layout
-from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.offsets import TopicState
-from lakehouse.order import merged_layout
+from lakehouse.errors.troubles import Trouble, means
 from lakehouse.settings import Settings
-from lakehouse.troubles import Trouble, means
+from lakehouse.topic.offsets import TopicState
 
 _SHOWN = 5  # rows named in a failed check
 

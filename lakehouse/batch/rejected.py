@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Commit
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import commit_merge, read_table
-from lakehouse.layout import Former, Layout, TableColumn, quoted
-from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.offsets import Plan, Range
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.layout import Former, Layout, TableColumn, quoted
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Plan, Range
 
 _POSITION = TableColumn.struct(
     "position",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from lakehouse.errors import StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
-from lakehouse.troubles import Trouble, error_text, telling_line, trouble_of
+from lakehouse.errors.troubles import Trouble, error_text, telling_line, trouble_of
 
 _LONGEST = 400  # characters of somebody else's sentence
 _FROM_BACKUP = (

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Commit, Entry
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import commit_merge, read_table
-from lakehouse.layout import Layout, TableColumn
-from lakehouse.order import KEPT, ORDER, RECORD, Newer, kept_order, newer_than_stored, order_of
+from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.order import KEPT, ORDER, RECORD, Newer, kept_order, newer_than_stored, order_of
+from lakehouse.delta.write import commit_merge, read_table
 
 _FEW_ROWS = 50_000  # of a source that Spark may send to every executor
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, said_by
+from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, said_by
+from lakehouse.delta.failures import log_failures
+from lakehouse.delta.log import open_table
+from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
+from lakehouse.delta.row_versions import unchanged_versions
 from lakehouse.errors import LedgerError
-from lakehouse.failures import log_failures
-from lakehouse.log import open_table
-from lakehouse.offsets import Progress
-from lakehouse.restores import Foreign, Standing, restored_version, standing
-from lakehouse.row_versions import unchanged_versions
+from lakehouse.topic.offsets import Progress
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them
 

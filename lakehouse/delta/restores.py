@@ -10,8 +10,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from lakehouse.commits import Entry, Upkeep, committed_at, entry_of, said_by
-from lakehouse.log import File, FileChanges, file_changes
+from lakehouse.delta.commits import Entry, Upkeep, committed_at, entry_of, said_by
+from lakehouse.delta.log import File, FileChanges, file_changes
 
 Info = Mapping[str, Any]  # what a commit of a history says, as deltalake tells it
 _STORED = ("batch", "derived", "load", "rejected")  # commits before which all that was undone is stored, or nothing is

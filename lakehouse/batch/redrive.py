@@ -12,19 +12,19 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Entry
-from lakehouse.counts import count_batch
+from lakehouse.batch.counts import count_batch
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
+from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, unresolved
 from lakehouse.declaration import StreamTable
-from lakehouse.decode import decode_records
-from lakehouse.delta import read_table
+from lakehouse.delta.commits import Entry
+from lakehouse.delta.ledger import Ledger, read_ledger, require_told
+from lakehouse.delta.log import open_table
+from lakehouse.delta.write import read_table
 from lakehouse.errors import LakehouseError, TableError
-from lakehouse.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
-from lakehouse.ledger import Ledger, read_ledger, require_told
-from lakehouse.log import open_table
-from lakehouse.offsets import Incarnation, Plan, Range
-from lakehouse.rejected import Decided, rejected_layout, store_rejected, unresolved
 from lakehouse.serve import query
 from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Incarnation, Plan, Range
 
 Position = tuple[int, int]
 """Partition and offset."""

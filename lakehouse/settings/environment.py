@@ -14,8 +14,8 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
-from lakehouse.properties import parse_properties
-from lakehouse.shapes import Folder, Home, Master, Memory, PemFile, Properties, Remote, Root, Servers
+from lakehouse.settings.properties import parse_properties
+from lakehouse.settings.shapes import Folder, Home, Master, Memory, PemFile, Properties, Remote, Root, Servers
 
 _PREFIX = "LAKEHOUSE_"
 _ENV_FILE = ".env"

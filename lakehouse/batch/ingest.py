@@ -8,23 +8,23 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Commit, Entry
-from lakehouse.counts import Counts, count_batch
+from lakehouse.batch.counts import Counts, count_batch
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.gaps import gap_commit, plan_table
+from lakehouse.batch.load import merge_base
+from lakehouse.batch.merge import Target, merge_rows, newest_per_key
+from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.declaration import StreamTable
-from lakehouse.decode import decode_records
-from lakehouse.delta import commit_nothing
-from lakehouse.ensure import ensure_table
+from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.ledger import Ledger, read_ledger, require_told
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_nothing
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
-from lakehouse.failures import table_failures
-from lakehouse.gaps import gap_commit, plan_table
-from lakehouse.ledger import Ledger, read_ledger, require_told
-from lakehouse.load import merge_base
-from lakehouse.merge import Target, merge_rows, newest_per_key
-from lakehouse.offsets import Bounds, Plan, TopicState, lag_of
-from lakehouse.order import merged_layout
-from lakehouse.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records, require_same_topic
+from lakehouse.topic.offsets import Bounds, Plan, TopicState, lag_of
 
 _ATTEMPTS = 5  # plans made before a batch gives way to other writers
 _PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lakehouse.commits import Entry
-from lakehouse.ledger import Ledger
-from lakehouse.offsets import Range
+from lakehouse.delta.commits import Entry
+from lakehouse.delta.ledger import Ledger
+from lakehouse.topic.offsets import Range
 
 _SHOWN = 5  # problems spelled out; the rest are counted
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -16,21 +15,17 @@ from lakehouse.batch.merge import Target, merge_rows, newest_per_key
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.engine import PATIENCE, Engine, again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.failures import table_failures
-from lakehouse.delta.ledger import Ledger, read_ledger, require_told
+from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records, require_same_topic
-from lakehouse.topic.offsets import Bounds, Plan, TopicState, lag_of
+from lakehouse.topic.offsets import Bounds, Plan, lag_of
 
-_ATTEMPTS = 5  # plans made before a batch gives way to other writers
-_PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default
 _PLAN_AGAIN = (ConflictError, ReadLossError)
-T = TypeVar("T")
-Passing = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
@@ -60,34 +55,11 @@ class Outcome:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Engine:
-    """What a batch works with: a session, the settings, the table and who asked."""
-
-    spark: SparkSession
-    settings: Settings
-    table: StreamTable
-    run: str = "cli"
-
-    def ledger(self) -> Ledger:
-        """Read the merged table's ledger."""
-        return merged_ledger(self.settings, self.table)
-
-    def look(self) -> TopicState:
-        """Look at the topic, also while the leader of a partition is being replaced."""
-        return look(self.settings, self.table.topic, _PATIENCE)
-
-
-def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
-    """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
-    return require_told(read_ledger(settings.table_uri(table.name), table.name), table.name)
-
-
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch without reading or writing anything, and without a JVM."""
     progress = merged_ledger(settings, table).progress
     bounds = Bounds(request.limit(table), request.until)
-    return plan_table(table, look(settings, table.topic, _PATIENCE), progress, bounds)
+    return plan_table(table, look(settings, table.topic, PATIENCE), progress, bounds)
 
 
 def merge_all(
@@ -116,17 +88,6 @@ def merge_all(
         outcomes.append(outcome)
         on_batch(outcome)
     return outcomes
-
-
-@table_failures()
-def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:
-    """Run a step, and plan it again where another writer was first, or after such errors: so many times."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return step()
-        except passing:
-            continue
-    return step()
 
 
 def prepare(engine: Engine) -> None:

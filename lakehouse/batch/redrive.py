@@ -6,7 +6,6 @@ Their bytes are in the table, so neither needs the broker.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,15 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import count_batch
 from lakehouse.batch.decode import decode_records
-from lakehouse.batch.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
+from lakehouse.batch.ingest import Outcome, merge_decided, prepare
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, unresolved
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Entry
-from lakehouse.delta.ledger import Ledger, read_ledger, require_told
-from lakehouse.delta.log import open_table
+from lakehouse.delta.engine import Engine, again, merged_ledger, whole_ledger
+from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.write import read_table
-from lakehouse.errors import LakehouseError, TableError
-from lakehouse.serve import query
+from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Incarnation, Plan, Range
 
@@ -37,61 +35,6 @@ _RECORD = (
     "value AS _value",
     "headers AS _headers",
 )
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none."""
-
-    incarnation: str
-    partition: int
-    offset: int
-    time: datetime
-    key: bytes | None
-    value: bytes | None
-    detail: str
-
-
-@dataclass(frozen=True)
-class Reason:
-    """The rejected records of one reason: how many, and the newest of them."""
-
-    reason: str
-    count: int
-    samples: tuple[Sample, ...]
-
-
-def list_rejected(settings: Settings, table: StreamTable, reason: str | None = None, limit: int = 3) -> list[Reason]:
-    """List the rejected records by reason, the most frequent first, with ``limit`` samples of each; without a JVM.
-
-    Left out are those that were resolved and those that are pending.
-    """
-    name = table.rejected_name
-    ledger = _whole_ledger(settings, table)
-    stored = open_table(settings.table_uri(name))
-    if stored is None:
-        return []
-    if "position" not in (field.name for field in stored.schema().fields):
-        action = f"It gets today's form with the next: lakehouse merge {table.name}"
-        raise TableError(f"Table {name} was written by an older lakehouse", where=stored.table_uri, action=action)
-    which = f"reason = {_quoted(reason)} AND " if reason is not None else ""
-    sample = (
-        "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"
-        " 'time': time, 'key': key, 'value': value, 'detail': detail}"
-    )
-    newest = "{'time': time, 'partition': position.partition, 'offset': position.offset}"
-    found = query(
-        settings,
-        f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
-        f" WHERE {which}{unresolved(ledger, _quoted)} GROUP BY reason ORDER BY 2 DESC, 1",
-        [name],
-    )
-    return [Reason(why, count, tuple(Sample(**each) for each in newest[:limit])) for why, count, newest in found.rows]
-
-
-def _quoted(text: str) -> str:
-    """Text in DuckDB's SQL, in which a backslash is itself."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def redrive(
@@ -137,7 +80,7 @@ class _Part:
 
 def _parts(engine: Engine, reason: str | None) -> Iterator[_Part]:
     """Cut the records into parts of as many as a batch takes; the last one of a topic takes the rest."""
-    limit, ledger = engine.table.max_records, _whole_ledger(engine.settings, engine.table)
+    limit, ledger = engine.table.max_records, whole_ledger(engine.settings, engine.table)
     counted = _unresolved_rows(engine, ledger, reason).groupBy("position.incarnation").count().collect()
     for text, count in sorted(map(tuple, counted)):
         part = _Part(Incarnation.parse(text), reason)
@@ -155,11 +98,6 @@ def _cut(rows: DataFrame, limit: int) -> Position:
     return last[0], last[1]
 
 
-def _whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
-    """The whole history: a RESTORE of long ago may have undone what resolved a record."""
-    return require_told(read_ledger(settings.table_uri(table.name), table.name, whole=True), table.name)
-
-
 def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> DataFrame:
     rows = read_table(engine.spark, rejected_layout(engine.table, engine.settings))
     rows = rows.where(unresolved(ledger))
@@ -169,7 +107,7 @@ def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> Data
 def _redrive_part(engine: Engine, part: _Part) -> Outcome | None:
     """Redrive some records in one commit; ``None`` where none of them passes."""
     started = time.monotonic()
-    ledger = _whole_ledger(engine.settings, engine.table)
+    ledger = whole_ledger(engine.settings, engine.table)
     rows = part.rows(engine, ledger)
     held = decode_records(rows.selectExpr(*_RECORD), engine.table).localCheckpoint()
     counts, prune = count_batch(held, engine.table)

@@ -8,8 +8,9 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from lakehouse.batch.gaps import loss
-from lakehouse.batch.ingest import Engine, Outcome, Request, again, prepare, run_batch
+from lakehouse.batch.ingest import Outcome, Request, prepare, run_batch
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.engine import Engine, again
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan, Progress, Range, TopicState, find_gap, share_out

@@ -13,7 +13,7 @@ from lakehouse.declaration.records import REASONS
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
-    from lakehouse.batch.redrive import Reason, Sample
+    from lakehouse.upkeep.rejections import Reason, Sample
 
 verbs = typer.Typer()
 
@@ -45,7 +45,7 @@ def rejected(
 
     Records that were resolved since are left out. The whole bytes are in the table of rejected records.
     """
-    from lakehouse.batch.redrive import list_rejected
+    from lakehouse.upkeep.rejections import list_rejected
 
     settings = load_settings()
     found = {each.name: list_rejected(settings, each, reason, limit) for each in chosen_tables(table)}

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import dagster as dg
 
 from lakehouse.batch.gaps import plan_table
-from lakehouse.batch.ingest import merged_ledger
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import checked
 from lakehouse.delta.audit import Finding, finding
+from lakehouse.delta.engine import merged_ledger
 from lakehouse.errors import BrokerError, LakehouseError, TopicError
 from lakehouse.settings import Settings
 from lakehouse.topic import look

@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from lakehouse.batch.ingest import again, merged_ledger
 from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.delta.engine import again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive import feed, rollup

@@ -15,11 +15,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.batch.ingest import again, merged_ledger
 from lakehouse.batch.load import base_layout, reference_layout
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Source
+from lakehouse.delta.engine import again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss
-from lakehouse.batch.ingest import merged_ledger
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.order import merged_layout

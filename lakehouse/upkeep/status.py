@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from lakehouse.batch.ingest import merged_ledger
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ledger import Ledger, count_rows
 from lakehouse.errors import LakehouseError
 from lakehouse.local.broker import bootstrap_servers

@@ -106,7 +106,7 @@ class Point:
 
 def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     """Put the end at a point of the product; returns what was changed and what stood there."""
-    module_name, _, function = ("delta", "", "_writing") if point.at == "write" else point.at.rpartition(".")
+    module_name, _, function = ("delta.write", "", "_writing") if point.at == "write" else point.at.rpartition(".")
     module = sys.modules[f"lakehouse.{module_name}"]
     real = getattr(module, function)
     deadly = _deadly_writing(point, name + point.suffix, real) if point.at == "write" else _deadly_call(point, real)

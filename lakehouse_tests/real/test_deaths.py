@@ -24,7 +24,7 @@ from lakehouse_tests.helpers.workers import Worker
 
 pytestmark = pytest.mark.invariant(1, 3, 8, 10)
 
-MADE = Point("delta._create"), Point("delta._create", "after")
+MADE = Point("delta.ensure._create"), Point("delta.ensure._create", "after")
 # What is done, in order, and where it ends before it is done; only an end after a commit leaves something to find
 STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
     "batch": (
@@ -32,8 +32,8 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
         (
             *MADE,  # the merged table
             *MADE,  # the rejected one
-            Point("ingest.read_records"),
-            Point("ingest.merge_decided"),
+            Point("batch.ingest.read_records"),
+            Point("batch.ingest.merge_decided"),
             write("before", "_rejected"),
             write("after", "_rejected"),
             write("before"),

@@ -8,11 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.batch.ingest import Outcome
-from lakehouse.batch.redrive import list_rejected, redrive
+from lakehouse.batch.redrive import redrive
 from lakehouse.definitions import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
 WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))

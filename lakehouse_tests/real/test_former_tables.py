@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.batch.ingest import Request, merge_all
-from lakehouse.batch.redrive import list_rejected, redrive
+from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
 from lakehouse.delta.audit import audit
 from lakehouse.delta.commits import Commit
@@ -18,6 +18,7 @@ from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import TableError
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
+from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.fixtures import FORMER, expected, unpack
 from lakehouse_tests.helpers.rows import Row, origin, rows_of
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakehouse.batch import ingest
 from lakehouse.batch.counts import NOTHING
 from lakehouse.batch.merge import Target, merge_rows
-from lakehouse.delta import lock
+from lakehouse.delta import engine, lock
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_merge, read_table
@@ -114,7 +113,7 @@ def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, 
 
 def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch):
     monkeypatch.setattr(lock, "_PATIENCE", 0.1)
-    monkeypatch.setattr(ingest, "_ATTEMPTS", 2)
+    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
     (hour,) = stream.send_hours(1)
     before = stream.ledger
     with table_lock(stream.uri, stream.table.name), pytest.raises(ConflictError, match="Another process"):

@@ -12,6 +12,7 @@ from lakehouse.declaration import Late
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, read_records
+from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.rows import position, rows_of
 from lakehouse_tests.helpers.streams import Stream, counts, record
 
@@ -76,7 +77,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
 
 def listed(stream: Stream, since: int) -> dict[str, list[int]]:
     """The offsets from ``since`` on that are listed as rejected, newest first, by reason."""
-    found = redrive.list_rejected(stream.settings, stream.table, limit=99)
+    found = list_rejected(stream.settings, stream.table, limit=99)
     offsets = {each.reason: [sample.offset for sample in each.samples if sample.offset >= since] for each in found}
     return {reason: some for reason, some in offsets.items() if some}
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from lakehouse.batch.ingest import Engine, merge_all
+from lakehouse.batch.ingest import merge_all
+from lakehouse.delta.engine import Engine
 from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
 from lakehouse.topic import look, publish

@@ -11,6 +11,8 @@ from lakehouse.errors import LedgerError
 from lakehouse.ledger import read_ledger, require_told
 from lakehouse_tests.helpers.logs import NAME, Written
 
+pytestmark = pytest.mark.invariant(1)
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Written:

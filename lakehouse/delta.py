@@ -99,14 +99,14 @@ def _writing(spark: SparkSession, layout: Layout, said: Mapping[str, str]) -> It
         table_failures(layout.uri),
         conflicts(layout.name),
         table_lock(layout.uri, layout.name),
-        _session(spark, said),
+        session_settings(spark, said),
     ):
         yield
 
 
 @contextmanager
-def _session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these for one statement; left behind they would drop later writes, or put our name on them."""
+def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set these for one statement; left behind they could drop later writes, or put our name on them."""
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)

@@ -28,7 +28,7 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
     with table_failures(layout.uri), conflicts(layout.name):
         stands = (open_table(layout.uri) or _create(spark, layout)).metadata()
         found = _types(read_table(spark, layout).schema)
-        if layout.former and (layout.former.known_by,) in found:
+        if _is_former(layout, found):
             migrate(spark, layout)
             found = _types(read_table(spark, layout).schema)
     _require_types(layout, found)
@@ -40,7 +40,12 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
     wrong = {name: value for name, value in layout.lasting.items() if stands.configuration.get(name) != value}
     if wrong:
-        _set_properties(spark, layout, wrong)
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(wrong)})")
+
+
+def _is_former(layout: Layout, found: Mapping[tuple[str, ...], str]) -> bool:
+    known = layout.former is not None and (layout.former.known_by,) in found
+    return known and any((name,) not in found for name in layout.anchors)
 
 
 def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
@@ -54,18 +59,16 @@ def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, .
     return found
 
 
-def _set_properties(spark: SparkSession, layout: Layout, properties: Mapping[str, str]) -> None:
-    upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(properties)})")
-
-
 def migrate(spark: SparkSession, layout: Layout) -> None:
     """Bring a table that an older lakehouse wrote into today's form: the same rows, in one fenced commit.
 
-    What the ledger tells is carried on. Raises ``ConflictError`` where another writer was first.
+    What the ledger tells is carried on; which columns have statistics is left to Delta from then on, since the former
+    ones are no more. Raises ``ConflictError`` where another writer was first.
     """
     if layout.former is None:
         return
-    _set_properties(spark, layout, layout.statistics_properties)  # the former ones name columns that go
+    named = ", ".join(quoted(name) for name in layout.statistics_properties)
+    upkeep(spark, layout, f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({named})")
     commit = read_ledger(layout.uri, layout.name).next_commit("migration", "")
     made = layout.former.columns()
     chosen = [F.expr(f"CAST({made.get(c.name, f'`{c.name}`')} AS {c.type})").alias(c.name) for c in layout.columns]

@@ -94,8 +94,8 @@ def merge_all(
     """Merge the base rows where they are newer, then batches up to the ends seen at the start.
 
     Returns one outcome for each commit, in order; none where there was nothing to do, which is what a
-    second run finds. Where records are gone, raises ``DataLossError``, or records the gap and goes on behind
-    it, as the table declares. Raises ``BrokerError`` and ``TopicError``.
+    second run finds. Where records are gone, raises ``DataLossError``; where they expired and the table accepts
+    that, records the gap and goes on behind it. Raises ``BrokerError`` and ``TopicError``.
     """
     engine = Engine(spark, settings, table, request.run)
     again(lambda: prepare(engine))

@@ -161,9 +161,9 @@ def load_reference(
     equal = " AND ".join(f"s.`{c}` <=> t.`{c}`" for c in layout.names)
     joined = rows.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
     picked = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in layout.names]
-    changed = joined.select(*picked, F.expr(f"s.`{reference.key[0]}` IS NULL").alias("is_gone")).localCheckpoint()
+    changed = joined.select(*picked, F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone")).localCheckpoint()
     clauses = (
-        f"ON {same} WHEN MATCHED AND s.is_gone THEN DELETE"
+        f"ON {same} WHEN MATCHED AND s._is_gone THEN DELETE"
         f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in layout.names)}"
         f" WHEN NOT MATCHED THEN INSERT ({_columns(layout.names)}) VALUES ({_columns(layout.names, 's.')})"
     )
@@ -185,9 +185,11 @@ def merge_base(
     """
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
-    newest = Source(table_id=held.table_id, version=held.rows_version)
     if not held.exists or held.is_consumed(ledger.source):
         return None
+    ensure_table(spark, base)  # columns that were declared since its last load
+    held = read_ledger(base.uri, base.name)
+    newest = Source(table_id=held.table_id, version=held.rows_version)
     rows = read_table(spark, base, held.version).withColumns(
         {
             "_reason": F.lit(None).cast("string"),

@@ -75,17 +75,20 @@ class Gap:
 
     ``facts`` say what is gone, ``ranges`` which offsets: one range for every partition that lost some. Of
     a partition or a topic that is no more, no end is known: the range is empty and stands where the loss begins.
+    ``expired`` says that nothing is gone but what was deleted from the front of partitions, as retention does.
     """
 
     facts: tuple[str, ...]
     ranges: tuple[Range, ...]
+    expired: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
     """Exactly what a batch reads: one range for every partition of the topic, empty ones included.
 
-    A plan with a ``gap`` goes on behind it: it is for a person, or a declaration, that accepts the loss.
+    A plan with a ``gap`` goes on behind it: it is for a person who accepts the loss, or for a declaration that
+    accepts what expired.
     """
 
     topic: str
@@ -116,12 +119,15 @@ def plan_batch(state: TopicState, progress: Progress | None, bounds: Bounds = Bo
     """Decide what the next batch reads, from one look at the broker and the table's progress.
 
     Partitions without progress start at their earliest offset, and so do those that lost records: nothing
-    that is still there is stepped over. The limit is shared out over the partitions by their lag, so that
-    all of them advance. Nothing to read gives a plan with ``span`` 0.
+    that is still there is stepped over. A limit is shared out so that all partitions with lag advance; where
+    there are more of them, each does within as many batches as all partitions need at ``max_records`` a batch.
+    Nothing to read gives a plan with ``span`` 0.
     """
     starts = {p: _start(p, state, progress) for p in state.end}
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
-    taken = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records)
+    # a batch below the whole lag moves the sum on by its limit: the next turn begins where this one ends
+    turn = sum(starts.values())
+    taken = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
     ranges = tuple(Range(p, starts[p], starts[p] + taken[p]) for p in sorted(starts))
     return Plan(state.topic, state.incarnation, ranges, find_gap(state, progress))
 
@@ -138,19 +144,22 @@ def _end(partition: int, start: int, state: TopicState, until: Offsets) -> int:
     return max(start, min(state.end[partition], until.get(partition, state.end[partition])))
 
 
-def share_out(lags: Offsets, limit: int | None) -> dict[int, int]:
-    """Cut a limit into a share for each partition, in proportion to its lag and never beyond it.
+def share_out(lags: Offsets, limit: int | None, turn: int = 0) -> dict[int, int]:
+    """Cut a limit into a share for each partition: small lags whole, and large ones equally what is left.
 
-    The shares add up to the limit, or to the whole lag where that is less.
+    Every partition with lag gets a share. Where the limit is less than there are of them, those get one
+    offset each that follow the place ``turn`` in the circle of all partitions. The shares add up to the
+    limit, or to the whole lag where that is less.
     """
-    total = sum(lags.values())
-    if limit is None or total <= limit:
+    if limit is None:
         return dict(lags)
-    shares = {p: lag * limit // total for p, lag in lags.items()}
-    for partition in sorted(lags, key=lambda p: (shares[p] - lags[p], p)):
-        if sum(shares.values()) == limit:
-            break
-        shares[partition] += 1
+    partitions = sorted(lags)
+    place = turn % max(1, len(partitions))
+    served = [p for p in partitions[place:] + partitions[:place] if lags[p]][:limit]
+    shares, left = dict.fromkeys(lags, 0), limit
+    for behind, partition in enumerate(sorted(served, key=lambda p: lags[p])):
+        shares[partition] = min(lags[partition], left // (len(served) - behind))
+        left -= shares[partition]
     return shares
 
 
@@ -168,7 +177,8 @@ def find_gap(state: TopicState, progress: Progress | None) -> Gap | None:
         fact = f"{_who_it_was(state, progress)}; what was not merged of it is not here: {left}"
         return Gap((fact,), tuple(Range(p, offset, offset) for p, offset in sorted(progress.offsets.items())))
     lost = [found for p, offset in sorted(progress.offsets.items()) for found in _lost(p, offset, state)]
-    return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost)) if lost else None
+    expired = all(part.end == state.earliest.get(part.partition) for _, part in lost)
+    return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost), expired) if lost else None
 
 
 def _who_it_was(state: TopicState, progress: Progress) -> str:

@@ -7,7 +7,7 @@ Spark's executors. One rule for records, base files and the publisher.
 import json
 import re
 from datetime import UTC, date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 REASONS = (
@@ -33,8 +33,11 @@ _BLANK = " \t\r\n"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _CUT_SHORT = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
-_WHOLE = {"INT": 2**31, "BIGINT": 2**63}
-_SHAPES = {"%Y": r"\d{4}", "%m": r"\d\d", "%d": r"\d\d", "%H": r"\d\d", "%M": r"\d\d", "%S": r"\d\d", "%f": r"\d{1,6}"}
+# never the context of whoever calls, which rounds to 28 digits
+_EXACTLY = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
+WHOLE = {"INT": 2**31, "BIGINT": 2**63}
+_TWO = r"\d\d"
+TIME_SHAPES = {"%Y": r"\d{4}", "%m": _TWO, "%d": _TWO, "%H": _TWO, "%M": _TWO, "%S": _TWO, "%f": r"\d{1,6}"}
 
 
 class Field(NamedTuple):
@@ -44,8 +47,8 @@ class Field(NamedTuple):
     source: str
     type: str
     required: bool
-    least: float | None
-    most: float | None
+    least: Decimal | float | None
+    most: Decimal | float | None
     pattern: str | None
 
 
@@ -117,7 +120,7 @@ def _reason_of(error: json.JSONDecodeError) -> str:
 
 def _exact(written: str) -> Decimal:
     try:
-        return Decimal(written)
+        return Decimal(written, _EXACTLY)
     except InvalidOperation:
         raise Rejection("out_of_range", f"the exponent of {_shown(written)} is beyond any number") from None
 
@@ -127,11 +130,11 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique = dict(pairs)
-    if len(unique) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Rejection("duplicate_name", f"{twice!r} stands more than once")
+    unique: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in unique:
+            raise Rejection("duplicate_name", f"{name!r} stands more than once")
+        unique[name] = value
     return unique
 
 
@@ -202,7 +205,7 @@ def _number(raw: Decimal | float | int, field: Field) -> Any:
     exact = Decimal(repr(raw)) if isinstance(raw, float) else Decimal(raw)
     if not exact.is_finite():
         raise Rejection("not_finite", f"{field.source!r} is {raw}")
-    if field.type in _WHOLE:
+    if field.type in WHOLE:
         return _whole(exact, field)
     if field.type == "DOUBLE":
         double = float(exact)
@@ -212,7 +215,7 @@ def _number(raw: Decimal | float | int, field: Field) -> Any:
 
 
 def _whole(exact: Decimal, field: Field) -> int:
-    if exact.adjusted() > 20 or not -_WHOLE[field.type] <= exact < _WHOLE[field.type]:
+    if (exact and exact.adjusted() > 20) or not -WHOLE[field.type] <= exact < WHOLE[field.type]:
         return int(_out_of_range(exact, field))
     return int(exact) if exact == exact.to_integral_value() else int(_wrong_type(exact, field))
 
@@ -220,11 +223,11 @@ def _whole(exact: Decimal, field: Field) -> int:
 def exact_decimal(exact: Decimal, field: Field) -> Decimal:
     """Round to the scale of the field's type, ties away from zero: the one rule for decimal keys."""
     precision, scale = (int(part) for part in field.type[8:-1].split(","))
+    digits = Context(prec=precision, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
     try:
-        rounded = exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP) + 0
+        return digits.plus(digits.quantize(exact, Decimal((0, (1,), -scale))))
     except InvalidOperation:
         return Decimal(_out_of_range(exact, field))
-    return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else Decimal(_out_of_range(exact, field))
 
 
 def _text(raw: Any, field: Field) -> str:
@@ -256,7 +259,7 @@ def _time(raw: Any, field: Field) -> datetime | date:
 
 def _shape(pattern: str) -> str:
     shape = re.escape(pattern)
-    for directive, digits in _SHAPES.items():
+    for directive, digits in TIME_SHAPES.items():
         shape = shape.replace(directive, digits)
     return shape
 
@@ -270,7 +273,8 @@ def _out_of_range(raw: Any, field: Field) -> Any:
 
 
 def _shown(raw: Any) -> str:
-    return ascii(str(raw))[:80]
+    """The beginning of a value; never the text of an array or object, which may be deeper than Python can write."""
+    return f"of {len(raw)}" if isinstance(raw, dict | list) else ascii(str(raw)[:80])[:80]
 
 
 def _kind(raw: Any) -> str:

@@ -15,9 +15,10 @@ from lakehouse.counts import count_batch
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
 from lakehouse.delta import read_table
-from lakehouse.errors import LakehouseError
+from lakehouse.errors import LakehouseError, TableError
 from lakehouse.ingest import Engine, Outcome, again, merge_decided, merged_ledger, prepare
 from lakehouse.ledger import Ledger, read_ledger, require_told
+from lakehouse.log import open_table
 from lakehouse.offsets import Incarnation, Plan, Range
 from lakehouse.rejected import Decided, rejected_layout, store_rejected, unresolved
 from lakehouse.serve import query
@@ -62,8 +63,12 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
     """
     name = table.rejected_name
     ledger = _whole_ledger(settings, table)
-    if not read_ledger(settings.table_uri(name), name).exists:
+    stored = open_table(settings.table_uri(name))
+    if stored is None:
         return []
+    if "position" not in (field.name for field in stored.schema().fields):
+        action = f"It gets today's form with the next: lakehouse merge {table.name}"
+        raise TableError(f"Table {name} was written by an older lakehouse", where=stored.table_uri, action=action)
     which = f"reason = {_quoted(reason)} AND " if reason is not None else ""
     sample = (
         "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"

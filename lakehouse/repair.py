@@ -14,7 +14,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
 from lakehouse.delta import commit_nothing, read_table
 from lakehouse.failures import table_failures
-from lakehouse.gaps import gap_commit
+from lakehouse.gaps import can_be_accepted, gap_commit, loss
 from lakehouse.ingest import merged_ledger
 from lakehouse.ledger import read_ledger
 from lakehouse.offsets import Plan, Range, TopicState, plan_batch
@@ -51,6 +51,8 @@ def record(spark: SparkSession, settings: Settings, table: StreamTable, accepted
 def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Proposal | None:
     """Propose to go on behind records that are gone, without a JVM; ``None`` where none are.
 
+    Raises ``DataLossError`` where the gap cannot be accepted: the rows would be ordered wrongly behind it.
+
     Partitions that lost records go on at the earliest offset there is. Nothing that is still in the topic
     is stepped over: what was merged before is merged again, which changes nothing.
     """
@@ -58,6 +60,8 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     plan = plan_batch(look(settings, table.topic), ledger.progress)
     if plan.gap is None:
         return None
+    if not can_be_accepted(plan.gap, table):
+        raise loss(plan.gap, table)
     return Proposal(plan.gap.facts, gap_commit(ledger, table, plan, run))
 
 

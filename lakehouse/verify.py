@@ -26,7 +26,8 @@ def verify_keys(spark: SparkSession, settings: Settings, table: StreamTable) -> 
     """Check that no key stands twice in the merged table."""
     rows = read_table(spark, merged_layout(table, settings))
     columns = [F.col(name).cast("string") for name in table.key]
-    doubled = rows.groupBy(*table.key).count().where("count > 1").select(*columns, "count").limit(_SHOWN).collect()
+    counted = rows.groupBy(*table.key).agg(F.count("*").alias("_count")).where("_count > 1")
+    doubled = counted.select(*columns, "_count").limit(_SHOWN).collect()
     problems = [f"Key {', '.join(row[:-1])} stands {row[-1]} times." for row in doubled]
     if problems:
         problems.append(f"Restore a version before the write that did it (lakehouse audit {table.name} lists them).")

@@ -106,7 +106,7 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
     if json:
         return print_json(asdict(plan))
     for fact in plan.gap.facts if plan.gap else ():
-        complain(f"{fact}. {table.name} accepts gaps: it is recorded, and the batch goes on behind it.")
+        complain(f"{fact}. {table.name} accepts that: it is recorded, and the batch goes on behind it.")
     return print_table(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],

@@ -9,9 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import StreamTable
+from lakehouse.delta import session_settings
 from lakehouse.layout import Layout
 from lakehouse.ledger import Ledger
 from lakehouse.troubles import Trouble, means
+
+# a migration leaves the declared columns as they are, and no others are read
+_OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
 
 
 @dataclass(frozen=True)
@@ -63,14 +67,16 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     """Return the changes of the merged table since a version, netted, or ``None`` where they are gone.
 
     Out: one row for each key and version that changed it: the key, ``source_version``, ``committed_at``,
-    ``before`` and ``after`` (structs of the other columns, NULL where there was or is no row). A pair
+    ``_before`` and ``_after`` (structs of the other columns, NULL where there was or is no row). A pair
     that is equal in all of them is no change.
     """
     if consumed and (consumed.table_id != upstream.to_consume.table_id or consumed.version > upstream.read_version):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
+    migrated = any(e.commit.kind == "migration" and e.version > start for e in upstream.ledger.entries)
     try:
-        return _read_changes(spark, upstream, start).localCheckpoint()
+        with session_settings(spark, _OTHER_COLUMNS if migrated else {}):
+            return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.GONE):
             return None
@@ -84,8 +90,10 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
     grouped = reader.load(upstream.layout.uri).groupBy(*upstream.table.key, "_commit_version")
-    netted = grouped.agg(F.max("_commit_timestamp").alias("committed_at"), before.alias("before"), after.alias("after"))
-    return netted.withColumnRenamed("_commit_version", "source_version").where("NOT (before <=> after)")
+    netted = grouped.agg(
+        F.max("_commit_timestamp").alias("committed_at"), before.alias("_before"), after.alias("_after")
+    )
+    return netted.withColumnRenamed("_commit_version", "source_version").where("NOT (_before <=> _after)")
 
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:

@@ -71,8 +71,8 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
 
 
 def _as_feed(changes: DataFrame, upstream: Upstream, *, reconciled: bool) -> DataFrame:
-    kind = "CASE WHEN before IS NULL THEN 'insert' WHEN after IS NULL THEN 'delete' ELSE 'update' END"
-    sides = [F.col(f"{w}.{n}").alias(f"{n}_{w}") for n in upstream.table.values for w in ("before", "after")]
+    kind = "CASE WHEN _before IS NULL THEN 'insert' WHEN _after IS NULL THEN 'delete' ELSE 'update' END"
+    sides = [F.col(f"_{w}.{n}").alias(f"{n}_{w}") for n in upstream.table.values for w in ("before", "after")]
     return changes.select(
         *upstream.table.key,
         F.expr(kind).alias("change"),
@@ -90,12 +90,12 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     values = [f"`{name}`" for name in table.values]
     told = ", ".join(f"`{name}_after` AS `{name}`" for name in table.values)
     # by the feed's own numbers: a table made anew starts its versions again
-    newest = F.expr(f"max_by(struct(change, {told}), struct(number, source_version))")
-    state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("row")).where("row.change <> 'delete'")
-    before = F.expr(f"struct({', '.join(f'row.{value} AS {value}' for value in values)})")
-    then = state.select(*table.key, before.alias("before"))
+    newest = F.expr(f"max_by(struct(change AS _change, {told}), struct(number, source_version))")
+    state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("_row")).where("_row._change <> 'delete'")
+    before = F.expr(f"struct({', '.join(f'_row.{value} AS {value}' for value in values)})")
+    then = state.select(*table.key, before.alias("_before"))
     after = F.expr(f"struct({', '.join(values)})")
-    now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("after"))
-    joined = then.join(now, list(table.key), "full").where("NOT (before <=> after)")
+    now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("_after"))
+    joined = then.join(now, list(table.key), "full").where("NOT (_before <=> _after)")
     version = F.lit(upstream.to_consume.version).cast("bigint").alias("source_version")
-    return joined.select(*table.key, "before", "after", version, F.lit(None).cast("timestamp").alias("committed_at"))
+    return joined.select(*table.key, "_before", "_after", version, F.lit(None).cast("timestamp").alias("committed_at"))

@@ -46,7 +46,7 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
     if changes is None:
         # a column, since a literal would leave Spark no equality to join by
-        rows = recompute(spark, upstream, rollup).withColumn("stays", F.lit(False)).localCheckpoint()
+        rows = recompute(spark, upstream, rollup).withColumn("_stays", F.lit(False)).localCheckpoint()
         entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
     else:
         rows = _recomputed_groups(spark, upstream, rollup, changes)
@@ -60,13 +60,13 @@ def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
 
 
 def _recomputed_groups(spark: SparkSession, upstream: Upstream, rollup: Rollup, changes: DataFrame) -> DataFrame:
-    """The groups that changes touched, with their measures, or with ``is_gone`` where no row is left."""
+    """The groups that changes touched, with their measures, or with ``_is_gone`` where no row is left."""
     touched = _touched_groups(changes, rollup).localCheckpoint()
     groups = recompute(spark, upstream, rollup, touched)
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
-    source = touched.alias("g").join(groups.withColumn("found", F.lit(True)).alias("s"), F.expr(same), "left")
-    return source.select("g.*", *measures, F.expr("s.found IS NULL").alias("is_gone"))
+    source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
+    return source.select("g.*", *measures, F.expr("s._found IS NULL").alias("_is_gone"))
 
 
 def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
@@ -91,9 +91,9 @@ def _near(rows: DataFrame, table: StreamTable, groups: DataFrame) -> DataFrame:
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
     def groups(side: str) -> DataFrame:
-        of_row = set(changes.select(f"{side}.*").columns)
-        columns = [F.col(f"{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
-        return changes.where(f"{side} IS NOT NULL").select(*columns)
+        of_row = set(changes.select(f"_{side}.*").columns)
+        columns = [F.col(f"_{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
+        return changes.where(f"_{side} IS NOT NULL").select(*columns)
 
     return groups("before").union(groups("after")).distinct()
 
@@ -102,7 +102,7 @@ def _rebuild_clauses(rollup: Rollup) -> str:
     """Replace every row, also those of a declaration with other groups or measures."""
     names = [*rollup.by, *rollup.measures]
     return (
-        f"ON {' AND '.join(f't.`{c}` <=> s.`{c}`' for c in rollup.by)} AND s.stays"
+        f"ON {' AND '.join(f't.`{c}` <=> s.`{c}`' for c in rollup.by)} AND s._stays"
         f" WHEN NOT MATCHED THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(f's.`{c}`' for c in names)}) WHEN NOT MATCHED BY SOURCE THEN DELETE"
     )
@@ -113,8 +113,8 @@ def _rollup_clauses(rollup: Rollup) -> str:
     same = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.by)
     equal = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.measures)
     return (
-        f"ON {same} WHEN MATCHED AND s.is_gone THEN DELETE"
+        f"ON {same} WHEN MATCHED AND s._is_gone THEN DELETE"
         f" WHEN MATCHED AND NOT ({equal}) THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in rollup.measures)}"
-        f" WHEN NOT MATCHED AND NOT s.is_gone THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" WHEN NOT MATCHED AND NOT s._is_gone THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(f's.`{c}`' for c in names)})"
     )

@@ -20,6 +20,7 @@ from lakehouse.local.kafka import Kafka, new_cluster_id
 from lakehouse.local.ports import LOOPBACK, Ports, broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
+from lakehouse.topic import read_records
 from lakehouse_tests.helpers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -157,7 +158,6 @@ class Interference:
             action()
             return read_records(*arguments)
 
-        read_records = ingest.read_records
         self._monkeypatch.setattr(ingest, "read_records", interfered)
 
     def while_reading(self, pid: int, number: signal.Signals) -> Path:
@@ -176,6 +176,5 @@ class Interference:
             frame = read_records(*arguments)
             return frame.mapInArrow(passed_on, frame.schema)
 
-        read_records = ingest.read_records
         self._monkeypatch.setattr(ingest, "read_records", interfered)
         return sent

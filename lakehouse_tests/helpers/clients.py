@@ -24,6 +24,12 @@ def with_client(client: type, broker: Settings, work: Callable[[Any], Awaitable[
     return asyncio.run(run())
 
 
+def delete_before(broker: Settings, topic: str, offsets: dict[int, int]) -> None:
+    """Delete the records of partitions up to an offset, as retention does."""
+    gone = {TopicPartition(topic, p): RecordsToDelete(before_offset=offset) for p, offset in offsets.items()}
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
+
+
 def stored(broker: Settings, topic: str) -> list[Any]:
     """Every record of a topic, as another client reads it."""
     state = look(broker, topic)
@@ -34,9 +40,3 @@ def stored(broker: Settings, topic: str) -> list[Any]:
         return [await consumer.getone() for _ in range(sum(state.end.values()))]
 
     return with_client(AIOKafkaConsumer, broker, read)
-
-
-def delete_records(settings: Settings, topic: str, before: dict[int, int]) -> None:
-    """Remove the records of each partition below an offset, as retention does."""
-    gone = {TopicPartition(topic, partition): RecordsToDelete(offset) for partition, offset in before.items()}
-    with_client(AIOKafkaAdminClient, settings, lambda admin: admin.delete_records(gone))

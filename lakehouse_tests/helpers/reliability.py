@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -57,7 +57,7 @@ class _Told:
         for name, value in report.user_properties:
             counted = {_TRIED: self.tried, _DIFFERED: self.differed}.get(name)
             if counted is not None:
-                promise, how, times = value
+                promise, how, times = cast(tuple[str, str, int], value)
                 counted[promise, how] += times
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:

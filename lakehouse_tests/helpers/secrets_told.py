@@ -8,7 +8,9 @@ import sys
 from contextlib import nullcontext
 from typing import Any
 
+import pytest
 from dagster._cli import create_dagster_cli
+from pydantic import SecretStr
 
 import lakehouse.spark
 from lakehouse import ingest
@@ -37,13 +39,13 @@ def fail_in_spark() -> None:
     """From here on Spark asks with a wrong password, and its own error is passed on."""
 
     def read(spark: Any, settings: Settings, plan: Any) -> Any:
-        password = f"{settings.kafka_password.get_secret_value()}-wrong"
-        return read_records(
-            spark, settings.model_copy(update={"kafka_password": type(settings.kafka_password)(password)}), plan
-        )
+        assert settings.kafka_password
+        wrong = SecretStr(f"{settings.kafka_password.get_secret_value()}-wrong")
+        return read_records(spark, settings.model_copy(update={"kafka_password": wrong}), plan)
 
-    ingest.read_records = read
-    ingest.read_failures = lambda *_: nullcontext()
+    patch = pytest.MonkeyPatch()
+    patch.setattr(ingest, "read_records", read)
+    patch.setattr(ingest, "read_failures", lambda *_: nullcontext())
 
 
 def materialize() -> bool:
@@ -60,8 +62,9 @@ def main() -> None:
     settings = Settings.load()
     log_everything(settings)
     session = lakehouse.spark.build_session(settings)
-    lakehouse.spark.build_session = lambda _: session
-    lakehouse.spark.stop_session = lambda _: None
+    patch = pytest.MonkeyPatch()
+    patch.setattr(lakehouse.spark, "build_session", lambda _: session)
+    patch.setattr(lakehouse.spark, "stop_session", lambda _: None)
     done = [run(["publish", "temperatures", str(RECORDS)]), run(["merge"])]
     done += [run([*verb]) for verb in (["status"], ["status", "--json"], ["doctor", "--json"], ["audit"])]
     assert done == [0] * len(done), done

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from aiokafka import AIOKafkaProducer
@@ -23,6 +23,7 @@ from lakehouse.replay import replay
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
+from lakehouse_tests.helpers.rows import hour_of, rows_of
 
 BASE_RECORD = {"latitude": 13.0, "longitude": 77.600006, "time": "2023-01-01T00:00", "temperature_2m": 20.0}
 ABSENT = object()
@@ -63,17 +64,29 @@ def send(settings: Settings, topic: str, values: Sequence[bytes | None], partiti
 
 @dataclass
 class Stream:
-    """A table under test with its topic on a real broker."""
+    """A table under test with its topic on a real broker; several tests may share its history."""
 
     spark: SparkSession
     settings: Settings
     table: StreamTable
+    _used: int = 0
 
     @classmethod
-    def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> "Stream":
+    def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
         table = unique_table(**changes)
         create_topic(settings, table)
         return cls(spark, settings, table)
+
+    def hours(self, many: int) -> list[str]:
+        """Hours that no test of this history had before."""
+        self._used += many
+        return [hour(number) for number in range(self._used - many, self._used)]
+
+    def send_hours(self, many: int, partition: int = 0) -> list[str]:
+        """Send a record for each of so many new hours; returns the hours."""
+        hours = self.hours(many)
+        self.send(*(record(time=each) for each in hours), partition=partition)
+        return hours
 
     def send(self, *values: bytes | None, partition: int = 0) -> None:
         send(self.settings, self.table.topic, values, partition)
@@ -107,7 +120,7 @@ class Stream:
 
     def temperatures(self) -> dict[str, float | None]:
         """The temperature of every hour in the table."""
-        rows = self.sql("SELECT date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"), temperature_2m FROM {t}")
+        rows = [(hour_of(row), row["temperature_2m"]) for row in rows_of(self.settings, self.table.name)]
         assert len(rows) == len(dict(rows)), "a key stands twice"
         return dict(rows)
 

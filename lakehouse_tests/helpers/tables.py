@@ -1,5 +1,6 @@
 """The tables as another reader sees them, in the words of the model; without Spark."""
 
+from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
@@ -8,8 +9,21 @@ from lakehouse.declaration import StreamTable
 from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.model import Key, Order, Position, Row
+from lakehouse_tests.helpers.rows import Origin, origin, position, rows_of
 
 _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")
+
+
+def footprint(uri: str) -> tuple[int, set[str]]:
+    """The newest version of a table, 0 where there is none yet, and the data files on disk that it does not have.
+
+    Those are the files of earlier versions, and what a writer left that died.
+    """
+    if not DeltaTable.is_deltatable(uri):
+        return 0, set()
+    table = DeltaTable(uri)
+    there = {str(path) for path in Path(uri).rglob("*.parquet") if "_delta_log" not in path.parts}
+    return table.version(), there - {str(Path(file)) for file in table.file_uris()}
 
 
 class Tables:
@@ -31,14 +45,14 @@ class Tables:
     def ledger(self) -> Ledger:
         return read_ledger(self.uri, self._table.name, whole=True)
 
-    def _rows(self, name: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = DeltaTable(self._settings.table_uri(name)).to_pyarrow_table().to_pylist()
-        return rows
+    def positions(self) -> set[Position]:
+        """Positions of all records that were ever rejected."""
+        return {position(row) for row in rows_of(self._settings, self._table.rejected_name)}
 
     def merged(self) -> dict[Key, Row]:
-        rows = self._rows(self._table.name)
+        rows = rows_of(self._settings, self._table.name)
         found = {
-            _key(row): Row(row["temperature_2m"], _order(row["_record"]) or (), _order(row["_kept"]["temperature_2m"]))
+            _key(row): Row(row["temperature_2m"], _order(origin(row)) or (), _order(origin(row, "temperature_2m")))
             for row in rows
         }
         assert len(found) == len(rows), "a key stands twice"
@@ -49,12 +63,8 @@ class Tables:
         """Positions below the progress that no commit that still stands has resolved."""
         progress = ledger.progress.offsets if ledger.progress else {}
         found: dict[Position, str] = {}
-        for row in self._rows(self._table.rejected_name):
-            partition, offset, resolved = (
-                row["position"]["partition"],
-                row["position"]["offset"],
-                row["resolved_number"],
-            )
+        for row in rows_of(self._settings, self._table.rejected_name):
+            (partition, offset), resolved = position(row), row["resolved_number"]
             assert (partition, offset) not in found, "a position stands twice"
             is_open = resolved is None or resolved in ledger.undone
             if is_open and offset < progress.get(partition, 0):
@@ -62,7 +72,7 @@ class Tables:
         return found
 
     def changes(self) -> set[tuple[Any, ...]]:
-        rows = self._rows(self._table.changes_name)
+        rows = rows_of(self._settings, self._table.changes_name)
         assert not any(row["reconciled"] for row in rows)
         told = ("source_version", "change", "temperature_2m_before", "temperature_2m_after")
         found = {(*_key(row), *(row[name] for name in told)) for row in rows}
@@ -70,7 +80,7 @@ class Tables:
         return found
 
     def rollup(self) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        rows = self._rows(self._table.rollups[0].name)
+        rows = rows_of(self._settings, self._table.rollups[0].name)
         for row in rows:
             if row["temperature_avg"] is not None:
                 row["temperature_avg"] = round(row["temperature_avg"], 9)
@@ -85,7 +95,7 @@ def _key(row: dict[str, Any]) -> Key:
     return row["latitude"], row["longitude"], row["observed_at"]
 
 
-def _order(stored: dict[str, Any]) -> Order | None:
-    if stored["offset"] is not None:
-        return 1, stored["time"], stored["partition"], stored["offset"]
-    return None if stored["base"] is None else (0, stored["base"])
+def _order(found: Origin) -> Order | None:
+    if found.offset is not None:
+        return 1, found.time, found.partition, found.offset
+    return None if found.base is None else (0, found.base)

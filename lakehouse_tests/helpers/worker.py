@@ -16,13 +16,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import delta, ingest, refresh, repair
+from lakehouse import ingest, refresh, repair
 from lakehouse.declaration import StreamTable
 from lakehouse.ingest import Request
+from lakehouse.layout import Layout
 from lakehouse.load import load_base
 from lakehouse.maintain import maintain
 from lakehouse.redrive import redrive
@@ -99,14 +102,35 @@ class Point:
         os.killpg(0, signal.SIGKILL)
 
 
-def inject(point: Point, name: str) -> None:
-    """Put the end at a point of the product."""
-    if point.at == "write":
-        delta._writing = _deadly_writing(point, name + point.suffix, delta._writing)
-        return
-    module_name, _, function = point.at.rpartition(".")
+def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
+    """Put the end at a point of the product; returns what was changed and what stood there."""
+    module_name, _, function = ("delta", "", "_writing") if point.at == "write" else point.at.rpartition(".")
     module = sys.modules[f"lakehouse.{module_name}"]
-    setattr(module, function, _deadly_call(point, getattr(module, function)))
+    real = getattr(module, function)
+    deadly = _deadly_writing(point, name + point.suffix, real) if point.at == "write" else _deadly_call(point, real)
+    setattr(module, function, deadly)
+    return module, function, real
+
+
+class Died(BaseException):
+    """Instead of the end of a process: no ``except Exception`` of the product stops it."""
+
+
+@contextmanager
+def dying(point: Point, name: str) -> Iterator[None]:
+    """What is done here comes to a point, before or after, and no further; else it is an error."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Point, "die", _die)
+        module, function, real = inject(point, name)
+        try:
+            with pytest.raises(Died):
+                yield
+        finally:
+            setattr(module, function, real)
+
+
+def _die(_: Point) -> None:
+    raise Died
 
 
 def _deadly_call(point: Point, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,7 +152,7 @@ def _deadly_writing(point: Point, name: str, real: Callable[..., Any]) -> Callab
     passed = count()
 
     @contextmanager
-    def writing(spark: SparkSession, layout: delta.Layout, said: Any) -> Iterator[None]:
+    def writing(spark: SparkSession, layout: Layout, said: Any) -> Iterator[None]:
         now = layout.name == name and next(passed) == point.nth
         if now and point.when == "before":
             point.die()

@@ -1,6 +1,7 @@
 """Every setting and every option tried wrong once: the exit code, one sentence that names it, nothing half done."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from lakehouse.cli import main
 from lakehouse.settings import Settings
 
-COMMANDS = typer.main.get_command(main.app).commands
+COMMANDS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
 WRONG_VALUES = {
     "table": "rain",
     "folder": "missing",
@@ -70,11 +71,10 @@ def test_an_option_with_a_wrong_value_is_named(
     verb: str, parameter: Any, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = WRONG_VALUES[parameter.name]
-    named = parameter.opts if parameter.param_type_name == "option" else []
+    option = parameter.opts[:1] if parameter.param_type_name == "option" else []
     before = NEEDED.get(verb, []) if parameter.name != "table" else []
-    assert main.run([verb, *before, *named[:1], value]) == CODES.get(parameter.name, 2)
-    said = last_line(capsys)
-    assert (named[0] if named else value) in said or value in said
+    assert main.run([verb, *before, *option, value]) == CODES.get(parameter.name, 2)
+    assert (option or [value])[0] in last_line(capsys)
     assert not home.exists()
 
 
@@ -83,7 +83,7 @@ def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsy
     assert main.run([verb, "--nonsense"]) == 2
     assert "--nonsense" in last_line(capsys)
     assert main.run([verb, *NEEDED.get(verb, []), "too", "many", "words"]) == 2
-    assert last_line(capsys)
+    assert re.search("too|many|words", last_line(capsys))
     assert not home.exists()
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import write_deltalake
@@ -119,7 +120,8 @@ def test_an_unexpected_error_is_one_sentence_and_kept_whole_in_a_file(
     assert main.run(["query", "SELECT 1"]) == 1
     said = one_sentence(capsys)
     assert "ValueError: seven is not eight (" in said
-    kept = Path(re.search(r"is in (\S+)\)", said)[1])
+    (named,) = re.findall(r"is in (\S+)\)", said)
+    kept = Path(named)
     assert "and much more" in kept.read_text()
     kept.unlink()
 
@@ -251,7 +253,7 @@ def test_readme_shows_only_commands_that_exist() -> None:
 
 def test_the_declaration_in_the_readme_can_be_made() -> None:
     readme = (ROOT / "README.md").read_text()
-    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
-    made: dict[str, object] = {"__file__": "prices.py"}
+    code, *_ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    made: dict[str, Any] = {"__file__": "prices.py"}
     exec(code, made)  # noqa: S102 - our own text
     assert made["prices"].changes_name == "prices_changes"

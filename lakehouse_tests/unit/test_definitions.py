@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import dagster as dg
 import pytest
+from pyspark.sql import SparkSession
 
 from lakehouse.definitions import build_defs, defs
 from lakehouse.defs import resources
@@ -156,10 +157,10 @@ def test_the_sensor_is_on_and_asks_for_the_job(repository):
 
 
 def test_a_session_starts_when_it_is_asked_for_and_is_stopped_by_who_started_it(monkeypatch):
-    calls = []
+    calls: list[str] = []
     monkeypatch.setattr(resources, "build_session", lambda _: calls.append("start") or SimpleNamespace())
     monkeypatch.setattr(resources, "stop_session", lambda _: calls.append("stop"))
-    monkeypatch.setattr(resources.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     made = resources.LakehouseResource.with_settings(Settings())
     with made.from_resource_context_cm(dg.build_init_resource_context()) as resource:
         assert calls == []

@@ -182,7 +182,7 @@ def test_dagster_accepts_every_field_of_its_configuration(instance: InstanceRef)
 
 def test_dagster_keeps_its_state_in_the_postgres_of_the_stack(instance: InstanceRef) -> None:
     assert instance.storage_data.class_name == "DagsterPostgresStorage"
-    storage = process_config(DagsterPostgresStorage.config_type(), instance.storage_data.config_dict).value
+    storage = process_config(DagsterPostgresStorage.config_type(), instance.storage_data.config_dict).value or {}
     database = SERVICES[storage["postgres_db"]["hostname"]]["environment"]
     assert storage["postgres_db"]["db_name"] == database["POSTGRES_DB"]
     assert storage["postgres_db"]["username"] == database["POSTGRES_USER"]

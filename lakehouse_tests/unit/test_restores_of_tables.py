@@ -9,6 +9,7 @@ import pytest
 from lakehouse import restores
 from lakehouse.errors import LedgerError
 from lakehouse.ledger import read_ledger, require_told
+from lakehouse.log import file_changes
 from lakehouse_tests.helpers.logs import NAME, Written
 
 pytestmark = pytest.mark.invariant(1)
@@ -134,7 +135,6 @@ def test_only_a_restore_to_a_moment_makes_the_log_be_read_and_only_once(table, m
         read.append(newest)
         return file_changes(uri, newest)
 
-    file_changes = restores.file_changes
     monkeypatch.setattr(restores, "file_changes", counted)
     table.restore(2)
     assert (table.progress, read) == (2, [])

@@ -81,7 +81,7 @@ def test_a_table_in_an_object_store_is_read_and_its_restores_are_told(tmp_path: 
     table.restore_by_time(2)
     with stores.serving(tmp_path) as root:
         ledger = read_ledger(f"{root}/t", "t")
-        assert (ledger.progress, ledger.undone, count_rows(f"{root}/t")) == (table.ledger.progress, {3}, 2)
+        assert (ledger.progress, ledger.undone, count_rows(f"{root}/t")) == (table.ledger.progress, frozenset({3}), 2)
         assert not read_ledger(f"{root}/another", "another").exists
 
 

@@ -48,25 +48,25 @@ def patient(work: Callable[[], Any]) -> Any:
         return work()
 
 
-def test_a_broker_killed_and_restarted_while_records_are_read(spark, one, attack, interference):
-    for _ in range(5):
-        stream = filled(spark, one.settings)
-        with attack("Nothing is lost", "broker killed and restarted while records are read"):
-            killed = interference.while_reading(one.embedded.pid, signal.SIGKILL)
-            with one.restarted_when_dead():
-                outcomes = patient(stream.merge)
-            assert killed.exists()
-            assert sum(outcome.entry.commit.read for outcome in outcomes) == len(HOURS)
-            assert_holds(stream, HOURS)
+@pytest.mark.parametrize("turn", range(5))
+def test_a_broker_killed_and_restarted_while_records_are_read(spark, one, attack, interference, turn):
+    stream = filled(spark, one.settings)
+    with attack("Nothing is lost", "broker killed and restarted while records are read"):
+        killed = interference.while_reading(one.embedded.pid, signal.SIGKILL)
+        with one.restarted_when_dead():
+            outcomes = patient(stream.merge)
+        assert killed.exists()
+        assert sum(outcome.entry.commit.read for outcome in outcomes) == len(HOURS)
+        assert_holds(stream, HOURS)
 
 
-def test_a_broker_killed_and_restarted_while_records_are_sent(spark, one, attack):
-    for _ in range(5):
-        stream = Stream.create(spark, one.settings)
-        with attack("Nothing is lost", "broker killed and restarted while records are sent"):
-            with one.restarted_when_dead():
-                sent = publish(one.settings, stream.table, interrupted(lambda: one.signal(signal.SIGKILL)))
-            assert_sent_and_merged(stream, sent)
+@pytest.mark.parametrize("turn", range(5))
+def test_a_broker_killed_and_restarted_while_records_are_sent(spark, one, attack, turn):
+    stream = Stream.create(spark, one.settings)
+    with attack("Nothing is lost", "broker killed and restarted while records are sent"):
+        with one.restarted_when_dead():
+            sent = publish(one.settings, stream.table, interrupted(lambda: one.signal(signal.SIGKILL)))
+        assert_sent_and_merged(stream, sent)
 
 
 def interrupted(action: Callable[[], object]) -> Iterator[bytes]:
@@ -90,7 +90,7 @@ def assert_sent_and_merged(stream: Stream, sent: int) -> None:
 def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, interference):
     stream = filled(spark, one.settings)
     interference.while_reading(one.embedded.pid, signal.SIGSTOP)
-    questions = {
+    questions: dict[str, tuple[Callable[[], object], float]] = {
         "read": (stream.merge, READ_LIMIT),
         "looked at": (lambda: look(stream.settings, stream.table.topic), 5),
         "planned": (lambda: ingest.plan_next(stream.settings, stream.table), 10),
@@ -122,28 +122,28 @@ def test_a_broker_that_stays_dead_while_records_are_read(spark, one, attack, int
         assert_holds(stream, HOURS)
 
 
-def test_the_leader_of_a_partition_is_killed_between_plan_and_read(spark, cluster, attack, interference):
-    for _ in range(5):
-        stream = filled(spark, cluster.settings)
-        with (
-            attack("Nothing is lost", "leader killed in a cluster of three between plan and read"),
-            cluster.leader_killed(stream.table.topic) as kill,
-        ):
-            interference.before_reading(kill)
-            patient(stream.merge)
-            assert_holds(stream, HOURS)
+@pytest.mark.parametrize("turn", range(5))
+def test_the_leader_of_a_partition_is_killed_between_plan_and_read(spark, cluster, attack, interference, turn):
+    stream = filled(spark, cluster.settings)
+    with (
+        attack("Nothing is lost", "leader killed in a cluster of three between plan and read"),
+        cluster.leader_killed(stream.table.topic) as kill,
+    ):
+        interference.before_reading(kill)
+        patient(stream.merge)
+        assert_holds(stream, HOURS)
 
 
-def test_the_leader_of_a_partition_is_killed_while_records_are_sent(spark, cluster, attack):
-    for _ in range(5):
-        stream = Stream.create(spark, cluster.settings)
-        with (
-            attack("Nothing is lost", "leader killed in a cluster of three while records are sent"),
-            cluster.leader_killed(stream.table.topic) as kill,
-        ):
-            sent, seen = publish_and_look(stream, kill)
-            assert sorted(seen.end) == [0, 1, 2], "a look waits for the next leader"
-            assert_sent_and_merged(stream, sent)
+@pytest.mark.parametrize("turn", range(5))
+def test_the_leader_of_a_partition_is_killed_while_records_are_sent(spark, cluster, attack, turn):
+    stream = Stream.create(spark, cluster.settings)
+    with (
+        attack("Nothing is lost", "leader killed in a cluster of three while records are sent"),
+        cluster.leader_killed(stream.table.topic) as kill,
+    ):
+        sent, seen = publish_and_look(stream, kill)
+        assert sorted(seen.end) == [0, 1, 2], "a look waits for the next leader"
+        assert_sent_and_merged(stream, sent)
 
 
 def publish_and_look(stream: Stream, kill: Callable[[], None]) -> tuple[int, TopicState]:

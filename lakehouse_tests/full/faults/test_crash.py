@@ -1,7 +1,6 @@
 """A process is killed at every point of its work; a plain rerun makes everything as if nothing had happened."""
 
 import random
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -13,15 +12,14 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from pyspark.sql import SparkSession
 
-from lakehouse.audit import audit
 from lakehouse.errors import LakehouseError
-from lakehouse.serve import table_names
 from lakehouse.settings import Settings
 from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.clients import with_client
-from lakehouse_tests.helpers.streams import ABSENT, hour, record, send
-from lakehouse_tests.helpers.tables import Tables
+from lakehouse_tests.helpers.scenes import records, told, write
+from lakehouse_tests.helpers.streams import hour, record, send
+from lakehouse_tests.helpers.tables import Tables, footprint
 from lakehouse_tests.helpers.worker import Job, Point
 from lakehouse_tests.helpers.workers import Standby, standby
 
@@ -48,10 +46,8 @@ class Case:
     step: int = 0
 
 
-def write(when: str, suffix: str = "", nth: int = 0, **more: Any) -> Point:
-    return Point("write", when, nth, suffix, **more)
-
-
+# of the statement in which a process dies at these points: whether its commit is there
+COMMITTED = {"file": 0, "version": 1}
 CASES = [
     Case("before reading", Point("ingest.read_records", nth=1)),
     Case("after the rejected write", write("after", "_rejected")),
@@ -119,27 +115,8 @@ class World:
         if scene not in self.undisturbed:
             jobs = self.jobs(scene)
             self.run(jobs)
-            self.undisturbed[scene] = self.told(jobs[-1])
+            self.undisturbed[scene] = told(self.settings, jobs[-1])
         return self.undisturbed[scene]
-
-    def told(self, job: Job) -> Any:
-        """All that a reader of the tables can see, but for the numbers of commits; the accounting holds."""
-        tables = Tables(self.settings, job.table)
-        ledger = tables.ledger()
-        assert not [finding for finding in audit(ledger) if not finding.passed]
-        names = [name.removeprefix(job.name) for name in table_names(self.settings) if name.startswith(job.name)]
-        changes = Counter((*change[:3], *change[4:]) for change in tables.changes())
-        return ledger.totals, names, tables.merged(), tables.rejected(ledger), changes, tables.rollup()
-
-
-def records(drawn: random.Random, many: int) -> list[bytes | None]:
-    """Rows, updates, duplicates and records that may not enter, in any order."""
-    values: list[bytes | None] = [b"{", None, record(time=hour(3), temperature_2m=80.0), record(temperature_2m=90.0)]
-    for _ in range(many):
-        kept = drawn.choice([ABSENT, None, *(round(drawn.uniform(-20, 40), 1) for _ in range(6))])
-        values.append(record(time=hour(drawn.choice([*range(6), 800])), temperature_2m=kept))
-    drawn.shuffle(values)
-    return values
 
 
 @pytest.fixture(scope="module")
@@ -160,12 +137,18 @@ def test_a_plain_rerun_after_a_kill_makes_everything_as_if_nothing_had_happened(
     world.run(jobs[: case.step])
     expected = world.expected(case.scene)
     with attack(CRASH, f"SIGKILL, {case.how}"):
+        uri = world.settings.table_uri(jobs[case.step].name + case.point.suffix)
+        version, left = footprint(uri)
         with world.standby.take() as worker:
             worker.die(jobs[case.step], case.point)
+        if case.point.when in COMMITTED:
+            version_after, left_after = footprint(uri)
+            assert version_after - version == case.point.nth + COMMITTED[case.point.when]
+            assert case.point.when != "file" or left_after - left, "it died before there was a file"
         world.run(jobs[case.step :])
-        told = world.told(jobs[-1])
-        assert told[0].read == world.sent
-        assert told == expected
+        found = told(world.settings, jobs[-1])
+        assert found[0].read == world.sent
+        assert found == expected
 
 
 GAP_POINTS = {
@@ -185,7 +168,7 @@ def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
     send(world.settings, table.topic, [record(time=hour(number)) for number in range(5, 12)])
     gone = {TopicPartition(table.topic, 0): RecordsToDelete(before_offset=8)}
     with_client(AIOKafkaAdminClient, world.settings, lambda admin: admin.delete_records(gone))
-    told = {}
+    found = {}
     for how, job in jobs.items():
         accept = replace(job, do="accept_gap")
         if how in GAP_POINTS:
@@ -195,5 +178,5 @@ def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
             world.run([accept])
         world.run([job, replace(job, do="refresh")])
         gaps = [entry.commit.gap for entry in Tables(world.settings, job.table).ledger().entries if entry.commit.gap]
-        told[how] = (gaps, world.told(job))
-    assert all(one == told["undisturbed"] for one in told.values())
+        found[how] = (gaps, told(world.settings, job))
+    assert all(one == found["undisturbed"] for one in found.values())

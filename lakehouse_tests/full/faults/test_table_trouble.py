@@ -1,5 +1,6 @@
 """Other people change the tables, their history or the declaration: it goes on and is right, or says what stops it."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from lakehouse.errors import LedgerError, TableError
 from lakehouse.load import load_base
 from lakehouse.topic import create_topic, delete_topic, look
 from lakehouse_tests.helpers.base_files import base_folder
+from lakehouse_tests.helpers.clients import stored
 from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
 from lakehouse_tests.helpers.upsets import assert_all_is_right
 
@@ -56,6 +58,7 @@ FOREIGN = {
         without(3),
     ),
 }
+ALONE = [(name,) for name in FOREIGN]
 TOGETHER = [("UPDATE", "DELETE", "OPTIMIZE", "INSERT"), ("INSERT OVERWRITE", "CREATE OR REPLACE")]
 
 
@@ -76,8 +79,7 @@ def stream(spark, broker):
 
 def test_after_foreign_commits_every_table_is_right(stream, attack):
     rows = stream.temperatures()
-    alone = [(name,) for name in FOREIGN] * 2
-    for number, names in enumerate(TOGETHER + alone):
+    for number, names in enumerate([*TOGETHER, *ALONE, *ALONE]):
         with attack(LOST, f"foreign commits between ours: {', '.join(names)}"):
             for name in names:
                 statement, effect = FOREIGN[name]
@@ -95,6 +97,13 @@ def test_after_foreign_commits_every_table_is_right(stream, attack):
     assert DeltaTable(stream.uri).metadata().configuration["delta.enableChangeDataFeed"] == "true"
 
 
+def proposed(stream: Stream) -> repair.Proposal:
+    """The run stops with the command that goes on; what that command shows."""
+    with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
+        stream.merge()
+    return repair.propose_progress(stream.spark, stream.settings, stream.table)
+
+
 def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(stream, attack):
     """Rows of a former topic have greater offsets than those of the topic that were merged since."""
     rows = set(stream.temperatures())
@@ -107,18 +116,28 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
     with attack(LOST, "log cleaned past our newest commit, with rows of a former topic"):
         stream.sql("UPDATE {t} SET temperature_2m = 0")
         clean_log(stream.uri)
-        with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
-            stream.merge()
-        shown = repair.propose_progress(stream.spark, stream.settings, stream.table)
+        shown = proposed(stream)
         repair.record(stream.spark, stream.settings, stream.table, shown)
         stream.merge()
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 170)}
         assert_all_is_right(stream)
     with attack(LOST, "log cleaned past our newest commit"):
         stream.send(record(time=hour(170)))
-        shown = repair.propose_progress(stream.spark, stream.settings, stream.table)
+        stream.sql("UPDATE {t} SET temperature_2m = 1")
+        clean_log(stream.uri)
+        shown = proposed(stream)
         assert shown.offsets[0] == look(stream.settings, stream.table.topic).end[0] - 1
-        stream.merge()
+        repair.record(stream.spark, stream.settings, stream.table, shown)
+        (outcome,) = stream.merge()
+        assert outcome.entry.commit.read == 1
+        assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 171)}
+        assert_all_is_right(stream)
+
+
+def in_topic(stream: Stream) -> set[str]:
+    """The hours of all records that the topic holds."""
+    values = [found.value for found in stored(stream.settings, stream.table.topic)]
+    return {json.loads(value)["time"] for value in values if value.startswith(b"{")}
 
 
 def test_tables_that_were_deleted_are_made_again(stream, tmp_path, attack):
@@ -135,7 +154,7 @@ def test_tables_that_were_deleted_are_made_again(stream, tmp_path, attack):
             rows = {} if "name" in names else stream.temperatures()
             rejected = [] if "rejected_name" in names else stream.rejected()
             stream.merge()
-            topic = {hour(each) for each in range(100, 171)} if "name" in names else set()
+            topic = in_topic(stream) if "name" in names else set()
             held = stream.temperatures()
             assert set(held) >= {*rows, *topic, hour(201 + number)}
             assert held[hour(200)] == 30.0 + number

@@ -92,27 +92,27 @@ def race(begun) -> Race:
     return begun
 
 
-def test_two_processes_merge_each_batch_once(race, attack):
+@pytest.mark.parametrize("turn", range(20))
+def test_two_processes_merge_each_batch_once(race, attack, turn):
     numbers = {entry.commit.number for entry in race.stream.ledger.entries}
-    for _ in range(20):
-        with attack(ONE_WRITER, "two processes merge at once"):
-            answers = race.run(race.job, race.job)
-            mine, other = (set(answer.get("done", ())) for answer in answers)
-            assert not mine & other
-            race.assert_right()
-            there = {entry.commit.number for entry in race.stream.ledger.entries}
-            assert mine | other <= there - numbers
-            assert any("error" in answer for answer in answers) or mine | other == there - numbers
-            numbers = there
-        race.send(12)
+    with attack(ONE_WRITER, "two processes merge at once"):
+        answers = race.run(race.job, race.job)
+        mine, other = (set(answer.get("done", ())) for answer in answers)
+        assert not mine & other
+        race.assert_right()
+        there = {entry.commit.number for entry in race.stream.ledger.entries}
+        assert mine | other <= there - numbers
+        assert any("error" in answer for answer in answers) or mine | other == there - numbers
+        numbers = there
+    race.send(12)
 
 
-def test_a_merge_and_maintenance_at_once(race, attack):
-    for _ in range(5):
-        with attack(ONE_WRITER, "a merge and maintenance at once"):
-            race.run(race.job, replace(race.job, do="maintain"))
-            race.assert_right()
-        race.send(12)
+@pytest.mark.parametrize("turn", range(5))
+def test_a_merge_and_maintenance_at_once(race, attack, turn):
+    with attack(ONE_WRITER, "a merge and maintenance at once"):
+        race.run(race.job, replace(race.job, do="maintain"))
+        race.assert_right()
+    race.send(12)
 
 
 def test_a_merge_and_a_redrive_at_once(race, attack):

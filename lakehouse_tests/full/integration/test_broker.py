@@ -73,6 +73,7 @@ def test_a_restart_keeps_records_identity_and_address(own: Settings, embedded: E
     if end == "stop":
         embedded.stop()
     else:
+        assert embedded.pid
         os.kill(embedded.pid, signal.SIGKILL)
         assert wait_until(lambda: not embedded.alive())
     embedded.start()

@@ -14,15 +14,13 @@ from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse.spark import spark_conf
 from lakehouse_tests.conftest import SPARK_REMOTE
+from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.waiting import wait_until
 
-HERE = Path(__file__).parent
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SAME_TESTS = (
-    "test_merge.py::test_base_rows_are_older_than_any_record_whenever_they_are_loaded[base first]",
-    "test_rejected.py::test_each_malformed_kind_is_kept_with_its_own_reason",
-    "test_replay.py::test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress",
-    "test_derive.py::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles",
+    "test_newest_wins.py",
+    "test_derived.py::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
 )
 
 
@@ -57,7 +55,7 @@ def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.timeout(600)
 def test_the_merge_path_is_the_same_over_spark_connect(remote: str) -> None:
-    tests = [str(HERE / name) for name in SAME_TESTS]
+    tests = [str(ROOT / "lakehouse_tests" / "real" / name) for name in SAME_TESTS]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(
         command, env={**os.environ, SPARK_REMOTE: remote}, capture_output=True, text=True, check=False

@@ -10,8 +10,7 @@ import pytest
 from lakehouse import ingest, redrive
 from lakehouse.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, delete_topic
-from lakehouse_tests.helpers.streams import Stream, counts, hour, record
+from lakehouse_tests.helpers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(8)
 
@@ -68,22 +67,6 @@ def resolved(stream: Stream) -> list[tuple[int, int]]:
     return stream.sql(wanted)
 
 
-def test_what_passes_is_merged_in_order_and_marked_with_the_number_of_its_commit(stream):
-    progress, totals = stream.ledger.progress, stream.ledger.totals
-    widen(stream)
-    (outcome,) = redriven(stream)
-    assert counts(outcome.entry) == dict(read=3, rejected=1, duplicate=0, inserted=1, updated=0, stale=1)
-    assert (outcome.entry.commit.kind, outcome.entry.commit.number) == ("redrive", 2)
-    assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0}
-    assert resolved(stream) == [(0, 2), (1, 2)]
-    assert listed(stream) == {"truncated": [2]}
-    assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
-    stream.assert_accounted()
-    before = versions(stream)
-    assert redriven(stream) == []
-    assert versions(stream) == before
-
-
 def test_where_nothing_passes_nothing_is_committed_but_reasons_that_are_others_now_are_stored(stream):
     version, rejected = versions(stream)
     assert redriven(stream) == []
@@ -101,19 +84,6 @@ def test_where_nothing_passes_nothing_is_committed_but_reasons_that_are_others_n
     assert listed(stream, reason="wrong_time_format") == {"wrong_time_format": [1, 0]}
 
 
-def test_a_crash_between_commit_and_marking_is_healed_by_the_next_redrive(stream, monkeypatch):
-    widen(stream)
-    with crashing(monkeypatch, ingest, "store_rejected"):
-        redriven(stream)
-    rows = stream.snapshot()
-    assert listed(stream)["out_of_range"] == [1, 0]
-    (outcome,) = redriven(stream)
-    assert counts(outcome.entry) == dict(read=3, rejected=1, duplicate=0, inserted=0, updated=0, stale=2)
-    assert resolved(stream) == [(0, 3), (1, 3)]
-    assert stream.snapshot() == rows
-    stream.assert_accounted()
-
-
 @pytest.mark.parametrize("again", [redriven, Stream.replay])
 def test_a_crash_before_the_commit_marks_nothing_as_resolved(stream, monkeypatch, again: Callable[[Stream], object]):
     widen(stream)
@@ -122,51 +92,3 @@ def test_a_crash_before_the_commit_marks_nothing_as_resolved(stream, monkeypatch
     assert listed(stream)["out_of_range"] == [1, 0]
     redriven(stream)
     assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0}
-
-
-def test_what_a_restore_undid_is_listed_and_redriven_again(stream):
-    widen(stream)
-    redriven(stream)
-    version = stream.ledger.entries[1].version
-    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-    assert stream.ledger.undone == {2}
-    assert listed(stream) == {"out_of_range": [1, 0], "truncated": [2]}
-    redriven(stream)
-    assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0}
-    assert resolved(stream) == [(0, 3), (1, 3)]
-
-    # the history that tells what was undone expires one day; the table tells it still
-    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-    stream.send(record(time=hour(2)))
-    stream.merge()
-    assert resolved(stream) == []
-    assert listed(stream) == {"out_of_range": [1, 0], "truncated": [2]}
-
-
-def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
-    """A batch that stored what it rejected and died has not committed: its records are read again."""
-    stream.send(record(time=hour(3), temperature_2m=83.0))
-    with crashing(monkeypatch, ingest, "merge_rows"):
-        stream.merge()
-    assert (0, 4, "out_of_range") in stream.rejected()
-    assert listed(stream)["out_of_range"] == [1, 0]
-    widen(stream)
-    (outcome,) = redriven(stream)
-    assert outcome.entry.commit.read == 3
-    (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=1, updated=0, stale=0)
-    assert resolved(stream) == [(0, 2), (1, 2), (4, 3)]
-
-
-def test_the_records_of_each_incarnation_of_a_topic_are_redriven_in_a_commit_of_their_own(stream):
-    delete_topic(stream.settings, stream.table.topic)
-    create_topic(stream.settings, stream.table)
-    stream.accept_gap()
-    stream.send(record(time=hour(5), temperature_2m=85.0))
-    stream.merge()
-    progress = stream.ledger.progress
-    widen(stream)
-    assert [outcome.entry.metrics.inserted for outcome in redriven(stream)] == [1, 1]
-    assert stream.temperatures() == {hour(0): 80.0, hour(1): 1.0, hour(5): 85.0}
-    assert stream.ledger.progress == progress
-    assert redriven(stream) == []

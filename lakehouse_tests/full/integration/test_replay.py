@@ -3,14 +3,13 @@
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from lakehouse.errors import LakehouseError
 from lakehouse.offsets import Range
 from lakehouse.replay import replay
-from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, hour, record
+from lakehouse_tests.helpers.streams import ABSENT, Stream, hour, record
 
 pytestmark = pytest.mark.invariant(3)
 
@@ -26,44 +25,6 @@ def stream(spark, broker):
         good = [record(time=time, temperature_2m=value) for time, value in zip(hours, values, strict=True)]
         stream.send(*good, b"{", partition=partition)
     return stream
-
-
-def data_files(stream: Stream) -> set[str]:
-    return {str(path) for path in Path(stream.uri).rglob("*.parquet") if "_delta_log" not in path.parts}
-
-
-def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(stream):
-    stream.merge()
-    rows, files, progress = stream.snapshot(), data_files(stream), stream.ledger.progress
-    (outcome,) = stream.replay()
-    assert outcome.entry.commit.kind == "replay"
-    assert counts(outcome.entry)["stale"] == outcome.entry.metrics.source_rows > 0
-    assert (stream.snapshot(), data_files(stream), stream.ledger.progress) == (rows, files, progress)
-    stream.assert_accounted()
-
-
-def test_any_split_into_batches_gives_the_same_rows(stream):
-    stream.merge()
-    rows = stream.snapshot()
-    other = Stream(stream.spark, stream.settings, ingest_again(stream))
-    other.merge(max_records=7)
-    assert other.snapshot() == rows
-
-
-def ingest_again(stream: Stream):
-    """The same topic, into another table."""
-    from dataclasses import replace
-
-    return replace(stream.table, name=f"{stream.table.name}_again")
-
-
-def test_any_order_of_ranges_gives_the_same_rows(stream):
-    stream.merge()
-    rows = stream.snapshot()
-    for ranges in ([Range(1, 4, 18)], [Range(0, 2, 9), Range(2, 0, 9)], [Range(0, 0, 3)]):
-        replay(stream.spark, stream.settings, stream.table, ranges)
-    assert stream.snapshot() == rows
-    assert [entry.commit.kind for entry in stream.ledger.entries] == ["replay"] * 3 + ["batch"]
 
 
 def test_only_what_was_merged_and_is_still_there_can_be_replayed(stream):

@@ -1,49 +1,21 @@
 """The command line on a real broker, Spark and Delta: a path from records to tables, and what goes wrong on it."""
 
-import io
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import lakehouse.spark
-from lakehouse.cli import main
-from lakehouse.ledger import read_ledger
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic
+from lakehouse_tests.helpers.commands import lakehouse_says, told
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.waiting import wait_until
 
 RECORDS = str(DATA / "stream.jsonl")
-
-
-class Said(NamedTuple):
-    """What a verb said, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-
-def lakehouse_says(*arguments: str) -> Said:
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-        code = main.run(arguments)
-    return Said(code, out.getvalue(), err.getvalue())
-
-
-def told(*arguments: str) -> Any:
-    said = lakehouse_says(*arguments, "--json")
-    assert said.code == 0, said.err
-    return json.loads(said.out)
 
 
 @pytest.fixture(scope="module")
@@ -182,29 +154,6 @@ def test_a_replay_beyond_what_was_merged_is_refused(story: dict[str, Any]) -> No
     said = lakehouse_says("replay", "--partition", "0", "--from", "0", "--to", "100000")
     assert said.code == 1
     assert "cannot be replayed" in said.err
-
-
-def test_follow_as_a_process_merges_what_arrives_and_ends_cleanly_on_ctrl_c(
-    story: dict[str, Any], settings: Settings
-) -> None:
-    def batches() -> int:
-        return read_ledger(settings.table_uri("temperatures"), "temperatures").totals.batches
-
-    before = batches()
-    following = subprocess.Popen(
-        [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow", "temperatures"],
-        env={**os.environ, "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    told("publish", "temperatures", RECORDS)
-    assert wait_until(lambda: batches() == before + 1, 120)
-    following.send_signal(signal.SIGINT)
-    out, err = following.communicate(timeout=60)
-    assert following.returncode == 0, err
-    assert "Stopped" in out
-    assert "Traceback" not in err
 
 
 def test_a_topic_made_anew_stops_the_merge_until_a_person_accepts_the_gap(

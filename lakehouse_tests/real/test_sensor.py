@@ -27,7 +27,8 @@ from lakehouse.local.broker import bootstrap_servers
 from lakehouse.offsets import Progress, TopicState
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, look, publish
+from lakehouse.topic import create_topic, delete_topic, look, publish
+from lakehouse_tests.helpers.clients import delete_before
 
 pytestmark = pytest.mark.invariant(12)
 
@@ -49,7 +50,7 @@ class World:
         self.defs = build_defs([self.table], self.resources)
         self.cursor: str | None = None
 
-    def tick(self) -> dg.SensorResult:
+    def tick(self) -> Any:
         sensor = self.defs.resolve_sensor_def("temperatures_sensor")
         context = dg.build_sensor_context(self.instance, cursor=self.cursor, resources=self.resources)
         with context:
@@ -170,18 +171,20 @@ def test_lost_records_are_a_reason_to_skip_that_says_what_to_do(world, monkeypat
         assert "lakehouse accept-gap temperatures" in result.skip_message
 
 
-@pytest.mark.parametrize("lines", [[], LINES], ids=["an empty topic", "records"])
-def test_lost_records_ask_for_a_run_where_the_declaration_accepts_gaps(world, monkeypatch, lines):
+@pytest.mark.parametrize("left", [0, 1], ids=["all of them", "all but one of each partition"])
+def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world, monkeypatch, left):
     """Also where there is nothing to read: the gap is to be recorded."""
     accepting = World(world.settings, world.instance, gaps="accept")
-    create_topic(accepting.settings, accepting.table)
-    publish(accepting.settings, accepting.table, lines)
-    state = look(accepting.settings, accepting.table.topic)
-    progress = Progress(replace(state.incarnation, topic_id="another topic"), {0: 7})
+    topic = accepting.table.topic
+    publish(accepting.settings, accepting.table, LINES)
+    end = look(accepting.settings, topic).end
+    delete_before(accepting.settings, topic, {p: offset - left for p, offset in end.items()})
+    state = look(accepting.settings, topic)
+    progress = Progress(state.incarnation, dict.fromkeys(end, 0))
     monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
     (request,) = accepting.tick().run_requests
     config = request.run_config["ops"]["temperatures"]["config"]
-    assert sum(part["end"] - part["start"] for part in config["ranges"]) == len(lines)
+    assert sum(part["end"] - part["start"] for part in config["ranges"]) == left * len(end)
 
 
 def test_the_topic_is_reported_when_it_moved_and_only_then(world):
@@ -198,10 +201,17 @@ def test_the_topic_is_reported_when_it_moved_and_only_then(world):
 
 
 def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
+    """Also where it ends at the same offsets."""
     create_topic(world.settings, world.table)
-    first = json.loads(world.tick().cursor)
-    assert set(first) == {"topic_id", "end"}
-    assert first["end"] == {"0": 0, "1": 0, "2": 0}
+    before = world.tick()
+    delete_topic(world.settings, world.table.topic)
+    create_topic(world.settings, world.table)
+    after = world.tick()
+    ids = [json.loads(result.cursor)["topic_id"] for result in (before, after)]
+    assert ids == [result.asset_events[0].metadata["topic_id"].value for result in (before, after)]
+    assert ids[1] == look(world.settings, world.table.topic).incarnation.topic_id != ids[0]
+    versions = {result.asset_events[0].tags["dagster/data_version"] for result in (before, after)}
+    assert len(versions) == 2
 
 
 def test_a_missing_topic_is_a_reason_to_skip(world):

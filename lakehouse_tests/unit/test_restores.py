@@ -1,4 +1,4 @@
-"""Which versions had the same files, and which version a RESTORE names: arithmetic on what the log says."""
+"""What a RESTORE means: what it undid, which version it names, and which versions had the same files."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.delta.commits import Commit
 from lakehouse.delta.log import File, FileChanges
 from lakehouse.delta.restores import (
     back_to_a_file_of_the_newest,
@@ -14,6 +13,9 @@ from lakehouse.delta.restores import (
     standing,
     versions_with_the_files_of_the_newest,
 )
+from lakehouse_tests.helpers.infos import commit, merged, ours, restored
+
+pytestmark = pytest.mark.invariant(1)
 
 Files = frozenset[str]
 
@@ -96,24 +98,45 @@ def test_a_restore_names_a_version_or_none(parameters: dict[str, Any] | None, ve
     assert named_version({"version": 9, "operation": "RESTORE", "operationParameters": parameters}) == version
 
 
-def batch(version: int, planned_on: int | None = None) -> dict[str, Any]:
-    said = Commit(
-        kind="batch",
-        number=version,
-        attempt=f"a{version}",
-        table_version=version - 1 if planned_on is None else planned_on,
-    )
-    return {"version": version, "operation": "MERGE", "timestamp": 0, "userMetadata": said.model_dump_json()}
+def walked(*history: dict[str, Any]) -> tuple[list[int], set[int]]:
+    """The numbers that count, newest first, and those undone, of a history given oldest first."""
+    found = standing(reversed(history))
+    return [entry.commit.number for entry in found.entries], found.undone
+
+
+def test_without_a_restore_nothing_is_undone() -> None:
+    assert walked(commit(0, "CREATE TABLE"), merged(1), commit(2, "OPTIMIZE"), merged(3)) == ([3, 1], set())
+
+
+def test_a_restore_undoes_the_commits_after_the_version_it_restored() -> None:
+    assert walked(merged(1), merged(2), merged(3), restored(4, to=1), merged(5)) == ([5, 1], {2, 3})
+
+
+def test_a_restore_of_what_was_undone_brings_it_back() -> None:
+    assert walked(merged(1), merged(2), restored(3, to=1), restored(4, to=2)) == ([2, 1], set())
+
+
+def test_a_batch_planned_before_a_restore_and_committed_after_it_is_undone() -> None:
+    assert walked(merged(1), merged(2), restored(3, to=1), merged(4, planned_on=2)) == ([1], {2, 4})
+
+
+def test_a_foreign_commit_has_no_number_to_undo() -> None:
+    assert walked(merged(1), commit(2, "UPDATE"), restored(3, to=1)) == ([1], set())
+
+
+def test_maintenance_planned_before_a_restore_and_committed_after_it_is_undone() -> None:
+    history = (merged(1), merged(2), restored(3, to=1), ours(4, "maintenance", table_version=2))
+    assert walked(*history) == ([1], {2, 4})
 
 
 def test_before_a_restore_that_nothing_tells_nothing_counts() -> None:
-    history = [{"version": 3, "operation": "RESTORE", "timestamp": 0}, batch(2), batch(1)]
+    history = [commit(3, "RESTORE"), merged(2), merged(1)]
     found = standing(history)
     assert (found.entries, found.undone, found.untold) == ([], {1, 2}, 3)
 
 
 def test_a_batch_planned_before_such_a_restore_does_not_tell_the_progress() -> None:
-    history = [batch(4, planned_on=2), {"version": 3, "operation": "RESTORE", "timestamp": 0}, batch(2)]
+    history = [merged(4, planned_on=2), commit(3, "RESTORE"), merged(2)]
     found = standing(history)
     assert (found.entries, found.undone, found.untold) == ([], {2, 4}, 3)
 
@@ -125,8 +148,8 @@ def test_a_restore_that_was_undone_itself_need_not_be_told() -> None:
         asked.append(restore["version"])
         return named_version(restore)
 
-    untold = {"version": 3, "operation": "RESTORE", "timestamp": 0}
-    named = {"version": 4, "operation": "RESTORE", "timestamp": 0, "operationParameters": {"version": "1"}}
-    found = standing([named, untold, batch(2), batch(1)], put_back)
+    untold = commit(3, "RESTORE")
+    named = restored(4, to=1)
+    found = standing([named, untold, merged(2), merged(1)], put_back)
     assert ([entry.version for entry in found.entries], found.undone, found.untold) == ([1], {2}, None)
     assert asked == [4]

@@ -12,6 +12,8 @@ from lakehouse.delta.log import file_changes
 from lakehouse.errors import LedgerError
 from lakehouse_tests.helpers.logs import NAME, Written
 
+pytestmark = pytest.mark.invariant(1)
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Written:

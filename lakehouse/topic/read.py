@@ -3,8 +3,8 @@
 import json
 from typing import TYPE_CHECKING
 
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic.offsets import Plan
 from lakehouse.topic.security import spark_security
 

@@ -6,8 +6,8 @@ from lakehouse.declaration import StreamTable
 from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ledger import Ledger, count_rows
 from lakehouse.errors import LakehouseError
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import look
 from lakehouse.topic.offsets import TopicState
 

@@ -20,8 +20,8 @@ from lakehouse.delta.audit import audit
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.derive import refresh
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
 from lakehouse.upkeep import repair

@@ -8,8 +8,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.delta.commits import Commit
 from lakehouse.errors import DataLossError
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic, look, publish
 from lakehouse.topic.offsets import Incarnation
 from lakehouse.upkeep import repair

@@ -24,8 +24,8 @@ from lakehouse.declaration import StreamTable
 from lakehouse.definitions import build_defs
 from lakehouse.defs import retries, waiting
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
 from lakehouse.topic.offsets import Progress, TopicState

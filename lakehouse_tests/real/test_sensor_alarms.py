@@ -20,8 +20,8 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.ledger import app_id
 from lakehouse.errors import DataLossError, LakehouseError, LedgerError, SettingsError, TableError
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
 from lakehouse.topic.offsets import Incarnation

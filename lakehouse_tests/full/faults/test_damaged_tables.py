@@ -16,8 +16,8 @@ from lakehouse.definitions import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import TableError
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.upkeep.status import status
 from lakehouse_tests.helpers.streams import Stream, hour, record

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from lakehouse.batch.load import load_base
 from lakehouse.derive import refresh
 from lakehouse.errors import TableError
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.upkeep.status import status
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import Stream, hour, record

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse.batch.ingest import plan_next
 from lakehouse.defs.config import MergeConfig, RangeConfig
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import publish
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, checks, facts
 

@@ -8,8 +8,8 @@ import pytest
 
 from lakehouse.batch.ingest import merge_all
 from lakehouse.delta.engine import Engine
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import look, publish
 from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.clients import delete_before

@@ -1,5 +1,7 @@
 """What can go wrong, as types: each error says what happened, where, and what to do.
 
+``troubles`` tells what errors of other programs mean. Everything may import this package; it imports nothing of ours.
+
 ::
 
     LakehouseError

@@ -1,4 +1,4 @@
-"""The declared tables. To add a topic, write a file beside this one and add its table to the list."""
+"""The declared tables: one file each. To add a topic, write a file beside this one and add its table to the list."""
 
 from lakehouse.declaration import StreamTable, declared_together
 from lakehouse.errors import LakehouseError

@@ -19,7 +19,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 MaxRecordsOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="At most so many records in a batch; several batches where there are more."),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="At most so many records in a batch, several batches where there are more; wins over the declaration's"
+        " max_records, also where it is more.",
+        show_default="the declaration's max_records",
+    ),
 ]
 OnlyMergedOption = Annotated[
     bool, typer.Option("--only-merged", help="Leave the change feed and the rollups as they are.")

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakehouse.commits import Entry
-    from lakehouse.ingest import Outcome
+    from lakehouse.batch.ingest import Outcome
+    from lakehouse.delta.commits import Entry
 
 
 def commit_facts(entry: "Entry") -> dict[str, Any]:

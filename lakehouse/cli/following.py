@@ -15,8 +15,8 @@ from lakehouse.cli.session import broker, load_settings, spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakehouse.batch.ingest import Outcome
     from lakehouse.declaration import StreamTable
-    from lakehouse.ingest import Outcome
     from lakehouse.settings import Settings
 
 verbs = typer.Typer()
@@ -58,7 +58,7 @@ class _Followed:
 
     def merge(self) -> int:
         """Merge all there is and bring what derives from it up to date; how many batches that were."""
-        from lakehouse import ingest
+        from lakehouse.batch import ingest
 
         request = ingest.Request(max_records=self.max_records)
         plan = ingest.plan_next(self.settings, self.table, request)

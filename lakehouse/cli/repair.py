@@ -1,10 +1,15 @@
 """Verbs for a person who decides about loss: ``accept-gap`` and ``recover-progress``."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from lakehouse.cli.arguments import TableArgument, YesOption, chosen_table, examples
 from lakehouse.cli.output import complain, print_table, say
 from lakehouse.cli.session import broker, load_settings, spark
+
+if TYPE_CHECKING:
+    from lakehouse.upkeep.repair import Proposal
 
 verbs = typer.Typer()
 
@@ -16,19 +21,20 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     Merging stops where records that were never merged are gone. This is the way on when they cannot be
     brought back. What is gone is shown first.
     """
-    from lakehouse import repair
+    from lakehouse.upkeep import repair
 
     chosen, settings = chosen_table(table), load_settings()
     with broker(settings):
-        gap = repair.seen_gap(settings, chosen)
+        gap = repair.propose_gap(settings, chosen)
         if gap is None:
             return say("Nothing is missing; there is no gap to accept.")
         for fact in gap.facts:
             complain(f"{fact} (topic {chosen.topic}).")
+        _show_offsets(gap, f"{chosen.name} goes on at")
         if not yes:
             typer.confirm("Accept this and go on behind the gap?", abort=True, err=True)
         with spark(settings) as session:
-            entry = repair.accept_gap(session, settings, chosen)
+            entry = repair.record(session, settings, chosen, gap)
     return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
 
 
@@ -38,13 +44,17 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
     Proposed is one past the greatest offset among the merged rows of each partition. It is shown first.
     """
-    from lakehouse import repair
+    from lakehouse.upkeep import repair
 
     chosen, settings = chosen_table(table), load_settings()
     with broker(settings), spark(settings) as session:
-        _, _, offsets = repair.propose_progress(session, settings, chosen)
-        print_table(["partition", "next offset"], sorted(offsets.items()), title=f"Proposed for {chosen.name}")
+        progress = repair.propose_progress(session, settings, chosen)
+        _show_offsets(progress, f"Proposed for {chosen.name}")
         if not yes:
             typer.confirm("Record this as the progress of the table?", abort=True, err=True)
-        entry = repair.recover_progress(session, settings, chosen)
+        entry = repair.record(session, settings, chosen, progress)
     return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
+
+
+def _show_offsets(proposed: "Proposal", title: str) -> None:
+    print_table(["partition", "next offset"], sorted(proposed.offsets.items()), title=title)

@@ -7,12 +7,14 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse import ingest, load, refresh
+from lakehouse.batch import ingest, load
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import results, specs
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.maintenance import maintenance_asset
 from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.delta.engine import merged_ledger
+from lakehouse.derive import refresh
 from lakehouse.derive.changes import Derived
 
 Result = dg.MaterializeResult[Any]
@@ -83,7 +85,7 @@ def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
                 request,
                 lambda outcome: context.log.info(results.one_line(outcome)),
             )
-            totals = ingest.merged_ledger(lakehouse.settings, table).totals
+            totals = merged_ledger(lakehouse.settings, table).totals
         facts = {**results.accounting(done, totals), **results.reading(done, plan)}
         yield _materialized(merged, lakehouse, facts, started)
         yield _materialized(rejected, lakehouse, {"rejected": facts["rejected"]}, started)

@@ -2,31 +2,34 @@
 
 import hashlib
 import json
+from datetime import UTC, datetime
 
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.config import merge_config
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.retries import reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import topic_name
-from lakehouse.errors import LakehouseError
-from lakehouse.gaps import plan_table
-from lakehouse.ingest import merged_ledger
-from lakehouse.offsets import Bounds, Plan, TopicState
-from lakehouse.topic import look
+from lakehouse.defs.waiting import AWAY, alarming, look_ahead
+from lakehouse.topic.offsets import Plan, TopicState
 
-_LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five, whatever the broker does
 _INTERVAL = 10  # seconds between two ticks
 _DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed
 _OFFSETS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
+
+
+def merge_job(table: StreamTable) -> str:
+    """Name of the job that merges a table and brings what derives from it up to date."""
+    return f"merge_{table.name}"
 
 
 def automation_of(table: StreamTable) -> dg.Definitions:
     """The job of a table and the sensor that asks for it."""
     names = [table.name, table.rejected_name, table.changes_name, *(rollup.name for rollup in table.rollups)]
     job = dg.define_asset_job(
-        f"merge_{table.name}",
+        merge_job(table),
         selection=dg.AssetSelection.assets(*names),
         description=f"Merge what is new in topic {table.topic} and bring everything derived from it up to date: "
         "one process and one Spark session.",
@@ -41,11 +44,9 @@ def automation_of(table: StreamTable) -> dg.Definitions:
     )
     def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
         try:
-            # progress first: a run that commits in between must not seem to be ahead of the topic
-            progress = merged_ledger(lakehouse.settings, table).progress
-            state = look(lakehouse.settings, table.topic, limit=_LOOK_LIMIT)
-            plan = plan_table(table, state, progress, Bounds())
-        except LakehouseError as error:
+            with alarming(context.instance, table):
+                state, plan = look_ahead(lakehouse.settings, table)
+        except AWAY as error:
             return dg.SensorResult(skip_reason=str(error))
         wanted = _request(context.instance, table, plan)
         return dg.SensorResult(
@@ -59,13 +60,16 @@ def automation_of(table: StreamTable) -> dg.Definitions:
 
 
 def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg.RunRequest | str:
-    """Ask for a run of exactly this plan, or say why not. No run key: a failed run is asked for again."""
+    """Ask for a run of exactly this plan, or say why not. No run key: a failed run is asked for again, later."""
     if not plan.span and not plan.gap:
         return f"Nothing to merge: {table.name} has every record of topic {table.topic}."
     run = unfinished_run(instance, dg.AssetKey(table.name))
     if run:
         state = run.status.value.lower().replace("_", " ")
         return f"{plan.span:,} offsets wait; run {run.run_id[:8]} of {run.job_name} ({state}) is to merge {table.name}."
+    reason = reason_to_wait(instance, merge_job(table), dg.AssetKey(table.name), datetime.now(UTC))
+    if reason:
+        return f"{plan.span:,} offsets wait; {reason}"
     return dg.RunRequest(
         run_config=dg.RunConfig(ops={table.name: merge_config(plan)}),
         tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)},
@@ -75,7 +79,7 @@ def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg
 def _written(state: TopicState) -> str:
     """The offsets as a cursor: only there to report a topic when it moved."""
     offsets = {str(partition): end for partition, end in sorted(state.end.items())}
-    return json.dumps({"topic_id": state.topic_id, "end": offsets})
+    return json.dumps({"topic_id": state.incarnation.topic_id, "end": offsets})
 
 
 def _moved(cursor: str | None, table: StreamTable, state: TopicState) -> list[dg.AssetMaterialization]:
@@ -92,8 +96,8 @@ def _moved(cursor: str | None, table: StreamTable, state: TopicState) -> list[dg
         metadata={
             "offsets": dg.MetadataValue.table(offsets, schema=_OFFSETS),
             "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
-            "cluster_id": state.cluster_id,
-            "topic_id": state.topic_id,
+            "cluster_id": state.incarnation.cluster_id,
+            "topic_id": state.incarnation.topic_id,
         },
         tags={_DATA_VERSION: hashlib.sha256(written.encode()).hexdigest()[:12]},
     )

@@ -4,14 +4,16 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from lakehouse import verify
-from lakehouse.audit import Finding, audit, every_change_kept, finding
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.defs.results import checked
+from lakehouse.defs.waiting import planning_check
+from lakehouse.delta.audit import Finding, audit, every_change_kept, finding
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import LakehouseError
-from lakehouse.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.topic import look
+from lakehouse.upkeep import verify
 
 _MERGED = {
     "accounting_read": "Records read = rejected + duplicate + rows merged, batch by batch.",
@@ -29,7 +31,8 @@ _WARNINGS = {*_DOUBTS, "every_change_kept"}  # worth a look; the tables are righ
 
 def checks_of(table: StreamTable) -> list[dg.AssetChecksDefinition]:
     """All checks of a declared table."""
-    return [merged_checks(table), changes_check(table), *(rollup_check(table, rollup) for rollup in table.rollups)]
+    own = [planning_check(table), merged_checks(table), changes_check(table)]
+    return [*own, *(rollup_check(table, rollup) for rollup in table.rollups)]
 
 
 def merged_checks(table: StreamTable) -> dg.AssetChecksDefinition:
@@ -93,10 +96,5 @@ def _producer_time(settings: Settings, table: StreamTable) -> Finding:
 
 
 def _told(found: Finding, asset: str) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=asset,
-        check_name=found.check,
-        passed=found.passed,
-        severity=dg.AssetCheckSeverity.WARN if found.check in _WARNINGS else dg.AssetCheckSeverity.ERROR,
-        description=found.detail,
-    )
+    doubtful = found.check in _WARNINGS
+    return checked(found, asset, dg.AssetCheckSeverity.WARN if doubtful else dg.AssetCheckSeverity.ERROR)

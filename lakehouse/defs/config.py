@@ -3,8 +3,8 @@
 import dagster as dg
 from pydantic import Field
 
-from lakehouse.ingest import Request
-from lakehouse.offsets import Plan
+from lakehouse.batch.ingest import Request
+from lakehouse.topic.offsets import Plan
 
 
 class RangeConfig(dg.Config):
@@ -19,7 +19,9 @@ class MergeConfig(dg.Config):
     """Bounds of a merge; leave everything out to merge all there is."""
 
     max_records: int | None = Field(
-        default=None, ge=1, description="Most positions in one batch; a backlog is then merged in several."
+        default=None,
+        ge=1,
+        description="Most positions in one batch; a backlog is merged in several. Default: what the table declares.",
     )
     ranges: list[RangeConfig] = Field(
         default=[],

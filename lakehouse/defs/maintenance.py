@@ -9,7 +9,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import specs
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.maintain import Maintained, maintain
+from lakehouse.upkeep.maintain import Maintained, maintain
 
 _DAILY = "0 3 * * *"  # UTC
 _COLUMNS = [

@@ -5,10 +5,11 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.commits import Totals
-from lakehouse.ingest import Outcome
-from lakehouse.ledger import count_rows, read_ledger
-from lakehouse.offsets import Plan
+from lakehouse.batch.ingest import Outcome
+from lakehouse.delta.audit import Finding
+from lakehouse.delta.commits import Totals
+from lakehouse.delta.ledger import count_rows, read_ledger
+from lakehouse.topic.offsets import Plan
 
 Facts = Mapping[str, Any]
 
@@ -23,6 +24,15 @@ def materialized(spec: dg.AssetSpec, uri: str, facts: Facts) -> dg.MaterializeRe
     if "dagster/column_lineage" in spec.metadata:
         metadata["dagster/column_lineage"] = spec.metadata["dagster/column_lineage"]
     return dg.MaterializeResult(asset_key=spec.key, metadata=metadata, data_version=dg.DataVersion(str(version)))
+
+
+def checked(
+    found: Finding, asset: str, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+) -> dg.AssetCheckResult:
+    """Tell a finding as the result of a declared check; ``severity`` is how bad it is where it failed."""
+    return dg.AssetCheckResult(
+        asset_key=asset, check_name=found.check, passed=found.passed, severity=severity, description=found.detail
+    )
 
 
 def accounting(outcomes: Sequence[Outcome], totals: Totals) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
 
+from lakehouse.topic.offsets import Incarnation
+
 _MISSING = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
 _TAGS = ("tags", TaggedFields)
 
@@ -24,9 +26,8 @@ _TAGS = ("tags", TaggedFields)
 class TopicMetadata:
     """A topic as the broker knows it; ``leaders`` holds the broker that leads each partition, or -1."""
 
-    cluster_id: str
     topic: str
-    topic_id: str
+    incarnation: Incarnation
     internal: bool
     leaders: dict[int, int]
 
@@ -36,7 +37,9 @@ async def describe(admin: AIOKafkaAdminClient, topics: Sequence[str] | None = No
     client = admin._client
     answer = await client.send(client.get_random_node(), _MetadataRequest(topics))
     return [
-        TopicMetadata(answer.cluster_id, name, _text(topic_id), internal, {part[1]: part[2] for part in parts})
+        TopicMetadata(
+            name, Incarnation(answer.cluster_id, _text(topic_id)), internal, {part[1]: part[2] for part in parts}
+        )
         for code, name, topic_id, internal, parts, *_ in answer.topics
         if _exists(code)
     ]

@@ -6,11 +6,11 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from lakehouse.errors import TopicError
-from lakehouse.offsets import TopicState
 from lakehouse.settings import Settings
 from lakehouse.topic.clients import Clients
 from lakehouse.topic.connection import ask
 from lakehouse.topic.metadata import TopicMetadata, describe
+from lakehouse.topic.offsets import TopicState
 
 _DATED_BY = "message.timestamp.type"
 
@@ -31,9 +31,9 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
             producer_time = await _producer_time(admin, topic)
             earliest, end = await _offsets(clients, before)
             after = await find(admin, topic)
-            if (after.cluster_id, after.topic_id) != (before.cluster_id, before.topic_id):
+            if after.incarnation != before.incarnation:
                 raise TopicError("The topic changed just now", where=f"topic {topic}", action="Try again.")
-            return TopicState(before.cluster_id, topic, before.topic_id, earliest, end, producer_time)
+            return TopicState(topic, before.incarnation, earliest, end, producer_time)
 
     return ask(settings, limit, question)
 

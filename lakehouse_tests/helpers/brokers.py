@@ -14,12 +14,13 @@ from uuid import uuid4
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import DataFrame
 
-from lakehouse import ingest
+from lakehouse.batch import ingest
 from lakehouse.local.broker import EmbeddedBroker
 from lakehouse.local.kafka import Kafka, new_cluster_id
-from lakehouse.local.ports import LOOPBACK, Ports, broker_answers, draw_ports
+from lakehouse.local.ports import broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import LOOPBACK, Ports
 from lakehouse.topic import read_records
 from lakehouse_tests.helpers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import look
 
 
@@ -22,6 +22,12 @@ def with_client(client: type, broker: Settings, work: Callable[[Any], Awaitable[
             await (opened.close() if client is AIOKafkaAdminClient else opened.stop())
 
     return asyncio.run(run())
+
+
+def delete_before(broker: Settings, topic: str, offsets: dict[int, int]) -> None:
+    """Delete the records of partitions up to an offset, as retention does."""
+    gone = {TopicPartition(topic, p): RecordsToDelete(before_offset=offset) for p, offset in offsets.items()}
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
 
 
 def stored(broker: Settings, topic: str) -> list[Any]:

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyspark.sql import SparkSession
 
-from lakehouse import ingest, refresh
-from lakehouse.audit import audit
-from lakehouse.ingest import Outcome, Request
-from lakehouse.load import load_base
-from lakehouse.maintain import maintain
-from lakehouse.offsets import Range
-from lakehouse.redrive import redrive
-from lakehouse.replay import replay
+from lakehouse.batch import ingest
+from lakehouse.batch.ingest import Outcome, Request
+from lakehouse.batch.load import load_base
+from lakehouse.batch.redrive import redrive
+from lakehouse.batch.replay import replay
+from lakehouse.delta.audit import audit
+from lakehouse.derive import refresh
 from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.maintain import maintain
 from lakehouse_tests.helpers.model import Counted, Model, Moment
 from lakehouse_tests.helpers.surroundings import (
     KEYS,
@@ -79,7 +80,7 @@ class Histories(RuleBasedStateMachine):
     def merge(self, size: int | None) -> None:
         outcomes = ingest.merge_all(self.spark, self.settings, self.table, Request(size))
         self._note_creation()
-        based = self.model.merge_base()
+        based = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
         if based:
             self._expect(outcomes.pop(0), based)
         for outcome in outcomes:

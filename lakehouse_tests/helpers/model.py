@@ -1,6 +1,6 @@
 """What the tables must hold, in plain Python: dictionaries, tuples and loops, and nothing of Delta or Spark.
 
-A key is (latitude, longitude, hour). An order is a tuple that compares: ``(0, base version)`` for base rows,
+A key is (latitude, longitude, hour). An order is a tuple that compares: ``(0, number of their commit)`` for base rows,
 ``(1, broker time, partition, offset)`` for records; the greater one is newer.
 """
 
@@ -139,12 +139,12 @@ class Model:
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
         return replace(counted, read=len(records), rejected=len(records) - len(passing), late=late)
 
-    def merge_base(self) -> Counted | None:
-        """The base rows are merged, where they are another version than before."""
+    def merge_base(self, number: int) -> Counted | None:
+        """The base rows are merged by the commit of that number, where they are another version than before."""
         if self.base_version is None or self.base_version == self.now.base_version:
             return None
         self.now.base_version = self.base_version
-        return self._merge([(key, value, (0, self.base_version)) for key, value in self.base.items()])
+        return self._merge([(key, value, (0, number)) for key, value in self.base.items()])
 
     def _merge(self, rows: Iterable[tuple[Key, float | None, Order]]) -> Counted:
         newest: dict[Key, Row] = {}

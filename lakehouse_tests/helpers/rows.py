@@ -11,12 +11,12 @@ Row = dict[str, Any]
 
 
 class Origin(NamedTuple):
-    """The record, or the version of the base table, with which a row or the value of a kept column came."""
+    """The record, or the number of the base commit, with which a row or the value of a kept column came."""
 
     time: datetime | None
     partition: int | None
     offset: int | None
-    base_version: int | None
+    base: int | None
 
 
 def rows_of(settings: Settings, name: str) -> list[Row]:
@@ -27,14 +27,13 @@ def rows_of(settings: Settings, name: str) -> list[Row]:
 
 def origin(row: Row, kept: str | None = None) -> Origin:
     """Where a row of a merged table came from, or the value of a column that is kept."""
-    prefix = f"{kept}_" if kept else ""
-    names = ("kafka_timestamp", "kafka_partition", "kafka_offset", "base_version")
-    return Origin(*(row[f"{prefix}{name}"] for name in names))
+    stored = row["_kept"][kept] if kept else row["_record"]
+    return Origin(*(stored[name] for name in Origin._fields))
 
 
 def position(row: Row) -> tuple[int, int]:
     """Partition and offset of a rejected record."""
-    return row["kafka_partition"], row["kafka_offset"]
+    return row["position"]["partition"], row["position"]["offset"]
 
 
 def hour_of(row: Row) -> str:

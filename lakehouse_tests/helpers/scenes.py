@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from lakehouse.audit import audit
+from lakehouse.delta.audit import audit
 from lakehouse.serve import table_names
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.streams import ABSENT, hour, record

@@ -13,7 +13,7 @@ from dagster._cli import create_dagster_cli
 from pydantic import SecretStr
 
 import lakehouse.spark
-from lakehouse import ingest
+from lakehouse.batch import ingest
 from lakehouse.cli.main import run
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures

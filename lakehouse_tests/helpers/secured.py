@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lakehouse.local.kafka import Kafka, new_cluster_id
-from lakehouse.local.ports import LOOPBACK, Ports, broker_answers, draw_ports
+from lakehouse.local.ports import broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import LOOPBACK, Ports
 from lakehouse_tests.helpers.certificates import Authority
 from lakehouse_tests.helpers.waiting import wait_until
 

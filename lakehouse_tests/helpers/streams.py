@@ -12,17 +12,19 @@ from aiokafka import AIOKafkaProducer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse import ingest, refresh
-from lakehouse.audit import audit
-from lakehouse.commits import Entry
+from lakehouse.batch import ingest
+from lakehouse.batch.ingest import Outcome, Request
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
-from lakehouse.ingest import Outcome, Request
-from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.local.broker import bootstrap_servers
-from lakehouse.replay import replay
+from lakehouse.delta.audit import audit
+from lakehouse.delta.commits import Entry
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.derive import refresh
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
+from lakehouse.upkeep import repair
 from lakehouse_tests.helpers.rows import hour_of, rows_of
 
 BASE_RECORD = {"latitude": 13.0, "longitude": 77.600006, "time": "2023-01-01T00:00", "temperature_2m": 20.0}
@@ -97,6 +99,12 @@ class Stream:
     def replay(self, **request: Any) -> list[Outcome]:
         return replay(self.spark, self.settings, self.table, None, Request(**request))
 
+    def accept_gap(self) -> Entry:
+        """What a person decides who is shown a gap and says yes."""
+        proposed = repair.propose_gap(self.settings, self.table)
+        assert proposed, "no record is missing"
+        return repair.record(self.spark, self.settings, self.table, proposed)
+
     @property
     def uri(self) -> str:
         return self.settings.table_uri(self.table.name)
@@ -128,7 +136,8 @@ class Stream:
 
     def rejected(self) -> list[tuple[Any, ...]]:
         return self.sql(
-            "SELECT kafka_partition, kafka_offset, reason FROM {rejected} WHERE resolved_number IS NULL ORDER BY 1, 2"
+            "SELECT position.partition, position.offset, reason FROM {rejected}"
+            " WHERE resolved_number IS NULL ORDER BY 1, 2"
         )
 
     def refresh(self) -> tuple[Any, Any]:

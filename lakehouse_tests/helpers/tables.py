@@ -6,7 +6,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
-from lakehouse.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.model import Key, Order, Position, Row
 from lakehouse_tests.helpers.rows import Origin, origin, position, rows_of
@@ -98,4 +98,4 @@ def _key(row: dict[str, Any]) -> Key:
 def _order(found: Origin) -> Order | None:
     if found.offset is not None:
         return 1, found.time, found.partition, found.offset
-    return None if found.base_version is None else (0, found.base_version)
+    return None if found.base is None else (0, found.base)

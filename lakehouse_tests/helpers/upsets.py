@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.verify import verify_rollup
+from lakehouse.upkeep.verify import verify_rollup
 from lakehouse_tests.helpers.streams import Stream
 
 _LAST = "max_by(struct(change, temperature_2m_after), struct(number, source_version)) AS last"

@@ -22,16 +22,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import delta, ingest, refresh, repair
+from lakehouse.batch import ingest
+from lakehouse.batch.ingest import Request
+from lakehouse.batch.load import load_base
+from lakehouse.batch.redrive import redrive
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
-from lakehouse.ingest import Request
-from lakehouse.load import load_base
-from lakehouse.maintain import maintain
-from lakehouse.redrive import redrive
-from lakehouse.replay import replay
+from lakehouse.delta.layout import Layout
+from lakehouse.derive import refresh
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep import repair
+from lakehouse.upkeep.maintain import maintain
 
 _LOOK = 0.0005  # seconds between looks at a table's folder
 
@@ -69,7 +72,9 @@ class Job:
         elif self.do == "maintain":
             maintain(spark, settings, self.table)
         elif self.do == "accept_gap":
-            repair.accept_gap(spark, settings, self.table)
+            gap = repair.propose_gap(settings, self.table)
+            if gap:
+                repair.record(spark, settings, self.table, gap)
         else:
             refresh.refresh_changes(spark, settings, self.table)
             refresh.refresh_rollup(spark, settings, self.table, self.table.rollups[0])
@@ -101,7 +106,7 @@ class Point:
 
 def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     """Put the end at a point of the product; returns what was changed and what stood there."""
-    module_name, _, function = ("delta", "", "_writing") if point.at == "write" else point.at.rpartition(".")
+    module_name, _, function = ("delta.write", "", "_writing") if point.at == "write" else point.at.rpartition(".")
     module = sys.modules[f"lakehouse.{module_name}"]
     real = getattr(module, function)
     deadly = _deadly_writing(point, name + point.suffix, real) if point.at == "write" else _deadly_call(point, real)
@@ -149,7 +154,7 @@ def _deadly_writing(point: Point, name: str, real: Callable[..., Any]) -> Callab
     passed = count()
 
     @contextmanager
-    def writing(spark: SparkSession, layout: delta.Layout, said: Any) -> Iterator[None]:
+    def writing(spark: SparkSession, layout: Layout, said: Any) -> Iterator[None]:
         now = layout.name == name and next(passed) == point.nth
         if now and point.when == "before":
             point.die()

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from lakehouse.batch.sources import OpenMeteoFiles, read_reference
 from lakehouse.samples.temperatures import TemperatureSamples
-from lakehouse.sources import OpenMeteoFiles, read_reference
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.base_files import base_archive, base_table
 from lakehouse_tests.helpers.places import DATA
@@ -25,24 +25,24 @@ FIRST = datetime(2022, 1, 1, tzinfo=UTC)
 
 
 def rows_of(spark: SparkSession, folder: Path) -> list[Row]:
-    return FILES.read(spark, folder, FIELDS).orderBy("file", "place").collect()
+    return FILES.read(spark, folder, FIELDS).orderBy("_file", "_place").collect()
 
 
 def test_a_json_file_becomes_a_row_for_each_hour_with_exact_keys(spark: SparkSession) -> None:
     frame = FILES.read(spark, DATA / "base", FIELDS)
     assert dict(frame.dtypes) == {
-        "file": "string",
-        "place": "bigint",
+        "_file": "string",
+        "_place": "bigint",
         "latitude": "decimal(9,6)",
         "longitude": "decimal(9,6)",
         "observed_at": "timestamp",
         "temperature_2m": "double",
     }
-    rows = frame.where("file LIKE '%London%'").orderBy("place").collect()
+    rows = frame.where("_file LIKE '%London%'").orderBy("_place").collect()
     london = json.loads((DATA / "base/2022_London_Temps.json").read_text(encoding="utf-8"))
     assert [row.temperature_2m for row in rows] == london["hourly"]["temperature_2m"]
-    assert [row.place for row in rows] == list(range(168))
-    assert {(row.file, row.latitude, row.longitude) for row in rows} == {
+    assert [row._place for row in rows] == list(range(168))
+    assert {(row._file, row.latitude, row.longitude) for row in rows} == {
         ("2022_London_Temps.json", Decimal("51.500000"), Decimal("-0.099991"))
     }
     times = frame.selectExpr("CAST(min(observed_at) AS STRING)", "CAST(max(observed_at) AS STRING)").first()
@@ -69,7 +69,7 @@ def test_parquet_gives_the_same_rows_whatever_its_types(spark: SparkSession, tmp
         pq.write_table(form, tmp_path / f"{name}.parquet")
     (tmp_path / "archive.json").write_text(json.dumps(base_archive()))
     rows = rows_of(spark, tmp_path)
-    found = {name: [tuple(row)[1:] for row in rows if row.file.startswith(name)] for name in [*forms, "archive"]}
+    found = {name: [tuple(row)[1:] for row in rows if row._file.startswith(name)] for name in [*forms, "archive"]}
     assert len(found["archive"]) == 2
     assert [name for name, form in found.items() if form != found["archive"]] == []
 
@@ -93,7 +93,7 @@ def test_hidden_files_and_marks_of_other_writers_are_passed_over(spark: SparkSes
     (tmp_path / ".part.crc").write_text("x")
     (tmp_path / "_SUCCESS").write_text("")
     (tmp_path / "_delta_log").mkdir()
-    assert [(row.file, row.place) for row in rows_of(spark, tmp_path)] == [("a.json", 0), ("a.json", 1)]
+    assert [(row._file, row._place) for row in rows_of(spark, tmp_path)] == [("a.json", 0), ("a.json", 1)]
 
 
 def test_the_reference_has_a_row_for_each_place(spark: SparkSession) -> None:

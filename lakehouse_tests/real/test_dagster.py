@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lakehouse.cli.figures import Figures
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import publish
 from lakehouse_tests.helpers.dagster_runs import FIRST, Lakehouse, checks, facts
 

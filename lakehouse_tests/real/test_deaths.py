@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.audit import audit
-from lakehouse.ledger import read_ledger
-from lakehouse.offsets import Progress
+from lakehouse.delta.audit import audit
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.topic import create_topic
+from lakehouse.topic.offsets import Progress
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.scenes import records, told, write
 from lakehouse_tests.helpers.streams import hour, send
@@ -24,7 +24,7 @@ from lakehouse_tests.helpers.workers import Worker
 
 pytestmark = pytest.mark.invariant(1, 3, 8, 10)
 
-MADE = Point("delta._create"), Point("delta._create", "after")
+MADE = Point("delta.ensure._create"), Point("delta.ensure._create", "after")
 # What is done, in order, and where it ends before it is done; only an end after a commit leaves something to find
 STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
     "batch": (
@@ -32,8 +32,8 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
         (
             *MADE,  # the merged table
             *MADE,  # the rejected one
-            Point("ingest.read_records"),
-            Point("ingest.merge_decided"),
+            Point("batch.ingest.read_records"),
+            Point("batch.ingest.merge_decided"),
             write("before", "_rejected"),
             write("after", "_rejected"),
             write("before"),

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lakehouse.audit import every_change_kept
-from lakehouse.ledger import Ledger, read_ledger
-from lakehouse.offsets import Range
-from lakehouse.replay import replay
-from lakehouse.verify import verify_keys, verify_rollup
+from lakehouse.batch.replay import replay
+from lakehouse.delta.audit import every_change_kept
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.rows import hour_of, rows_of
 from lakehouse_tests.helpers.streams import Stream, record
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka import AIOKafkaProducer
 
-from lakehouse.errors import DataLossError, LakehouseError
-from lakehouse.offsets import Range
-from lakehouse.repair import accept_gap
+from lakehouse.errors import DataLossError
 from lakehouse.topic import add_partitions, create_topic, delete_topic
-from lakehouse_tests.helpers.clients import with_client
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.repair import propose_gap
+from lakehouse_tests.helpers.clients import delete_before, with_client
 from lakehouse_tests.helpers.streams import Stream, record
 
 pytestmark = pytest.mark.invariant(2, 9)
@@ -42,11 +41,6 @@ def at(stream: Stream, partition: int = 0) -> int:
     return stream.ledger.progress.offsets[partition]
 
 
-def delete_before(stream: Stream, partition: int, offset: int) -> None:
-    gone = {TopicPartition(stream.table.topic, partition): RecordsToDelete(before_offset=offset)}
-    with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.delete_records(gone))
-
-
 def assert_stops(stream: Stream, *named: str) -> None:
     """The run stops with an error that names the topic, all of this and the command, and merges nothing."""
     version = stream.ledger.version
@@ -65,9 +59,9 @@ def accepting(stream: Stream) -> Stream:
 def test_records_deleted_before_they_were_merged_are_named_and_stepped_over(stream):
     before = at(stream, 1)
     lost, held = stream.send_hours(1, partition=1), stream.send_hours(1, partition=1)
-    delete_before(stream, 1, before + 1)
+    delete_before(stream.settings, stream.table.topic, {1: before + 1})
     assert_stops(stream, f"Partition 1: records from {before} to {before} were deleted")
-    accept_gap(stream.spark, stream.settings, stream.table)
+    stream.accept_gap()
     assert stream.ledger.newest.commit.gap == (Range(1, before, before + 1),)
     stream.merge()
     assert set(held) <= set(stream.temperatures())
@@ -76,15 +70,14 @@ def test_records_deleted_before_they_were_merged_are_named_and_stepped_over(stre
 
 def test_without_a_gap_there_is_nothing_to_accept(stream):
     version = stream.ledger.version
-    with pytest.raises(LakehouseError, match="there is no gap to accept"):
-        accept_gap(stream.spark, stream.settings, stream.table)
+    assert propose_gap(stream.settings, stream.table) is None
     assert stream.ledger.version == version
 
 
 def test_records_deleted_between_plan_and_read_are_planned_again(stream, interference):
     before = at(stream, 2)
     lost, held = stream.send_hours(1, partition=2), stream.send_hours(1, partition=2)
-    interference.before_reading(lambda: delete_before(stream, 2, before + 1))
+    interference.before_reading(lambda: delete_before(stream.settings, stream.table.topic, {2: before + 1}))
     outcomes = accepting(stream).merge()
     assert [outcome.entry.commit.kind for outcome in outcomes] == ["gap", "batch"]
     assert outcomes[0].entry.commit.gap == (Range(2, before, before + 1),)
@@ -100,8 +93,10 @@ def test_a_topic_made_anew_is_told_from_the_old_one_also_with_more_records_than_
     assert_stops(stream, "deleted and created again", f"partition 0 from offset {first}")
     with pytest.raises(DataLossError):
         stream.replay()
-    gap, batch = accepting(stream).merge()
-    assert gap.entry.commit.gap[0] == Range(0, first, first)
+    with pytest.raises(DataLossError):
+        accepting(stream).merge()
+    assert stream.accept_gap().commit.gap[0] == Range(0, first, first)
+    (batch,) = stream.merge()
     assert (batch.entry.commit.read, at(stream)) == (first + 3, first + 3)
     assert set(held) <= set(stream.temperatures())
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from lakehouse.batch.ingest import Outcome
+from lakehouse.batch.load import BaseLoad, load_base
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import Column
-from lakehouse.ingest import Outcome
-from lakehouse.load import BaseLoad, load_base
-from lakehouse.offsets import Range
-from lakehouse.replay import replay
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.rows import Origin, Row, hour_of, origin, rows_of
 from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record
@@ -110,7 +110,7 @@ def expected(history: History, name: str, came: Any) -> Origin:
     if came is None:
         return Origin(None, None, None, None)
     if came == BASE:
-        return Origin(None, None, None, history.loads[-1].version)
+        return Origin(None, None, None, history.outcomes[-1].entry.commit.number)
     partition, offset = history.places[name][came]
     return Origin(None, partition, offset, None)
 
@@ -156,7 +156,7 @@ def test_the_lag_is_told_before_and_after_each_commit(history: History) -> None:
 @pytest.mark.invariant(8)
 def test_each_malformed_kind_is_kept_with_its_bytes_and_its_own_reason(history: History) -> None:
     assert history.stream.rejected() == [(1, number, reason) for number, reason in enumerate(MALFORMED)]
-    kept = history.stream.sql("SELECT value FROM {rejected} ORDER BY kafka_offset")
+    kept = history.stream.sql("SELECT value FROM {rejected} ORDER BY position.offset")
     assert [bytes(value) if value is not None else None for (value,) in kept] == list(MALFORMED.values())
 
 
@@ -166,7 +166,7 @@ def test_loading_the_same_base_files_again_changes_nothing(history: History) -> 
     again = load_base(stream.spark, stream.settings, stream.table)
     assert (again.folder, again.version, again.changed) == (
         history.loads[-1].folder,
-        history.loads[-1].version,
+        history.outcomes[-1].entry.commit.number,
         False,
     )
     assert stream.merge() == []

@@ -4,14 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakehouse import ingest, lock
-from lakehouse.delta import commit_merge, read_table
+from lakehouse.batch.counts import NOTHING
+from lakehouse.batch.merge import Target, merge_rows
+from lakehouse.delta import engine, lock
+from lakehouse.delta.lock import table_lock
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.lock import table_lock
-from lakehouse.maintain import maintain
-from lakehouse.merge import NOTHING, Target, merge_rows, merged_layout
-from lakehouse.offsets import Range
-from lakehouse.repair import propose_progress, recover_progress
+from lakehouse.topic import look
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.maintain import maintain
+from lakehouse.upkeep.repair import propose_progress
+from lakehouse.upkeep.repair import record as record_decision
 from lakehouse_tests.helpers.streams import Stream, clean_log, counts
 
 pytestmark = pytest.mark.invariant(1, 11)
@@ -109,7 +113,7 @@ def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, 
 
 def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch):
     monkeypatch.setattr(lock, "_PATIENCE", 0.1)
-    monkeypatch.setattr(ingest, "_ATTEMPTS", 2)
+    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
     (hour,) = stream.send_hours(1)
     before = stream.ledger
     with table_lock(stream.uri, stream.table.name), pytest.raises(ConflictError, match="Another process"):
@@ -185,9 +189,10 @@ def test_a_log_that_no_longer_tells_the_progress_stops_with_the_command_that_goe
     clean_log(stream.uri)
     with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
         stream.merge()
-    _, state, offsets = propose_progress(stream.spark, stream.settings, stream.table)
-    assert offsets == {**state.end, 0: state.end[0] - 1}
-    recover_progress(stream.spark, stream.settings, stream.table)
+    shown = propose_progress(stream.spark, stream.settings, stream.table)
+    end = look(stream.settings, stream.table.topic).end
+    assert shown.offsets == {**end, 0: end[0] - 1}
+    record_decision(stream.spark, stream.settings, stream.table, shown)
     (outcome,) = stream.merge()
     assert outcome.entry.commit.read == 1
     assert set(stream.temperatures()) == hours | {waiting}

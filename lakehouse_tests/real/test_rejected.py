@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakehouse import ingest, redrive
+from lakehouse.batch import ingest, redrive
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
-from lakehouse.ledger import read_ledger
-from lakehouse.offsets import Range
-from lakehouse.repair import accept_gap
-from lakehouse.replay import replay
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, read_records
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.rows import position, rows_of
 from lakehouse_tests.helpers.streams import Stream, counts, record
 
@@ -79,7 +79,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
 
 def listed(stream: Stream, since: int) -> dict[str, list[int]]:
     """The offsets from ``since`` on that are listed as rejected, newest first, by reason."""
-    found = redrive.list_rejected(stream.settings, stream.table, limit=99)
+    found = list_rejected(stream.settings, stream.table, limit=99)
     offsets = {each.reason: [sample.offset for sample in each.samples if sample.offset >= since] for each in found}
     return {reason: some for reason, some in offsets.items() if some}
 
@@ -165,7 +165,7 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
     hot(stream, 2)
     stream.merge()
     with monkeypatch.context() as patch:
-        patch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where(f"kafka_offset <> {at}"))
+        patch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where(f"_offset <> {at}"))
         replay(stream.spark, stream.settings, wider(stream).table, [Range(0, at, at + 2)])
     assert listed(stream, at) == {"out_of_range": [at]}
     assert resolved(stream, at) == [(at + 1, stream.ledger.newest.commit.number)]
@@ -220,7 +220,7 @@ def test_the_records_of_each_incarnation_of_a_topic_are_redriven_in_a_commit_of_
     stream.merge()
     delete_topic(stream.settings, stream.table.topic)
     create_topic(stream.settings, stream.table)
-    accept_gap(stream.spark, stream.settings, stream.table)
+    stream.accept_gap()
     (second,) = hot(stream, 1)
     stream.merge()
     progress = stream.ledger.progress

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,13 +22,14 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from lakehouse.declaration import StreamTable
 from lakehouse.definitions import build_defs
-from lakehouse.defs import automation
+from lakehouse.defs import retries, waiting
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Progress, TopicState
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
+from lakehouse.topic.offsets import Progress, TopicState
+from lakehouse_tests.helpers.clients import delete_before
 
 pytestmark = pytest.mark.invariant(12)
 
@@ -136,11 +138,21 @@ def test_a_run_of_other_assets_does_not_count(world):
     assert len(world.tick().run_requests) == 1
 
 
-@pytest.mark.parametrize("status", _FINISHED, ids=lambda status: status.value)
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED], ids=lambda s: s.value)
 def test_an_ended_run_does_not_stop_the_next_request(world, status):
     publish(world.settings, world.table, LINES)
     assert len(world.tick().run_requests) == 1
     world.record_run(status)
+    assert len(world.tick().run_requests) == 1
+
+
+def test_a_failed_run_is_asked_for_again_after_a_pause(world, monkeypatch):
+    publish(world.settings, world.table, LINES)
+    failed = world.record_run(dg.DagsterRunStatus.FAILURE)
+    result = world.tick()
+    assert not result.run_requests
+    assert f"{len(LINES)} offsets wait; run {failed.run_id[:8]} of merge_temperatures failed" in result.skip_message
+    monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
     assert len(world.tick().run_requests) == 1
 
 
@@ -150,38 +162,28 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
 
     def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
         state = look(*arguments, **options)
-        committed.progress = Progress(state.cluster_id, state.topic_id, {p: end + 1 for p, end in state.end.items()})
+        committed.progress = Progress(state.incarnation, {p: end + 1 for p, end in state.end.items()})
         return state
 
-    monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress))
-    monkeypatch.setattr(automation, "look", look_and_commit)
+    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress))
+    monkeypatch.setattr(waiting, "look", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 
-def test_lost_records_are_a_reason_to_skip_that_says_what_to_do(world, monkeypatch):
-    publish(world.settings, world.table, LINES)
-    state = look(world.settings, world.table.topic)
-    progress = Progress(state.cluster_id, state.topic_id, {**state.end, 0: state.end[0] + 7})
-    monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
-    for _ in range(2):
-        result = world.tick()
-        assert not result.run_requests
-        assert f"but the table has merged up to {state.end[0] + 7} (topic {world.table.topic})" in result.skip_message
-        assert "lakehouse accept-gap temperatures" in result.skip_message
-
-
-@pytest.mark.parametrize("lines", [[], LINES], ids=["an empty topic", "records"])
-def test_lost_records_ask_for_a_run_where_the_declaration_accepts_gaps(world, monkeypatch, lines):
+@pytest.mark.parametrize("left", [0, 1], ids=["all of them", "all but one of each partition"])
+def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world, monkeypatch, left):
     """Also where there is nothing to read: the gap is to be recorded."""
     accepting = World(world.settings, world.instance, gaps="accept")
-    create_topic(accepting.settings, accepting.table)
-    publish(accepting.settings, accepting.table, lines)
-    state = look(accepting.settings, accepting.table.topic)
-    progress = Progress(state.cluster_id, "another topic", {0: 7})
-    monkeypatch.setattr(automation, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
+    topic = accepting.table.topic
+    publish(accepting.settings, accepting.table, LINES)
+    end = look(accepting.settings, topic).end
+    delete_before(accepting.settings, topic, {p: offset - left for p, offset in end.items()})
+    state = look(accepting.settings, topic)
+    progress = Progress(state.incarnation, dict.fromkeys(end, 0))
+    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
     (request,) = accepting.tick().run_requests
     config = request.run_config["ops"]["temperatures"]["config"]
-    assert sum(part["end"] - part["start"] for part in config["ranges"]) == len(lines)
+    assert sum(part["end"] - part["start"] for part in config["ranges"]) == left * len(end)
 
 
 def test_the_topic_is_reported_when_it_moved_and_only_then(world):
@@ -206,7 +208,7 @@ def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
     after = world.tick()
     ids = [json.loads(result.cursor)["topic_id"] for result in (before, after)]
     assert ids == [result.asset_events[0].metadata["topic_id"].value for result in (before, after)]
-    assert ids[1] == look(world.settings, world.table.topic).topic_id != ids[0]
+    assert ids[1] == look(world.settings, world.table.topic).incarnation.topic_id != ids[0]
     versions = {result.asset_events[0].tags["dagster/data_version"] for result in (before, after)}
     assert len(versions) == 2
 
@@ -239,7 +241,7 @@ def skipped_in_time(world: World) -> str:
     return result.skip_message
 
 
-def test_a_run_whose_process_died_unseen_is_ended_and_its_records_are_asked_for_again(broker, tmp_path):
+def test_a_run_whose_process_died_unseen_is_ended_and_its_records_are_asked_for_again(broker, tmp_path, monkeypatch):
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
         world = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
         publish(world.settings, world.table, LINES)
@@ -248,5 +250,7 @@ def test_a_run_whose_process_died_unseen_is_ended_and_its_records_are_asked_for_
         instance.report_engine_event("Started process for run.", run, EngineEventData.in_process(alive.pid))
         assert not world.tick().run_requests
         alive.communicate(b"\n")
+        assert f"run {run.run_id[:8]} of merge_temperatures failed" in world.tick().skip_message
+        monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
         assert len(world.tick().run_requests) == 1
         assert instance.get_run_by_id(run.run_id).status is dg.DagsterRunStatus.FAILURE

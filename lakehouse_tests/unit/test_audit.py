@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from lakehouse.audit import audit
-from lakehouse.commits import Commit, Entry, Metrics
-from lakehouse.ledger import Ledger
-from lakehouse.offsets import Range
+from lakehouse.delta.audit import audit
+from lakehouse.delta.commits import Commit, Entry, Metrics
+from lakehouse.delta.ledger import Ledger
+from lakehouse.topic.offsets import Incarnation, Range
+
+ANEW = Incarnation("c", "u")
 
 pytestmark = pytest.mark.invariant(7)
 
@@ -20,7 +22,7 @@ def entry(number: int, start: int, end: int, **said: Any) -> Entry:
         "number": number,
         "attempt": "",
         "table_version": number - 1,
-        "topic_id": "t",
+        "incarnation": Incarnation("c", "t"),
         "ranges": (Range(0, start, end),),
         "progress": {0: end},
     }
@@ -44,7 +46,7 @@ def contiguous(*history: Entry) -> str | None:
         (entry(1, 0, 3), entry(2, 3, 5)),
         (entry(1, 0, 3), gap(2, 5, Range(0, 3, 5)), entry(3, 5, 9)),
         (entry(1, 0, 3), gap(2, 0, Range(0, 2, 3)), entry(3, 0, 2)),
-        (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), topic_id="u"), entry(3, 7, 9, topic_id="u")),
+        (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), incarnation=ANEW), entry(3, 7, 9, incarnation=ANEW)),
     ],
     ids=["batches", "a gap that is named", "a topic cut off", "a topic made anew"],
 )
@@ -59,7 +61,7 @@ def test_a_history_without_a_break_holds(history: tuple[Entry, ...]) -> None:
         ((entry(1, 0, 3), entry(2, 2, 5)), "Version 2: overlap in partition 0, offsets 2 to 2"),
         ((entry(1, 0, 3), gap(2, 5)), "Version 2: steps over offsets 3 to 4 of partition 0 without naming them"),
         ((entry(1, 0, 3), gap(2, 6, Range(0, 3, 5))), "steps over offsets 3 to 5 of partition 0"),
-        ((entry(1, 0, 3), entry(2, 0, 2, topic_id="u")), "reads another topic than version 1, and no gap says so"),
+        ((entry(1, 0, 3), entry(2, 0, 2, incarnation=ANEW)), "reads another topic than version 1, and no gap says so"),
     ],
 )
 def test_a_break_is_named(history: tuple[Entry, ...], said: str) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import BrokerError
-from lakehouse.local.broker import bootstrap_servers, running_broker
+from lakehouse.local.broker import running_broker
 from lakehouse.local.kafka import new_cluster_id
 from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
+from lakehouse.declaration.records import Field
 from lakehouse.errors import DeclarationError, LakehouseError
-from lakehouse.records import Field
 from lakehouse.tables import TABLES, find_table
 from lakehouse.tables.temperatures import temperatures
 
@@ -37,7 +37,6 @@ def rollup(**changes: Any) -> Rollup:
         (lambda: declare(columns=[ID, Column("Stars", "INT", doc="")]), "names are lower case"),
         (lambda: declare(columns=[ID, Column("stars'; --", "INT", doc="")]), "names are lower case"),
         (lambda: declare(rollups=[rollup(name="by movie")]), "names are lower case"),
-        (lambda: declare(columns=[ID, Column("value", "INT", doc="")]), "column value: the name is taken"),
         (lambda: declare(columns=[ID, STARS, STARS]), "two columns have the same name"),
         (lambda: declare(columns=[ID, Column("stars", "FLOAT", doc="")]), "column stars: no such type FLOAT"),
         (lambda: declare(columns=[ID, Column("stars", "DECIMAL(9)", doc="")]), "no such type DECIMAL"),

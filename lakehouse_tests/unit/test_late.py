@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.records import Lateness, Rejection, judge_late
+from lakehouse.declaration.records import Lateness, Rejection, judge_late
 
 pytestmark = pytest.mark.invariant(8)
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import lock
+from lakehouse.delta import lock
+from lakehouse.delta.lock import lock_file, table_lock
 from lakehouse.errors import ConflictError, TableError
-from lakehouse.lock import lock_file, table_lock
 
 pytestmark = pytest.mark.invariant(11)
 
 _HOLD = """
 import sys
-from lakehouse.lock import table_lock
+from lakehouse.delta.lock import table_lock
 with table_lock(sys.argv[1], "t"):
     print(1, flush=True)
     input()

@@ -1,13 +1,23 @@
 """Ranges, progress and plans: the arithmetic of offsets and every kind of loss."""
 
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.offsets import Bounds, Plan, Progress, Range, TopicState, find_gap, lag_of, plan_batch, share_out
+from lakehouse.topic.offsets import (
+    Bounds,
+    Incarnation,
+    Plan,
+    Progress,
+    Range,
+    TopicState,
+    find_gap,
+    lag_of,
+    plan_batch,
+    share_out,
+)
 
 pytestmark = pytest.mark.invariant(2, 9)
 
@@ -15,12 +25,12 @@ LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, m
 
 
 def state(earliest: dict[int, int], end: dict[int, int], **changes: str) -> TopicState:
-    identity: dict[str, Any] = {"cluster_id": "c", "topic": "readings", "topic_id": "t", **changes}
-    return TopicState(earliest=earliest, end=end, **identity)
+    incarnation = Incarnation(**{"cluster_id": "c", "topic_id": "t", **changes})
+    return TopicState("readings", incarnation, earliest, end)
 
 
 def progress(offsets: dict[int, int]) -> Progress:
-    return Progress("c", "t", offsets)
+    return Progress(Incarnation("c", "t"), offsets)
 
 
 def ranges(plan: Plan) -> dict[int, tuple[int, int]]:
@@ -64,28 +74,8 @@ def test_until_ends_a_range_and_never_turns_it_round() -> None:
     assert ranges(plan) == {0: (0, 4), 1: (5, 5), 2: (0, 9)}
 
 
-def test_a_limit_is_shared_out_by_lag() -> None:
-    plan = plan_batch(state({0: 0, 1: 0}, {0: 300, 1: 100}), None, Bounds(max_records=40))
-    assert ranges(plan) == {0: (0, 30), 1: (0, 10)}
-
-
 def test_the_lag_of_a_partition_is_what_is_left_to_read_of_it() -> None:
     assert lag_of(state({0: 2, 1: 0}, {0: 9, 1: 5}), progress({1: 5})) == {0: 7, 1: 0}
-
-
-@given(LAGS, st.integers(0, 30_000))
-def test_shares_add_up_to_the_limit_and_never_exceed_a_lag(lags: dict[int, int], limit: int) -> None:
-    shares = share_out(lags, limit)
-    assert shares.keys() == lags.keys()
-    assert sum(shares.values()) == min(limit, sum(lags.values()))
-    assert all(0 <= shares[p] <= lags[p] for p in lags)
-
-
-@given(LAGS, st.integers(0, 30_000))
-def test_shares_differ_from_the_exact_proportion_by_less_than_one(lags: dict[int, int], limit: int) -> None:
-    shares = share_out(lags, limit)
-    total = sum(lags.values())
-    assert all(abs(shares[p] - lags[p] * min(1, limit / total)) < 1 for p in lags if total)
 
 
 @given(LAGS)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.local import ports
+from lakehouse.settings.broker import remembered_ports
 
 
 def test_a_broker_and_its_controller_never_get_the_same_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,4 +15,4 @@ def test_a_broker_and_its_controller_never_get_the_same_port(tmp_path: Path, mon
     for _ in range(20):
         drawn = ports.draw_ports(tmp_path)
         assert {drawn.broker, drawn.controller} == {lowest, lowest + 1}
-        assert ports.remembered_ports(tmp_path) == drawn
+        assert remembered_ports(tmp_path) == drawn

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column
-from lakehouse.records import Field, Rejection, convert, decode
+from lakehouse.declaration.records import Field, Rejection, convert, decode
 from lakehouse.tables.temperatures import temperatures
 
 pytestmark = pytest.mark.invariant(8, 13)

@@ -10,28 +10,30 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.cli import main
-from lakehouse.commits import Commit
+from lakehouse.delta.commits import Commit
+from lakehouse.topic.offsets import Incarnation
 
 pytestmark = pytest.mark.invariant(8)
 
 HOSTILE = "\x1b[2J[red]rm -rf[/] \u202egnp.exe\nversion 9, 0 rejected\r\x9b1m".encode() + b"\xff\\"
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HERE = Incarnation("c", "t'\\")
 SCHEMA = pa.schema(
     [
-        *[(name, pa.string()) for name in ("cluster_id", "topic_id")],
-        ("kafka_partition", pa.int32()),
-        ("kafka_offset", pa.int64()),
-        ("kafka_timestamp", pa.timestamp("us", tz="UTC")),
+        ("position", pa.struct([("incarnation", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])),
+        ("time", pa.timestamp("us", tz="UTC")),
         *[(name, pa.binary()) for name in ("key", "value")],
         *[(name, pa.string()) for name in ("reason", "detail")],
         ("resolved_number", pa.int64()),
+        ("resolved_table_id", pa.string()),
     ]
 )
 
 
 def row(offset: int, reason: str = "truncated", **changes: Any) -> dict[str, Any]:
-    fixed = dict(cluster_id="c", topic_id="t'\\", kafka_partition=0, kafka_timestamp=AT, key=None, value=b"{")
-    return {**fixed, "kafka_offset": offset, "reason": reason, "detail": "cut", "resolved_number": None, **changes}
+    position = {"incarnation": changes.pop("incarnation", HERE.text), "partition": changes.pop("partition", 0)}
+    fixed = dict(time=AT, key=None, value=b"{", detail="cut", resolved_number=None, resolved_table_id=None)
+    return {**fixed, "position": {**position, "offset": offset}, "reason": reason, **changes}
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +43,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     uri = tmp_path / "tables" / "temperatures"
     write_deltalake(str(uri), pa.table({"id": [1]}))
-    said = Commit(
-        kind="batch", number=1, attempt="a", table_version=0, cluster_id="c", topic_id="t'\\", progress={0: 10}
-    )
+    said = Commit(kind="batch", number=1, attempt="a", table_version=0, incarnation=HERE, progress={0: 10})
     properties = CommitProperties(custom_metadata={"userMetadata": said.model_dump_json()})
     merge = DeltaTable(str(uri)).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
     merge.when_matched_update_all().execute()
@@ -75,10 +75,21 @@ def test_reasons_are_counted_and_their_newest_records_shown(tables: Path, capsys
 
 def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At or beyond the progress of the topic it belongs to, or of a partition that has none yet."""
-    pending = [row(10), row(0, kafka_partition=1)]
-    store(tables, row(9), *pending, row(8, resolved_number=1), row(99, topic_id="the one before"))
+    pending = [row(10), row(0, partition=1)]
+    table_id = str(DeltaTable(tables / "temperatures").metadata().id)
+    resolved = row(8, resolved_number=1, resolved_table_id=table_id)
+    store(tables, row(9), *pending, resolved, row(99, incarnation="c/the one before"))
     (reason,) = told(capsys)["reasons"]
     assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
+
+
+def test_a_record_that_passed_in_a_table_that_is_no_more_is_listed(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The merged table was made anew since."""
+    store(tables, row(8, resolved_number=1, resolved_table_id="the table before"))
+    (reason,) = told(capsys)["reasons"]
+    assert [sample["offset"] for sample in reason["samples"]] == [8]
 
 
 def test_what_a_record_holds_cannot_mislead(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakehouse.batch.sources import OpenMeteoFiles, read_reference
 from lakehouse.errors import BaseFileError
-from lakehouse.sources import OpenMeteoFiles, read_reference
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.base_files import base_archive, base_table
 from lakehouse_tests.helpers.places import DATA

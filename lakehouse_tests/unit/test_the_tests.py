@@ -11,6 +11,7 @@ from types import ModuleType
 from lakehouse_tests.full.faults.test_crash import CASES, GAP_POINTS
 from lakehouse_tests.helpers.invariants import invariants
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.real.test_deaths import STEPS
 
 TESTS = ROOT / "lakehouse_tests"
 
@@ -64,7 +65,8 @@ def test_what_the_tests_use_and_patch_of_a_module_exists() -> None:
 
 
 def test_the_points_at_which_a_worker_dies_exist() -> None:
-    points = [*(case.point for case in CASES), *GAP_POINTS.values()]
+    within = (point for _, points in STEPS.values() for point in points)
+    points = [*(case.point for case in CASES), *GAP_POINTS.values(), *within]
     named = [point.at.rpartition(".") for point in points if point.at != "write"]
     assert named
     assert [name for module, _, name in named if not hasattr(sys.modules[f"lakehouse.{module}"], name)] == []

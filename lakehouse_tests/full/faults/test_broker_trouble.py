@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import ingest
+from lakehouse.batch import ingest
 from lakehouse.errors import BrokerError
-from lakehouse.offsets import TopicState
 from lakehouse.settings import Settings
 from lakehouse.topic import look, publish
+from lakehouse.topic.offsets import TopicState
 from lakehouse_tests.helpers.clients import stored
 from lakehouse_tests.helpers.streams import Stream, hour, record
 

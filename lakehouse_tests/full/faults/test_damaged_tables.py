@@ -14,12 +14,12 @@ import lakehouse.spark
 from lakehouse.cli import main
 from lakehouse.definitions import build_defs
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import TableError
-from lakehouse.ledger import read_ledger
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
-from lakehouse.status import status
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep.status import status
 from lakehouse_tests.helpers.streams import Stream, hour, record
 from lakehouse_tests.helpers.upsets import assert_all_is_right, undone
 

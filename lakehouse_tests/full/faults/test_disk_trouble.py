@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse import refresh
+from lakehouse.batch.load import load_base
+from lakehouse.derive import refresh
 from lakehouse.errors import TableError
-from lakehouse.load import load_base
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
-from lakehouse.status import status
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.upkeep.status import status
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import Stream, hour, record
 from lakehouse_tests.helpers.upsets import Disk, assert_all_is_right, mounted

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse import repair
+from lakehouse.batch.load import load_base
 from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
-from lakehouse.load import load_base
-from lakehouse.topic import create_topic, delete_topic
+from lakehouse.topic import create_topic, delete_topic, look
+from lakehouse.upkeep import repair
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.clients import stored
 from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
@@ -97,21 +97,27 @@ def test_after_foreign_commits_every_table_is_right(stream, attack):
     assert DeltaTable(stream.uri).metadata().configuration["delta.enableChangeDataFeed"] == "true"
 
 
+def proposed(stream: Stream) -> repair.Proposal:
+    """The run stops with the command that goes on; what that command shows."""
+    with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
+        stream.merge()
+    return repair.propose_progress(stream.spark, stream.settings, stream.table)
+
+
 def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(stream, attack):
     """Rows of a former topic have greater offsets than those of the topic that were merged since."""
     rows = set(stream.temperatures())
     delete_topic(stream.settings, stream.table.topic)
     create_topic(stream.settings, stream.table)
-    repair.accept_gap(stream.spark, stream.settings, stream.table)
+    stream.accept_gap()
     stream.send(record(time=hour(100)))
     stream.merge()
     stream.send(*(record(time=hour(number)) for number in range(101, 170)))
     with attack(LOST, "log cleaned past our newest commit, with rows of a former topic"):
         stream.sql("UPDATE {t} SET temperature_2m = 0")
         clean_log(stream.uri)
-        with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
-            stream.merge()
-        repair.recover_progress(stream.spark, stream.settings, stream.table)
+        shown = proposed(stream)
+        repair.record(stream.spark, stream.settings, stream.table, shown)
         stream.merge()
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 170)}
         assert_all_is_right(stream)
@@ -119,11 +125,9 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
         stream.send(record(time=hour(170)))
         stream.sql("UPDATE {t} SET temperature_2m = 1")
         clean_log(stream.uri)
-        with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
-            stream.merge()
-        _, state, offsets = repair.propose_progress(stream.spark, stream.settings, stream.table)
-        assert offsets[0] == state.end[0] - 1
-        repair.recover_progress(stream.spark, stream.settings, stream.table)
+        shown = proposed(stream)
+        assert shown.offsets[0] == look(stream.settings, stream.table.topic).end[0] - 1
+        repair.record(stream.spark, stream.settings, stream.table, shown)
         (outcome,) = stream.merge()
         assert outcome.entry.commit.read == 1
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 171)}
@@ -164,7 +168,7 @@ ALTERED = {
         "DROP COLUMN temperature_2m",
         "temperature_2m is in the declaration .* no longer",
     ),
-    "a column of the order dropped": ("DROP COLUMN kafka_timestamp", "kafka_timestamp is in the declaration"),
+    "a column of the order dropped": ("DROP COLUMN _record", "_record is in the declaration"),
     "a column renamed": ("RENAME COLUMN temperature_2m TO warmth", "temperature_2m is in the declaration"),
 }
 MAPPED = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse import ingest, lock
+from lakehouse.delta import engine, lock
+from lakehouse.delta.lock import table_lock
 from lakehouse.errors import ConflictError
-from lakehouse.lock import table_lock
 from lakehouse.topic import create_topic, look
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import Stream, hour, record
@@ -158,7 +158,7 @@ def test_a_merge_waits_for_the_process_that_writes_the_table(race, attack, monke
     race.send(3)
     before = race.stream.ledger
     monkeypatch.setattr(lock, "_PATIENCE", 0.1)
-    monkeypatch.setattr(ingest, "_ATTEMPTS", 2)
+    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
     with attack(ONE_WRITER, "another process holds the table's lock"):
         with table_lock(race.stream.uri, race.job.name), pytest.raises(ConflictError, match="Another process"):
             race.stream.merge()

@@ -17,14 +17,6 @@ def stream(spark, broker):
     return stream
 
 
-def test_a_restore_by_time_puts_the_progress_back_as_well(stream):
-    at = stream.ledger.entries[0].committed_at.strftime("%Y-%m-%d %H:%M:%S.%f")
-    stream.send(record(time=hour(1)))
-    stream.merge()
-    stream.sql(f"RESTORE TABLE {{t}} TO TIMESTAMP AS OF '{at}'")
-    assert stream.ledger.progress.offsets[0] == 1
-
-
 def test_a_restore_to_the_creation_starts_at_the_first_record(stream):
     stream.sql("RESTORE TABLE {t} TO VERSION AS OF 0")
     assert stream.ledger.progress is None

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from lakehouse.ledger import read_ledger
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures

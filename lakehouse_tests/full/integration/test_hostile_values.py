@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 import lakehouse.tables
 from lakehouse import serve
+from lakehouse.batch.sources import OpenMeteoFiles
 from lakehouse.cli import main
 from lakehouse.cli.output import print_table
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable
 from lakehouse.errors import BaseFileError
 from lakehouse.settings import Settings
-from lakehouse.sources import OpenMeteoFiles
 from lakehouse.topic import create_topic, look, publish
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.streams import Stream

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakehouse import merge
+from lakehouse.batch import merge
 from lakehouse_tests.helpers.streams import Stream, counts, hour, record
 
 pytestmark = pytest.mark.invariant(4, 5, 6)

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.declaration import Column, Measure, Month, Rollup, StreamTable
 from lakehouse.topic import create_topic, publish
-from lakehouse.verify import verify_keys, verify_rollup
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(13)

@@ -8,9 +8,9 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.offsets import Plan, Range, plan_batch
 from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions, look, publish, read_records
+from lakehouse.topic.offsets import Plan, Range, plan_batch
 from lakehouse_tests.helpers.clients import stored, with_client
 
 pytestmark = pytest.mark.invariant(2)
@@ -24,7 +24,7 @@ def test_exactly_the_ranges_of_a_plan_are_read(
     plan = plan_batch(state, None)
     middle = tuple(Range(p.partition, p.start + p.span // 4, p.start + p.span // 2) for p in plan.ranges)
     rows = read_records(spark, broker, replace(plan, ranges=middle)).collect()
-    read = sorted((row.kafka_partition, row.kafka_offset, bytes(row.value)) for row in rows)
+    read = sorted((row._partition, row._offset, bytes(row._value)) for row in rows)
     expected = [
         (found.partition, found.offset, found.value)
         for found in stored(broker, topic)
@@ -40,16 +40,16 @@ def test_a_record_is_read_with_its_key_time_and_headers(spark: SparkSession, bro
     frame = read_records(spark, broker, plan_batch(look(broker, topic), None))
     types = dict(frame.dtypes)
     assert types == {
-        "kafka_partition": "int",
-        "kafka_offset": "bigint",
-        "kafka_timestamp": "timestamp",
-        "key": "binary",
-        "value": "binary",
-        "headers": "array<struct<key:string,value:binary>>",
+        "_time": "timestamp",
+        "_partition": "int",
+        "_offset": "bigint",
+        "_key": "binary",
+        "_value": "binary",
+        "_headers": "array<struct<key:string,value:binary>>",
     }
     (row,) = frame.collect()
-    assert (row.kafka_partition, row.kafka_offset, row.key, bytes(row.value)) == (0, 0, None, b"v")
-    assert [(header.key, bytes(header.value)) for header in row.headers] == [("trace", b"\x00\x01")]
+    assert (row._partition, row._offset, row._key, bytes(row._value)) == (0, 0, None, b"v")
+    assert [(header.key, bytes(header.value)) for header in row._headers] == [("trace", b"\x00\x01")]
 
 
 def test_a_plan_of_empty_ranges_reads_nothing(spark: SparkSession, broker: Settings, topic: str) -> None:
@@ -77,7 +77,7 @@ def test_records_of_an_aborted_transaction_are_not_read(spark: SparkSession, bro
     with_client(AIOKafkaProducer, broker, transact, transactional_id=topic)
     plan = plan_batch(look(broker, topic), None)
     assert plan.span == 4, "two records and two markers"
-    assert [bytes(row.value) for row in read_records(spark, broker, plan).collect()] == [b"commit_transaction"]
+    assert [bytes(row._value) for row in read_records(spark, broker, plan).collect()] == [b"commit_transaction"]
 
 
 @pytest.mark.parametrize("ranges", [(Range(0, 0, 10),), (Range(0, 10, 15),)], ids=["deleted", "beyond the end"])
@@ -93,4 +93,4 @@ def test_records_that_are_not_there_fail_the_read(
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
     state = look(broker, topic)
     with pytest.raises(Exception, match=r"KAFKA_DATA_LOSS|data may have been lost"):
-        read_records(spark, broker, Plan(state.cluster_id, topic, state.topic_id, ranges)).count()
+        read_records(spark, broker, Plan(topic, state.incarnation, ranges)).count()

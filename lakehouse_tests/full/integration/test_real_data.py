@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from lakehouse.load import load_base
+from lakehouse.batch.load import load_base
 from lakehouse.topic import publish
-from lakehouse.verify import verify_keys, verify_rollup
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.streams import Stream, counts
 
@@ -29,7 +29,7 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
     loaded = load_base(spark, broker, stream.table, tmp_path / "base")
     assert (loaded.files, loaded.rows, loaded.duplicate) == (24, 210_384, 0)
     stream.merge()
-    assert stream.sql("SELECT count(*), count(kafka_offset) FROM {t}") == [(210_384, 0)]
+    assert stream.sql("SELECT count(*), count(_record.offset) FROM {t}") == [(210_384, 0)]
 
     assert publish(broker, stream.table, lines("stream_2023.jsonl.gz")) == 26_064
     outcomes = stream.merge(max_records=10_000)

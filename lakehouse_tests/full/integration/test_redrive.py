@@ -7,9 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from lakehouse import ingest, redrive
-from lakehouse.ledger import read_ledger
+from lakehouse.batch import ingest, redrive
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(8)
@@ -53,7 +54,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str) -> 
 
 def listed(stream: Stream, **options) -> dict[str, list[int]]:
     """The offsets that are listed as rejected, newest first, by reason."""
-    found = redrive.list_rejected(stream.settings, stream.table, **{"limit": 9} | options)
+    found = list_rejected(stream.settings, stream.table, **{"limit": 9} | options)
     return {each.reason: [sample.offset for sample in each.samples] for each in found}
 
 
@@ -63,7 +64,7 @@ def versions(stream: Stream) -> tuple[int, int]:
 
 
 def resolved(stream: Stream) -> list[tuple[int, int]]:
-    wanted = "SELECT kafka_offset, resolved_number FROM {rejected} WHERE resolved_number IS NOT NULL ORDER BY 1"
+    wanted = "SELECT position.offset, resolved_number FROM {rejected} WHERE resolved_number IS NOT NULL ORDER BY 1"
     return stream.sql(wanted)
 
 

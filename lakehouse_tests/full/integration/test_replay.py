@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from lakehouse.batch.replay import replay
 from lakehouse.errors import LakehouseError
-from lakehouse.offsets import Range
-from lakehouse.replay import replay
+from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.streams import ABSENT, Stream, hour, record
 
 pytestmark = pytest.mark.invariant(3)
@@ -38,7 +38,7 @@ def test_another_process_goes_on_where_this_one_stopped(stream):
     stream.merge(until={0: 5, 1: 5, 2: 5})
     script = (
         "from dataclasses import replace\n"
-        "from lakehouse.ingest import plan_next\nfrom lakehouse.settings import Settings\n"
+        "from lakehouse.batch.ingest import plan_next\nfrom lakehouse.settings import Settings\n"
         "from lakehouse.tables.temperatures import temperatures\n"
         f"table = replace(temperatures, name={stream.table.name!r}, topic={stream.table.topic!r}, rollups=[])\n"
         "print([(r.partition, r.start) for r in plan_next(Settings.load(), table).ranges])"

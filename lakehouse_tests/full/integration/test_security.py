@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, SettingsError
-from lakehouse.offsets import Plan, plan_batch
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look, publish, read_failures, read_records
+from lakehouse.topic.offsets import Plan, plan_batch
 from lakehouse_tests.helpers.certificates import Authority, encrypted_for_java
 from lakehouse_tests.helpers.secured import Secured, secured_broker
 

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from lakehouse.ledger import read_ledger
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures

@@ -9,10 +9,11 @@ from http.client import HTTPConnection
 
 import pytest
 
-from lakehouse.local.broker import bootstrap_servers, running_broker
+from lakehouse.local.broker import running_broker
 from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import publish
 from lakehouse_tests.helpers.places import ROOT

@@ -1,0 +1,91 @@
+"""What waits to be merged into a table, or why it cannot be told: for the sensor, and for a check that shows it.
+
+A broker or a topic that is not there passes by itself. Anything else stops the table until somebody acts, and
+must not look idle: the tick fails, and the check of the merged asset says why until it is cured.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from lakehouse.batch.gaps import plan_table
+from lakehouse.declaration import StreamTable
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.results import checked
+from lakehouse.delta.audit import Finding, finding
+from lakehouse.delta.engine import merged_ledger
+from lakehouse.errors import BrokerError, LakehouseError, TopicError
+from lakehouse.settings import Settings
+from lakehouse.topic import look
+from lakehouse.topic.offsets import Bounds, Plan, TopicState
+
+CHECK = "batch_can_be_planned"
+AWAY = (BrokerError, TopicError)
+"""What a look raises for a broker or a topic that is not there now."""
+_LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five, whatever the broker does
+_FACT = "settings, table and topic fit, and no record is gone before it was merged"
+
+
+def look_ahead(settings: Settings, table: StreamTable) -> tuple[TopicState, Plan]:
+    """Look at the topic and plan all that waits, within seconds and without a JVM.
+
+    Raises one of ``AWAY`` where broker or topic are not there, any other error where a person has to act.
+    """
+    # progress first: a run that commits in between must not seem to be ahead of the topic
+    progress = merged_ledger(settings, table).progress
+    state = look(settings, table.topic, limit=_LOOK_LIMIT)
+    return state, plan_table(table, state, progress, Bounds())
+
+
+@contextmanager
+def alarming(instance: dg.DagsterInstance, table: StreamTable) -> Iterator[None]:
+    """Report the block to the check of the table where the answer changed; errors go on.
+
+    At once, and not with the tick: a tick that fails loses its events. One of ``AWAY`` says nothing of the table.
+    """
+    try:
+        yield
+    except AWAY:
+        raise
+    except Exception as error:
+        _report(instance, table, _failed(error))
+        raise
+    _report(instance, table, finding(CHECK, [], _FACT))
+
+
+def planning_check(table: StreamTable) -> dg.AssetChecksDefinition:
+    """The same question, for who asks it in the UI; where broker or topic are not there, a warning."""
+
+    @dg.asset_check(
+        name=CHECK,
+        asset=table.name,
+        description="The next batch can be planned: the settings can be used, the history of the table tells its "
+        "progress, and the topic still has every record behind it. The sensor reports it when it changes.",
+    )
+    def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
+        try:
+            look_ahead(lakehouse.settings, table)
+        except AWAY as error:
+            return checked(_failed(error), table.name, dg.AssetCheckSeverity.WARN)
+        except LakehouseError as error:
+            return checked(_failed(error), table.name)
+        return checked(finding(CHECK, [], _FACT), table.name)
+
+    return check
+
+
+def _failed(error: Exception) -> Finding:
+    known = isinstance(error, LakehouseError)
+    return Finding(CHECK, passed=False, detail=str(error) if known else f"{type(error).__name__}: {error}")
+
+
+def _report(instance: dg.DagsterInstance, table: StreamTable, found: Finding) -> None:
+    key = dg.AssetCheckKey(dg.AssetKey(table.name), CHECK)
+    record = instance.get_latest_asset_check_evaluation_record(key)
+    known: object = record.evaluation if record else None
+    # while a run is to evaluate the check, the newest is only planned
+    told = (known.passed, known.description) if isinstance(known, dg.AssetCheckEvaluation) else None
+    if told != (found.passed, found.detail):
+        evaluation = dg.AssetCheckEvaluation(key.asset_key, CHECK, found.passed, description=found.detail)
+        instance.report_runless_asset_event(evaluation)

@@ -1,0 +1,57 @@
+"""Whoever asks, no commit takes more positions than the table declares, and nothing is left out for it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import dagster as dg
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.batch.ingest import Outcome
+from lakehouse.batch.redrive import redrive
+from lakehouse.definitions import build_defs
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep.rejections import list_rejected
+from lakehouse_tests.helpers.streams import Stream, hour, record
+
+WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+
+
+@pytest.fixture
+def stream(spark: SparkSession, broker: Settings) -> Stream:
+    return Stream.create(spark, broker, max_records=2)
+
+
+def read(outcomes: Sequence[Outcome]) -> list[int]:
+    """How many records each commit read."""
+    return [outcome.entry.commit.read for outcome in outcomes]
+
+
+def test_merge_replay_and_redrive_take_no_more_at_once_than_declared(stream: Stream) -> None:
+    hot = [record(time=hour(number), temperature_2m=80.0 + number) for number in range(5)]
+    stream.send(*hot[:3], b"{", partition=0)
+    stream.send(hot[3], record(time=hour(9)), hot[4], partition=1)
+    assert read(stream.merge()) == [2, 2, 2, 1]
+    assert read(stream.replay()) == [2, 2, 2, 1]
+    assert read(stream.replay(max_records=100)) == [7]
+    assert stream.temperatures() == {hour(9): 20.0}
+    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
+    done = redrive(stream.spark, stream.settings, stream.table)
+    assert read(done) == [2, 2, 2]
+    assert stream.temperatures() == {hour(9): 20.0} | {hour(number): 80.0 + number for number in range(5)}
+    assert [(each.reason, each.count) for each in list_rejected(stream.settings, stream.table)] == [("truncated", 1)]
+    assert redrive(stream.spark, stream.settings, stream.table) == []
+    stream.assert_accounted()
+
+
+def test_the_materialize_button_takes_no_more_at_once_than_declared(stream: Stream) -> None:
+    stream.send(*(record(time=hour(number)) for number in range(3)))
+    resources = {"lakehouse": LakehouseResource.with_settings(stream.settings)}
+    with dg.DagsterInstance.ephemeral() as instance:
+        button = build_defs([replace(stream.table, base=None)], resources).resolve_implicit_global_asset_job_def()
+        name = stream.table.name
+        chosen = {dg.AssetKey(name), dg.AssetKey(stream.table.rejected_name)}
+        run = button.get_subset(asset_selection=chosen).execute_in_process(instance=instance)
+        assert run.asset_materializations_for_node(name)[0].metadata["batches"].value == 2

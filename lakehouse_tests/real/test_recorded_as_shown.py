@@ -1,0 +1,45 @@
+"""What a person decides is recorded as it was shown, and only where nothing was committed since."""
+
+import pytest
+
+from lakehouse.errors import ConflictError, DataLossError
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep import repair
+from lakehouse_tests.helpers.clients import delete_before
+from lakehouse_tests.helpers.streams import Stream, hour, record
+
+pytestmark = pytest.mark.invariant(1, 9)
+
+
+@pytest.fixture(scope="module")
+def stream(spark, broker):
+    """One record is merged, five wait, and two of those are gone."""
+    stream = Stream.create(spark, broker)
+    stream.send(record(time=hour(0)))
+    stream.merge()
+    stream.send(*(record(time=hour(number)) for number in range(1, 6)))
+    delete_before(stream.settings, stream.table.topic, {0: 3})
+    return stream
+
+
+def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(stream):
+    shown, again = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
+    assert shown and again
+    delete_before(stream.settings, stream.table.topic, {0: 4})
+    entry = repair.record(stream.spark, stream.settings, stream.table, shown)
+    assert (entry.commit.gap, entry.commit.progress) == ((Range(0, 1, 3),), {0: 3, 1: 0, 2: 0})
+    with pytest.raises(DataLossError, match="records from 3 to 3"):
+        stream.merge()
+    with pytest.raises(ConflictError):
+        repair.record(stream.spark, stream.settings, stream.table, again)
+    assert stream.ledger.newest == entry
+
+
+def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
+    shown = repair.propose_progress(stream.spark, stream.settings, stream.table)
+    stream.send(record(time=hour(9)), partition=1)
+    entry = repair.record(stream.spark, stream.settings, stream.table, shown)
+    assert (entry.commit.kind, entry.commit.progress) == ("recovery", shown.offsets)
+    stream.merge()
+    assert set(stream.temperatures()) == {hour(0), hour(4), hour(5), hour(9)}
+    stream.assert_accounted()

@@ -1,0 +1,224 @@
+"""What stops a table is never an idle tick: the tick fails, and a check of the table says why until it is cured."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from lakehouse.definitions import build_defs
+from lakehouse.defs import waiting
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.ledger import app_id
+from lakehouse.errors import DataLossError, LakehouseError, LedgerError, SettingsError, TableError
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import create_topic, delete_topic, look, publish
+from lakehouse.topic.offsets import Incarnation
+from lakehouse_tests.helpers.clients import with_client
+from lakehouse_tests.helpers.waiting import wait_until
+
+LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
+ALARM = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batch_can_be_planned")
+
+
+class World:
+    """One table with a topic and tables of its own, and its sensor as the daemon evaluates it."""
+
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
+        self.settings = settings
+        self.instance = instance
+        self.table = replace(temperatures, topic=f"alarm-{uuid4().hex[:12]}")
+        self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
+        self.defs = build_defs([self.table], self.resources)
+
+    def tick(self) -> Any:
+        with dg.build_sensor_context(self.instance, resources=self.resources) as context:
+            return self.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context)
+
+    def fails(self, error: type[LakehouseError]) -> str:
+        """Let a tick fail; what it says."""
+        with pytest.raises(error) as told:
+            self.tick()
+        return str(told.value)
+
+    @property
+    def told(self) -> list[tuple[bool, str | None]]:
+        """Every evaluation of the check, oldest first: whether it passed, and its text."""
+        stored = self.instance.event_log_storage.get_asset_check_execution_history(ALARM, limit=100)
+        return [(one.evaluation.passed, one.evaluation.description) for one in reversed(stored)]
+
+    def merged(self) -> None:
+        """Write the log of a table that has merged all the topic holds, without a JVM."""
+        state = look(self.settings, self.table.topic)
+        write_log(self.log, Commit(**MERGED, incarnation=state.incarnation, progress=dict(state.end)))
+
+    @property
+    def log(self) -> Path:
+        return Path(self.settings.table_uri("temperatures"), "_delta_log")
+
+    def delete_records(self, before: dict[int, int]) -> None:
+        gone = {TopicPartition(self.table.topic, p): RecordsToDelete(offset) for p, offset in before.items()}
+        with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.delete_records(gone))
+
+
+MERGED = {"kind": "batch", "number": 1, "attempt": "a", "table_version": -1}
+
+
+def write_log(folder: Path, commit: Commit) -> None:
+    """The log of a table without rows whose first commit is this one."""
+    fields = [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    meta = {"id": str(uuid4()), "format": {"provider": "parquet", "options": {}}, "schemaString": schema}
+    said = {"timestamp": 0, "operation": "MERGE", "userMetadata": commit.model_dump_json()}
+    actions = [
+        {"commitInfo": said},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {**meta, "partitionColumns": [], "configuration": {}}},
+        {"txn": {"appId": app_id("temperatures"), "version": commit.number}},
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def world(broker: Settings, tmp_path: Path, instance: dg.DagsterInstance) -> World:
+    made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
+    create_topic(made.settings, made.table)
+    return made
+
+
+def test_a_topic_made_anew_fails_the_tick_and_a_check_until_it_is_cured(world: World) -> None:
+    publish(world.settings, world.table, LINES)
+    world.merged()
+    world.tick()
+    before = len(world.told)
+    delete_topic(world.settings, world.table.topic)
+    assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
+    create_topic(world.settings, world.table)
+    said = world.fails(DataLossError)
+    assert "deleted and created again" in said
+    assert "lakehouse accept-gap temperatures" in said
+    assert world.told[before:] == [(False, said)]
+    assert world.fails(DataLossError) == said
+    assert len(world.told) == before + 1
+    world.merged()
+    assert not world.tick().run_requests
+    world.tick()
+    assert [passed for passed, _ in world.told[before:]] == [False, True]
+
+
+def test_records_deleted_below_the_progress_fail_the_tick_and_are_named(world: World) -> None:
+    world.merged()
+    publish(world.settings, world.table, LINES)
+    held = look(world.settings, world.table.topic).end
+    lost = next(partition for partition, end in held.items() if end > 1)
+    world.delete_records({lost: 2})
+    said = world.fails(DataLossError)
+    assert f"Partition {lost}: records from 0 to 1 were deleted before they were merged" in said
+    assert world.told[-1] == (False, said)
+
+
+def test_a_log_that_cannot_be_read_fails_the_tick(world: World) -> None:
+    world.merged()
+    whole = next(world.log.iterdir())
+    kept = whole.read_bytes()
+    whole.write_text("{")
+    assert world.fails(TableError) == world.told[-1][1]
+    whole.write_bytes(kept)
+    world.tick()
+    assert world.told[-1][0]
+
+
+def test_a_log_that_no_longer_tells_the_progress_fails_the_tick(world: World) -> None:
+    rows, uri = {"n": [1]}, world.settings.table_uri("temperatures")
+    numbered = CommitProperties(app_transactions=[Transaction(app_id("temperatures"), 7)])
+    for _ in range(2):
+        write_deltalake(uri, pa.table(rows), mode="append", commit_properties=numbered)
+    DeltaTable(uri).create_checkpoint()
+    (world.log / f"{0:020}.json").unlink()
+    assert "lakehouse recover-progress temperatures" in world.fails(LedgerError)
+    assert not world.told[-1][0]
+
+
+def test_a_setting_that_cannot_be_used_fails_the_tick(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_SECURITY_PROTOCOL", "TSL")
+    world.resources["lakehouse"] = LakehouseResource()
+    assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in world.fails(SettingsError)
+    assert not world.told[-1][0]
+
+
+def test_an_error_that_nobody_foresaw_fails_the_tick_and_the_check(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("nobody foresaw this")
+
+    monkeypatch.setattr(waiting, "merged_ledger", broken)
+    with pytest.raises(RuntimeError):
+        world.tick()
+    assert world.told == [(False, "RuntimeError: nobody foresaw this")]
+
+
+def test_a_broker_that_is_away_leaves_the_check_as_it_is(world: World) -> None:
+    publish(world.settings, world.table, LINES)
+    world.tick()
+    before = world.told
+    delete_topic(world.settings, world.table.topic)
+    assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
+    assert world.told == before
+
+
+def asked_for(world: World) -> dg.AssetCheckEvaluation:
+    """Execute the check as the button in the UI does."""
+    every = world.defs.resolve_implicit_global_asset_job_def()
+    job = every.get_subset(asset_selection=set(), asset_check_selection={ALARM})
+    (found,) = job.execute_in_process(instance=world.instance).get_asset_check_evaluations()
+    return found
+
+
+def test_who_asks_for_the_check_gets_the_same_answer_without_spark(world: World) -> None:
+    world.merged()
+    assert asked_for(world).passed
+    delete_topic(world.settings, world.table.topic)
+    assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
+    away = asked_for(world)
+    assert (away.passed, away.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "does not exist" in away.description
+    create_topic(world.settings, world.table)
+    lost = asked_for(world)
+    assert (lost.passed, lost.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert "accept-gap" in lost.description
+    assert world.fails(DataLossError) == lost.description
+    assert len(world.told) == 3
+
+
+def test_the_alarm_is_kept_where_dagster_keeps_it_on_disk(world: World, tmp_path: Path) -> None:
+    (tmp_path / "dagster").mkdir()
+    with dg.instance_for_test(temp_dir=str(tmp_path / "dagster")) as instance:
+        world.instance = instance
+        world.tick()
+        write_log(world.log, Commit(**MERGED, incarnation=other(world), progress={0: 7}))
+        world.fails(DataLossError)
+        assert [passed for passed, _ in world.told] == [True, False]
+
+
+def other(world: World) -> Incarnation:
+    """Another topic of that name on the same cluster."""
+    return replace(look(world.settings, world.table.topic).incarnation, topic_id="another")

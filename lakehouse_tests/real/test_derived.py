@@ -43,9 +43,10 @@ def take(stream: Stream, temperatures: dict[str, float]) -> None:
     stream.merge()
 
 
-def told(stream: Stream, hour: str) -> list[tuple[Any, ...]]:
+def told(stream: Stream, hour: str, latitude: float = 13.0) -> list[tuple[Any, ...]]:
     """What the feed tells of an hour, oldest first: change, before, after, and whether it is a net difference."""
-    rows = [row for row in rows_of(stream.settings, stream.table.changes_name) if hour_of(row) == hour]
+    of_all = rows_of(stream.settings, stream.table.changes_name)
+    rows = [row for row in of_all if hour_of(row) == hour and row["latitude"] == latitude]
     rows.sort(key=lambda row: (row["number"], row["source_version"]))
     names = ("change", "temperature_2m_before", "temperature_2m_after", "reconciled")
     return [tuple(row[name] for name in names) for row in rows]
@@ -92,7 +93,7 @@ def test_a_rollup_has_the_figures_of_each_place_and_month(stream):
     stream.sql("DELETE FROM {t} WHERE latitude = 50.5 AND observed_month = DATE'2023-02-01'")
     stream.refresh()
     assert len(figures(stream, 50.5)) == 1, "a group whose rows were deleted is gone"
-    assert told(stream, "2023-02-01T05:00")[-1] == ("delete", -4.0, None, False)
+    assert told(stream, "2023-02-01T05:00", 50.5)[-1] == ("delete", -4.0, None, False)
 
 
 def test_what_changes_no_row_is_no_change_and_a_second_refresh_writes_nothing(stream):

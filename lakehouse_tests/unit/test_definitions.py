@@ -124,6 +124,7 @@ def test_the_job_runs_everything_that_follows_from_the_topic(repository):
     assert selected == {MERGED, REJECTED, CHANGES, ROLLUP}
     checks = {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
     assert checks == {
+        (MERGED, "batch_can_be_planned"),
         (MERGED, "accounting_read"),
         (MERGED, "accounting_stale"),
         (MERGED, "ranges_contiguous"),

@@ -1,21 +1,28 @@
 """Base files for tests."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 
-def base_folder(folder: Path, values: dict[str, float | None], name: str = "a.json") -> Path:
-    """Write base files of one place into a folder."""
+def base_folder(
+    folder: Path, values: dict[str, float | None], name: str = "a.json", missing: Sequence[str] = ()
+) -> Path:
+    """Write a base file of one place into a folder; it has no values of the columns that are ``missing``."""
     folder.mkdir(exist_ok=True)
     content = {
         "latitude": 13.0,
         "longitude": 77.600006,
         "elevation": 910.0,
         "hourly_units": {"time": "iso8601", "temperature_2m": "°C"},
-        "hourly": {"time": list(values), "temperature_2m": list(values.values())},
+        "hourly": {
+            "time": list(values),
+            "temperature_2m": list(values.values()),
+            **{column: [None] * len(values) for column in missing},
+        },
     }
     (folder / name).write_text(json.dumps(content))
     return folder

@@ -58,8 +58,9 @@ class History:
 
     def load(self, folder: Path, number: int) -> None:
         stream = self.stream
-        base_folder(folder, base_values(number), "b.json")
-        base_folder(folder, dict.fromkeys(base_values(number), -9.0), "a.json")  # older: its name comes first
+        older: dict[str, float | None] = dict.fromkeys(base_values(number), -9.0)  # the name of its file comes first
+        for name, values in (("a.json", older), ("b.json", base_values(number))):
+            base_folder(folder, values, name, missing=["humidity", "revision"])
         self.loads.append(load_base(stream.spark, stream.settings, stream.table, folder))
 
     def rows(self) -> dict[str, Row]:

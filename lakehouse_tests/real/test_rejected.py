@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakehouse.batch import ingest, redrive
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, read_records
+from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.rows import position, rows_of
 from lakehouse_tests.helpers.streams import Stream, counts, record
@@ -164,7 +166,7 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
     stream.merge()
     with monkeypatch.context() as patch:
         patch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where(f"_offset <> {at}"))
-        wider(stream).replay()
+        replay(stream.spark, stream.settings, wider(stream).table, [Range(0, at, at + 2)])
     assert listed(stream, at) == {"out_of_range": [at]}
     assert resolved(stream, at) == [(at + 1, stream.ledger.newest.commit.number)]
 
@@ -176,7 +178,7 @@ def test_where_nothing_is_rejected_or_decided_anew_nothing_is_written(stream):
     before = read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
     stream.send_hours(1)
     stream.merge()
-    stream.replay()
+    replay(stream.spark, stream.settings, stream.table, [Range(0, at, at + 2)])
     after = read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
     assert after == before
     assert listed(stream, at) == {"truncated": [at]}

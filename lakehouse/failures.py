@@ -63,6 +63,7 @@ _TROUBLES = (
         "Run what makes it first.",
     ),
     _Trouble(("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL"), "A constraint refuses the rows", _RESTORE),
+    _Trouble(("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",), "A key of the batch stands in more than one row", _RESTORE),
     _Trouble(("DELTA_CANNOT_MODIFY_APPEND_ONLY",), "The table was made append-only", _RESTORE),
     _Trouble(
         ("DELTA_UNSUPPORTED_FEATURES", "DELTA_INVALID_PROTOCOL_VERSION"),

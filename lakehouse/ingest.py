@@ -8,6 +8,7 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.accounting import sentence
 from lakehouse.commits import Commit, Entry
 from lakehouse.declaration import StreamTable
 from lakehouse.decode import decode_records
@@ -24,7 +25,7 @@ from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records, require_same_topic
 
 _ATTEMPTS = 5  # plans made before a batch gives way to other writers
-_PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default
+PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default
 _PLAN_AGAIN = (ConflictError, ReadLossError)
 T = TypeVar("T")
 Passing = tuple[type[Exception], ...]
@@ -56,6 +57,10 @@ class Outcome:
     lag_after: int
     seconds: float
 
+    def __str__(self) -> str:
+        """What it did in a sentence, for a log."""
+        return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -72,7 +77,7 @@ class Engine:
 
     def look(self) -> TopicState:
         """Look at the topic, also while the leader of a partition is being replaced."""
-        return look(self.settings, self.table.topic, _PATIENCE)
+        return look(self.settings, self.table.topic, PATIENCE)
 
 
 def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
@@ -84,7 +89,7 @@ def plan_next(settings: Settings, table: StreamTable, request: Request = Request
     """Plan the next batch without reading or writing anything, and without a JVM."""
     progress = merged_ledger(settings, table).progress
     bounds = Bounds(request.limit(table), request.until)
-    return plan_table(table, look(settings, table.topic, _PATIENCE), progress, bounds)
+    return plan_table(table, look(settings, table.topic, PATIENCE), progress, bounds)
 
 
 def merge_all(

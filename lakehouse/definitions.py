@@ -8,7 +8,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable, declared_together
 from lakehouse.defs.assets import assets_of
 from lakehouse.defs.automation import automation_of
-from lakehouse.defs.checks import checks_of
+from lakehouse.defs.checks import checks_of, verification_of
 from lakehouse.defs.maintenance import maintenance_of
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.tables import TABLES
@@ -27,8 +27,8 @@ def build_defs(tables: Sequence[StreamTable] = TABLES, resources: Mapping[str, A
         resources={"lakehouse": LakehouseResource(), **(resources or {})},
         executor=dg.in_process_executor,
     )
-    each = [definitions for table in tables for definitions in (automation_of(table), maintenance_of(table))]
-    return dg.Definitions.merge(made, *each)
+    kinds = (automation_of, maintenance_of, verification_of)
+    return dg.Definitions.merge(made, *(definitions_of(table) for table in tables for definitions_of in kinds))
 
 
 defs = build_defs()

@@ -14,6 +14,7 @@ from lakehouse.batch.load import merge_base
 from lakehouse.batch.merge import Target, merge_rows, newest_per_key
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.accounting import sentence
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import PATIENCE, Engine, again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
@@ -53,6 +54,10 @@ class Outcome:
     lag_before: int
     lag_after: int
     seconds: float
+
+    def __str__(self) -> str:
+        """What it did in a sentence, for a log."""
+        return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
 
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:

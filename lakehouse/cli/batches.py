@@ -131,7 +131,7 @@ def show_outcomes(
     """Print what commits did, and what was derived from them; where there was none, ``idle`` says why."""
     told = [outcome_facts(each) for each in outcomes]
     if json:
-        return print_json({"batches": told, "derived": [asdict(each) for each in derived]})
+        return print_json({"batches": told, "derived": [each.facts for each in derived]})
     if not told:
         return say(idle)
     print_table(list(told[0]), [list(shown_facts(facts).values()) for facts in told])

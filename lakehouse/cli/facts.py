@@ -9,19 +9,15 @@ if TYPE_CHECKING:
 
 def commit_facts(entry: "Entry") -> dict[str, Any]:
     """What a commit says of itself, and what Delta counted."""
-    commit, counted = entry.commit, entry.metrics
+    from lakehouse.delta.accounting import figures
+
+    commit = entry.commit
     return {
         "version": entry.version,
         "committed_at": entry.committed_at,
         "kind": commit.kind,
         "number": commit.number,
-        "read": commit.read,
-        "rejected": commit.rejected,
-        "duplicate": commit.duplicate,
-        "late": commit.late,
-        "inserted": counted.inserted,
-        "updated": counted.updated,
-        "stale": counted.stale,
+        **figures(entry),
         "ranges": {part.partition: [part.start, part.end] for part in commit.ranges if part.span},
         "gap": {part.partition: [part.start, part.end] for part in commit.gap},
         "run": commit.run,

@@ -8,21 +8,21 @@ import typer
 
 from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_table, examples
 from lakehouse.cli.batches import refresh
-from lakehouse.cli.facts import outcome_facts
 from lakehouse.cli.output import complain, say
 from lakehouse.cli.session import broker, load_settings, spark
+from lakehouse.errors import BrokerError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakehouse.batch.ingest import Outcome
+    from lakehouse.batch.ingest import Outcome, Request
     from lakehouse.declaration import StreamTable
     from lakehouse.settings import Settings
+    from lakehouse.topic.offsets import Plan
 
 verbs = typer.Typer()
 
 _POLL = 1.0  # seconds between two looks at a topic
-_REPORTED = ("version", "read", "rejected", "duplicate", "late", "inserted", "updated", "stale", "lag_after")
 
 
 @verbs.command(epilog=examples("lakehouse follow", "lakehouse follow temperatures --idle-exit 60"))
@@ -35,53 +35,80 @@ def follow(
 ) -> None:
     """Merge again and again as records arrive, until Ctrl-C or until the topic was idle for --idle-exit.
 
-    Ctrl-C ends it at once: a batch that has not been committed is as if it had never begun.
+    A broker that goes away is waited for. Ctrl-C ends it at once: a batch that has not been committed is as if it
+    had never begun.
     """
     chosen, settings = chosen_table(table), load_settings()
     try:
         with broker(settings), spark(settings) as session:
             complain(f"Following topic {chosen.topic}; Ctrl-C ends it.")
-            merged = _follow(_Followed(session, settings, chosen, max_records), idle_exit)
+            follower = _Follower(session, settings, chosen, max_records)
+            follower.follow(idle_exit)
     except KeyboardInterrupt:
         return say("Stopped; what was not committed is merged the next time.")
-    return say(f"No new record for {idle_exit:g} seconds. Batches merged: {merged:,}.")
+    return say(f"No new record for {idle_exit:g} seconds. Batches merged: {follower.merged:,}.")
 
 
-@dataclass(frozen=True)
-class _Followed:
-    """A table that is followed, with what it takes."""
+@dataclass
+class _Follower:
+    """Who follows a table: what it takes, how many commits it made, and after how many of them it refreshed."""
 
     session: "SparkSession"
     settings: "Settings"
     table: "StreamTable"
     max_records: int | None
+    merged: int = 0
+    refreshed: int = 0
 
-    def merge(self) -> int:
-        """Merge all there is and bring what derives from it up to date; how many batches that were."""
+    def follow(self, idle_exit: float | None) -> None:
+        """Merge until nothing came for so many seconds.
+
+        Raises ``BrokerError`` where the broker is not there at first; one that goes away later is waited for.
+        """
+        self._plan()
+        data_at, away = time.monotonic(), False
+        while idle_exit is None or time.monotonic() - data_at < idle_exit:
+            before = self.merged
+            away = not self._answered(away)
+            if self.merged > before:
+                data_at = time.monotonic()
+            else:
+                time.sleep(_POLL)
+
+    def _answered(self, away: bool) -> bool:
+        """Merge what there is; whether the broker answered. That it went away, or came back, is told once."""
+        try:
+            self._merge()
+        except BrokerError as error:
+            if not away:
+                complain(f"{error} Waiting until it answers.")
+            return False
+        if away:
+            complain("The broker answers again.")
+        return True
+
+    def _merge(self) -> None:
+        """Merge all there is, and bring what derives from it up to date: also after a look that failed in between."""
         from lakehouse.batch import ingest
 
-        request = ingest.Request(max_records=self.max_records)
-        plan = ingest.plan_next(self.settings, self.table, request)
-        if not plan.span and not plan.gap:
-            return 0
-        outcomes = ingest.merge_all(self.session, self.settings, self.table, request, _report)
-        refresh(self.session, self.settings, self.table)
-        return len(outcomes)
+        plan = self._plan()
+        if plan.span or plan.gap:
+            ingest.merge_all(self.session, self.settings, self.table, self._request, self._merged)
+        if self.refreshed < self.merged:
+            refresh(self.session, self.settings, self.table)
+            self.refreshed = self.merged
 
+    @property
+    def _request(self) -> "Request":
+        from lakehouse.batch.ingest import Request
 
-def _follow(followed: _Followed, idle_exit: float | None) -> int:
-    """Merge until nothing came for so many seconds; how many batches were merged."""
-    merged, data_at = 0, time.monotonic()
-    while True:
-        batches = followed.merge()
-        if batches:
-            merged, data_at = merged + batches, time.monotonic()
-        elif idle_exit is not None and time.monotonic() - data_at >= idle_exit:
-            return merged
-        else:
-            time.sleep(_POLL)
+        return Request(max_records=self.max_records)
 
+    def _plan(self) -> "Plan":
+        from lakehouse.batch.ingest import plan_next
 
-def _report(outcome: "Outcome") -> None:
-    facts = outcome_facts(outcome)
-    say(", ".join(f"{name} {facts[name]:,}" for name in _REPORTED))
+        return plan_next(self.settings, self.table, self._request)
+
+    def _merged(self, outcome: "Outcome") -> None:
+        self.merged += 1
+        say(str(outcome))

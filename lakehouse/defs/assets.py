@@ -1,9 +1,6 @@
 """The assets of a declared table: one function for each kind of asset."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
-from typing import Any
 
 import dagster as dg
 
@@ -12,12 +9,14 @@ from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import results, specs
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.maintenance import maintenance_asset
-from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.delta.engine import merged_ledger
+from lakehouse.defs.steps import Done, Run, step_of
+from lakehouse.defs.waiting import look_ahead
+from lakehouse.delta.audit import batches_accounted, changes_kept
+from lakehouse.delta.engine import PATIENCE, merged_ledger
 from lakehouse.derive import refresh
 from lakehouse.derive.changes import Derived
+from lakehouse.upkeep import verify
 
-Result = dg.MaterializeResult[Any]
 Asset = dg.AssetsDefinition | dg.AssetSpec
 
 
@@ -36,98 +35,70 @@ def assets_of(table: StreamTable) -> list[Asset]:
 
 def reference_asset(table: StreamTable, reference: Reference) -> dg.AssetsDefinition:
     """A reference table, brought up to its file."""
-    spec = specs.reference_spec(table, reference)
 
-    @dg.multi_asset(name=reference.name, specs=[spec], pool=table.name)
-    def load_file(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Result:
-        started = perf_counter()
-        with explained():
-            done = load.load_reference(
-                lakehouse.spark_session, lakehouse.settings, table, reference, context.run.run_id
-            )
-        facts = {name: getattr(done, name) for name in ("rows", "inserted", "updated", "deleted")}
-        return _materialized(spec, lakehouse, facts, started)
+    def load_file(run: Run) -> Done:
+        done = load.load_reference(run.spark, run.settings, table, reference, run.run_id)
+        figures = ("rows", "inserted", "updated", "deleted")
+        return Done({reference.name: {name: getattr(done, name) for name in figures}})
 
-    return load_file
+    return step_of(table, load_file, [specs.reference_spec(table, reference)])
 
 
 def base_asset(table: StreamTable) -> dg.AssetsDefinition:
     """The base rows; a second run over the same files changes nothing."""
-    spec = specs.base_spec(table)
 
-    @dg.multi_asset(name=table.base_name, specs=[spec], pool=table.name)
-    def load_files(context: dg.AssetExecutionContext, config: BaseConfig, lakehouse: LakehouseResource) -> Result:
-        started = perf_counter()
-        folder = Path(config.folder) if config.folder else None
-        with explained():
-            done = load.load_base(lakehouse.spark_session, lakehouse.settings, table, folder, context.run.run_id)
-        counts = ("files", "rows", "duplicate", "inserted", "updated")
-        facts = {"folder": dg.MetadataValue.path(str(done.folder)), **{name: getattr(done, name) for name in counts}}
-        return _materialized(spec, lakehouse, facts, started)
+    def load_files(run: Run) -> Done:
+        folder = Path(run.config.folder) if run.config.folder else None
+        done = load.load_base(run.spark, run.settings, table, folder, run.run_id)
+        figures = ("files", "rows", "duplicate", "inserted", "updated")
+        facts = {"folder": dg.MetadataValue.path(str(done.folder)), **{name: getattr(done, name) for name in figures}}
+        return Done({table.base_name: facts})
 
-    return load_files
+    return step_of(table, load_files, [specs.base_spec(table)], config=BaseConfig)
 
 
 def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
     """The merged table and its rejected records: written by the same batches, so always together."""
-    merged, rejected = specs.merged_spec(table), specs.rejected_spec(table)
 
-    @dg.multi_asset(name=table.name, specs=[merged, rejected], pool=table.name)
-    def merge(context: dg.AssetExecutionContext, config: MergeConfig, lakehouse: LakehouseResource) -> Iterator[Result]:
-        started = perf_counter()
-        with explained():
-            plan = ingest.plan_next(lakehouse.settings, table)
-            request = config.request(context.run.run_id, plan)
-            done = ingest.merge_all(
-                lakehouse.spark_session,
-                lakehouse.settings,
-                table,
-                request,
-                lambda outcome: context.log.info(results.one_line(outcome)),
-            )
-            totals = merged_ledger(lakehouse.settings, table).totals
-        facts = {**results.accounting(done, totals), **results.reading(done, plan)}
-        yield _materialized(merged, lakehouse, facts, started)
-        yield _materialized(rejected, lakehouse, {"rejected": facts["rejected"]}, started)
+    def merge(run: Run) -> Done:
+        _, plan = look_ahead(run.settings, table, PATIENCE)
+        request = run.config.request(run.run_id, plan)
+        log = run.context.log
+        done = ingest.merge_all(run.spark, run.settings, table, request, lambda outcome: log.info(str(outcome)))
+        ledger = merged_ledger(run.settings, table)
+        facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan)}
+        found = batches_accounted(ledger.entries, [outcome.entry for outcome in done])
+        return Done({table.name: facts, table.rejected_name: {"rejected": facts["rejected"]}}, [found])
 
-    return merge
+    doc = "What the run committed accounts for every record, and goes on where the commit before it ended."
+    check = dg.AssetCheckSpec("batches_accounted", asset=table.name, description=doc)
+    return step_of(table, merge, [specs.merged_spec(table), specs.rejected_spec(table)], [check], MergeConfig)
 
 
 def changes_asset(table: StreamTable) -> dg.AssetsDefinition:
     """The change feed, brought up to the merged table."""
-    spec = specs.changes_spec(table)
 
-    @dg.multi_asset(name=table.changes_name, specs=[spec], pool=table.name)
-    def update(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Result:
-        started = perf_counter()
-        with explained():
-            done = refresh.refresh_changes(lakehouse.spark_session, lakehouse.settings, table, context.run.run_id)
-        return _derived(spec, lakehouse, done, started)
+    def update(run: Run) -> Done:
+        done = refresh.refresh_changes(run.spark, run.settings, table, run.run_id)
+        return Done({done.name: _facts(done)}, [changes_kept(reconciled=done.rebuilt)])
 
-    return update
+    doc = "What the run wrote are changes that the table recorded, and no net difference found afterwards."
+    check = dg.AssetCheckSpec("changes_kept", asset=table.changes_name, description=doc)
+    return step_of(table, update, [specs.changes_spec(table)], [check])
 
 
 def rollup_asset(table: StreamTable, rollup: Rollup) -> dg.AssetsDefinition:
     """An aggregate, brought up to the merged table."""
-    spec = specs.rollup_spec(table, rollup)
 
-    @dg.multi_asset(name=rollup.name, specs=[spec], pool=table.name)
-    def update(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Result:
-        started = perf_counter()
-        with explained():
-            done = refresh.refresh_rollup(
-                lakehouse.spark_session, lakehouse.settings, table, rollup, context.run.run_id
-            )
-        return _derived(spec, lakehouse, done, started)
+    def update(run: Run) -> Done:
+        done = refresh.refresh_rollup(run.spark, run.settings, table, rollup, run.run_id)
+        found = verify.verify_touched(run.spark, run.settings, table, rollup, done)
+        return Done({done.name: _facts(done)}, [found])
 
-    return update
+    doc = f"The groups that the run touched stand as {table.name} gives them at the version consumed."
+    check = dg.AssetCheckSpec("touched_groups_equal_recomputation", asset=rollup.name, description=doc)
+    return step_of(table, update, [specs.rollup_spec(table, rollup)], [check])
 
 
-def _derived(spec: dg.AssetSpec, lakehouse: LakehouseResource, done: Derived, started: float) -> Result:
-    facts = {"source_version": done.source_version, "changed": done.changed, "rebuilt": done.rebuilt}
-    return _materialized(spec, lakehouse, facts, started)
-
-
-def _materialized(spec: dg.AssetSpec, lakehouse: LakehouseResource, facts: results.Facts, started: float) -> Result:
-    uri = lakehouse.settings.table_uri(spec.key.path[-1])
-    return results.materialized(spec, uri, {**facts, "seconds": round(perf_counter() - started, 2)})
+def _facts(done: Derived) -> results.Facts:
+    return {name: fact for name, fact in done.facts.items() if name not in ("name", "version")}

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
+from lakehouse.defs.checks import checks_of_their_own
 from lakehouse.defs.config import merge_config
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.retries import reason_to_wait
@@ -30,9 +31,9 @@ def automation_of(table: StreamTable) -> dg.Definitions:
     names = [table.name, table.rejected_name, table.changes_name, *(rollup.name for rollup in table.rollups)]
     job = dg.define_asset_job(
         merge_job(table),
-        selection=dg.AssetSelection.assets(*names),
+        selection=dg.AssetSelection.assets(*names) - dg.AssetSelection.checks(*checks_of_their_own(table)),
         description=f"Merge what is new in topic {table.topic} and bring everything derived from it up to date: "
-        "one process and one Spark session.",
+        "one process and one Spark session. What the run touched is checked with it.",
     )
 
     @dg.sensor(

@@ -1,6 +1,10 @@
-"""Checks on the assets: what ``ledger`` and ``verify`` find, told to Dagster. They write nothing."""
+"""Checks beside the assets: what ``audit`` and ``verify`` find, told to Dagster. They write nothing.
 
-from collections.abc import Iterator
+What a run touched is checked by the step that touched it (``assets``). Here are the checks of whole tables, which
+cost as much as the tables are large, and a job and a schedule for them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 
 import dagster as dg
 
@@ -15,6 +19,7 @@ from lakehouse.settings import Settings
 from lakehouse.topic import look
 from lakehouse.upkeep import verify
 
+_DAILY = "0 4 * * *"  # UTC, an hour after maintenance
 _MERGED = {
     "accounting_read": "Records read = rejected + duplicate + rows merged, batch by batch.",
     "accounting_stale": "Rows merged = inserted + updated + stale, and none of them is negative.",
@@ -26,31 +31,63 @@ _DOUBTS = {
     "rejected_share": "Few records are rejected.",
     "producer_time": "The broker dates the records, so that no producer's clock decides which is newer.",
 }
-_WARNINGS = {*_DOUBTS, "every_change_kept"}  # worth a look; the tables are right all the same
 
 
 def checks_of(table: StreamTable) -> list[dg.AssetChecksDefinition]:
-    """All checks of a declared table."""
-    own = [planning_check(table), merged_checks(table), changes_check(table)]
-    return [*own, *(rollup_check(table, rollup) for rollup in table.rollups)]
+    """All checks of a declared table that stand beside its assets."""
+    return [doubts_check(table), *checks_of_their_own(table)]
+
+
+def checks_of_their_own(table: StreamTable) -> list[dg.AssetChecksDefinition]:
+    """The checks that no merge waits for: those of whole tables and histories, and the one the sensor reports."""
+    whole = [merged_checks(table), changes_check(table), *(rollup_check(table, rollup) for rollup in table.rollups)]
+    return [planning_check(table), *whole]
+
+
+def verification_of(table: StreamTable) -> dg.Definitions:
+    """The job that checks a declaration's tables as a whole, and the schedule that asks for it."""
+    job = dg.define_asset_job(
+        f"verify_{table.name}",
+        selection=dg.AssetSelection.checks(*checks_of(table)),
+        description=f"Check {table.name} and what derives from it as a whole: every row, group and commit.",
+    )
+    daily = dg.ScheduleDefinition(
+        name=f"{job.name}_daily",
+        job=job,
+        cron_schedule=_DAILY,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Asks for a run of {job.name} every night, after maintenance.",
+    )
+    return dg.Definitions(jobs=[job], schedules=[daily])
+
+
+def doubts_check(table: StreamTable) -> dg.AssetChecksDefinition:
+    """What is worth a look, from the newest commit and one look at the topic: cheap enough for every run."""
+
+    @dg.multi_asset_check(name=f"{table.name}_doubts", specs=_specs(table, _DOUBTS), can_subset=True)
+    def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
+        with explained():
+            ledger = read_ledger(lakehouse.settings.table_uri(table.name), table.name)
+            found = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
+        yield from _asked(context, found, table)
+
+    return check
 
 
 def merged_checks(table: StreamTable) -> dg.AssetChecksDefinition:
-    """Proof of the merged table from its own history, and of its rows."""
-    docs = {**_MERGED, **_DOUBTS}
-    declared = [dg.AssetCheckSpec(name, asset=table.name, description=doc) for name, doc in docs.items()]
+    """Proof of the merged table from its whole history, and of all its rows."""
 
-    @dg.multi_asset_check(name=f"{table.name}_checks", specs=declared, can_subset=True)
+    @dg.multi_asset_check(name=f"{table.name}_checks", specs=_specs(table, _MERGED), can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = read_ledger(lakehouse.settings.table_uri(table.name), table.name, whole=True)
-            found = [*audit(ledger), verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
-            if ledger.exists:
-                found.append(verify.verify_keys(lakehouse.spark_session, lakehouse.settings, table))
-            else:
+            found = audit(ledger)
+            if not ledger.exists:
                 found.append(finding("keys_unique", [], "there are no rows yet"))
-        asked = {key.name for key in context.selected_asset_check_keys}
-        yield from (_told(one, table.name) for one in found if one.check in asked)
+            elif "keys_unique" in _names(context):
+                found.append(verify.verify_keys(lakehouse.spark_session, lakehouse.settings, table))
+        yield from _asked(context, found, table)
 
     return check
 
@@ -67,7 +104,7 @@ def changes_check(table: StreamTable) -> dg.AssetChecksDefinition:
         with explained():
             uri = lakehouse.settings.table_uri(table.changes_name)
             found = every_change_kept(read_ledger(uri, table.changes_name, whole=True))
-        return _told(found, table.changes_name)
+        return checked(found, dg.AssetKey(table.changes_name))
 
     return check
 
@@ -83,7 +120,7 @@ def rollup_check(table: StreamTable, rollup: Rollup) -> dg.AssetChecksDefinition
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
             found = verify.verify_rollup(lakehouse.spark_session, lakehouse.settings, table, rollup)
-        return _told(found, rollup.name)
+        return checked(found, dg.AssetKey(rollup.name))
 
     return check
 
@@ -95,6 +132,16 @@ def _producer_time(settings: Settings, table: StreamTable) -> Finding:
         return Finding("producer_time", passed=False, detail=str(error))
 
 
-def _told(found: Finding, asset: str) -> dg.AssetCheckResult:
-    doubtful = found.check in _WARNINGS
-    return checked(found, asset, dg.AssetCheckSeverity.WARN if doubtful else dg.AssetCheckSeverity.ERROR)
+def _specs(table: StreamTable, docs: Mapping[str, str]) -> list[dg.AssetCheckSpec]:
+    return [dg.AssetCheckSpec(name, asset=table.name, description=doc) for name, doc in docs.items()]
+
+
+def _names(context: dg.AssetCheckExecutionContext) -> set[str]:
+    return {key.name for key in context.selected_asset_check_keys}
+
+
+def _asked(
+    context: dg.AssetCheckExecutionContext, found: Iterable[Finding], table: StreamTable
+) -> Iterator[dg.AssetCheckResult]:
+    """What was found of the checks that were asked for."""
+    yield from (checked(one, dg.AssetKey(table.name)) for one in found if one.check in _names(context))

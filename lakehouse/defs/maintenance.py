@@ -1,14 +1,13 @@
 """Maintenance as Dagster runs it: one asset for all tables of a declaration, its job, and a daily schedule."""
 
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Any
 
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import specs
-from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.defs.steps import Done, Run, step_of
 from lakehouse.upkeep.maintain import Maintained, maintain
 
 _DAILY = "0 3 * * *"  # UTC
@@ -24,15 +23,10 @@ def maintenance_asset(table: StreamTable) -> dg.AssetsDefinition:
     """Compaction and vacuum of every table of a declaration; no row changes."""
     spec = specs.maintenance_spec(table)
 
-    @dg.multi_asset(name=spec.key.path[-1], specs=[spec], pool=table.name)
-    def keep(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> dg.MaterializeResult[Any]:
-        started = perf_counter()
-        with explained():
-            done = maintain(lakehouse.spark_session, lakehouse.settings, table, context.run.run_id)
-        facts = {**_facts(done), "seconds": round(perf_counter() - started, 2)}
-        return dg.MaterializeResult(asset_key=spec.key, metadata=facts)
+    def keep(run: Run) -> Done:
+        return Done({spec.key.path[-1]: _facts(maintain(run.spark, run.settings, table, run.run_id))})
 
-    return keep
+    return step_of(table, keep, [spec])
 
 
 def _facts(done: Sequence[Maintained]) -> dict[str, Any]:

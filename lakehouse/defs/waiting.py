@@ -27,14 +27,14 @@ _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five, whatever t
 _FACT = "settings, table and topic fit, and no record is gone before it was merged"
 
 
-def look_ahead(settings: Settings, table: StreamTable) -> tuple[TopicState, Plan]:
-    """Look at the topic and plan all that waits, within seconds and without a JVM.
+def look_ahead(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> tuple[TopicState, Plan]:
+    """Look at the topic, for so many seconds at most, and plan all that waits in one; without a JVM.
 
     Raises one of ``AWAY`` where broker or topic are not there, any other error where a person has to act.
     """
     # progress first: a run that commits in between must not seem to be ahead of the topic
     progress = merged_ledger(settings, table).progress
-    state = look(settings, table.topic, limit=_LOOK_LIMIT)
+    state = look(settings, table.topic, limit)
     return state, plan_table(table, state, progress, Bounds())
 
 
@@ -56,10 +56,11 @@ def alarming(instance: dg.DagsterInstance, table: StreamTable) -> Iterator[None]
 
 def planning_check(table: StreamTable) -> dg.AssetChecksDefinition:
     """The same question, for who asks it in the UI; where broker or topic are not there, a warning."""
+    key = dg.AssetKey(table.name)
 
     @dg.asset_check(
         name=CHECK,
-        asset=table.name,
+        asset=key,
         description="The next batch can be planned: the settings can be used, the history of the table tells its "
         "progress, and the topic still has every record behind it. The sensor reports it when it changes.",
     )
@@ -67,10 +68,10 @@ def planning_check(table: StreamTable) -> dg.AssetChecksDefinition:
         try:
             look_ahead(lakehouse.settings, table)
         except AWAY as error:
-            return checked(_failed(error), table.name, dg.AssetCheckSeverity.WARN)
+            return checked(_failed(error), key, doubtful=True)
         except LakehouseError as error:
-            return checked(_failed(error), table.name)
-        return checked(finding(CHECK, [], _FACT), table.name)
+            return checked(_failed(error), key)
+        return checked(finding(CHECK, [], _FACT), key)
 
     return check
 

@@ -1,13 +1,15 @@
 """The proof that a ledger accounts for every record: arithmetic on the history alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from lakehouse.delta.accounting import in_words
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.ledger import Ledger
 from lakehouse.topic.offsets import Range
 
+_PROGRESS = ("batch", "gap", "recovery", "maintenance", "migration")  # kinds that say how far the table got
 _SHOWN = 5  # problems spelled out; the rest are counted
 
 
@@ -24,8 +26,8 @@ def audit(ledger: Ledger) -> list[Finding]:
     """Check a ledger that was read whole: both equations, the ranges and the running totals."""
     oldest_first = ledger.entries[::-1]
     return [
-        finding("accounting_read", _unread(oldest_first), "read = rejected + duplicate + source rows in every commit"),
-        finding("accounting_stale", _overfull(oldest_first), "stale = source rows - inserted - updated is at least 0"),
+        finding("accounting_read", _unread(oldest_first), "read = rejected + duplicate + rows merged in every commit"),
+        finding("accounting_stale", _overfull(oldest_first), "stale = rows merged - inserted - updated is at least 0"),
         finding(
             "ranges_contiguous",
             [*_untold(ledger), *_breaks(oldest_first)],
@@ -33,6 +35,24 @@ def audit(ledger: Ledger) -> list[Finding]:
         ),
         finding("totals", _wrong_totals(oldest_first), "the running totals equal the sums of the batches"),
     ]
+
+
+def batches_accounted(history: Sequence[Entry], written: Sequence[Entry]) -> Finding:
+    """Check the commits of one run by the arithmetic of ``audit``, and that they go on where the one before ended.
+
+    ``history`` are the entries of the ledger, newest first, as far as they were read: that need not be far.
+    ``written`` are those of the run.
+    """
+    first = min((entry.version for entry in written), default=None)
+    if first is None:
+        return finding("batches_accounted", [], "the run had nothing to commit")
+    oldest = min((entry.version for entry in history), default=first)
+    older = [entry for entry in written if entry.version < oldest]
+    told = sorted([*history, *older], key=lambda entry: entry.version)
+    before, own = [e for e in told if e.version < first], [e for e in told if e.version >= first]
+    progressed = [entry for entry in before if entry.commit.kind in _PROGRESS][-1:]
+    wrong = [*_unread(own), *_overfull(own), *_breaks([*progressed, *own]), *_wrong_totals([*before[-1:], *own])]
+    return finding("batches_accounted", wrong, "every commit of the run accounts for its records and follows the last")
 
 
 def finding(check: str, problems: Iterable[str], fact: str) -> Finding:
@@ -55,26 +75,28 @@ def every_change_kept(ledger: Ledger) -> Finding:
     return finding("every_change_kept", problems, "every change is one the table recorded")
 
 
+def changes_kept(*, reconciled: bool) -> Finding:
+    """Check one update of a change feed: whether it had to write a net difference."""
+    problem = "The run wrote a net difference: the single changes were gone. Run the job more often than the retention."
+    return finding("changes_kept", [problem] if reconciled else [], "every change of the run is one the table recorded")
+
+
 def _unread(entries: Iterable[Entry]) -> Iterator[str]:
     for entry in entries:
         commit, rows = entry.commit, entry.metrics.source_rows
         if commit.read != commit.rejected + commit.duplicate + rows:
-            yield (
-                f"Version {entry.version}: {commit.read} read, {commit.rejected} rejected,"
-                f" {commit.duplicate} duplicate,"
-                f" {rows} source rows; replay its ranges to merge what is missing."
-            )
+            yield f"Version {entry.version}: {in_words(entry)}; replay its ranges to merge what is missing."
 
 
 def _overfull(entries: Iterable[Entry]) -> Iterator[str]:
     for entry in entries:
         if entry.metrics.stale < 0:
-            yield f"Version {entry.version}: {entry.metrics} writes more rows than it was given."
+            yield f"Version {entry.version}: {in_words(entry)}; it writes more rows than it was given."
 
 
 def _breaks(entries: Iterable[Entry]) -> Iterator[str]:
     """Where a batch does not begin at the progress before it, or a gap does not name what it steps over."""
-    told = [entry for entry in entries if entry.commit.kind in ("batch", "gap", "recovery", "maintenance", "migration")]
+    told = [entry for entry in entries if entry.commit.kind in _PROGRESS]
     for before, entry in pairwise(told):
         same = before.commit.incarnation in (None, entry.commit.incarnation)
         kind = entry.commit.kind

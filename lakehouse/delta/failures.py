@@ -40,6 +40,7 @@ _TOLD: dict[Trouble, tuple[type[TableError], str, str]] = {
     Trouble.DAMAGED_LOG: (TableDamagedError, "The table's log cannot be read, it is damaged", _FROM_BACKUP),
     Trouble.NO_TABLE: (TableError, "The table is not there", "Run what makes it first."),
     Trouble.CONSTRAINT: (TableError, "A constraint refuses the rows", _UNDO),
+    Trouble.DOUBLED_KEY: (TableError, "A key of the batch stands in more than one row", _UNDO),
     Trouble.APPEND_ONLY: (TableError, "The table was made append-only", _UNDO),
     Trouble.NEWER_DELTA: (TableError, "The table needs a newer Delta than this one", _UNDO),
     Trouble.DAMAGED_FILE: (TableDamagedError, "A file is missing or damaged", _FROM_BACKUP),

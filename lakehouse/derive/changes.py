@@ -1,6 +1,6 @@
 """What changed in the merged table since a version that a derived table has consumed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -23,7 +23,8 @@ class Derived:
     """What one update of a derived table did.
 
     ``source_version`` is the version of the merged table it now stands for, ``changed`` how many rows
-    were inserted, updated or deleted. ``rebuilt``: it was made anew instead of from the changes.
+    were inserted, updated or deleted. ``rebuilt``: it was made anew instead of from the changes. ``written`` are,
+    of a rollup, the groups it touched as they were computed; ``None`` where it touched none.
     """
 
     name: str
@@ -31,6 +32,12 @@ class Derived:
     source_version: int
     changed: int
     rebuilt: bool
+    written: DataFrame | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def facts(self) -> dict[str, int | str | bool]:
+        """What it did, in figures."""
+        return {name: getattr(self, name) for name in ("name", "version", "source_version", "changed", "rebuilt")}
 
 
 @dataclass(frozen=True)

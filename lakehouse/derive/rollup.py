@@ -1,5 +1,7 @@
 """Rollups: the groups that changes touched, recomputed as of the version consumed."""
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -10,6 +12,8 @@ from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
 from lakehouse.settings import Settings
+
+_GONE = "_is_gone"  # says of a group that no row is left in it
 
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
@@ -46,12 +50,22 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
     if changes is None:
         # a column, since a literal would leave Spark no equality to join by
-        rows = recompute(spark, upstream, rollup).withColumn("_stays", F.lit(False)).localCheckpoint()
-        entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
+        rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
+        clauses = _rebuild_clauses(rollup)
     else:
-        rows = _recomputed_groups(spark, upstream, rollup, changes)
-        entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
-    return derived_from(layout, upstream, entry, rebuilt=changes is None)
+        rows, clauses = _recomputed_groups(spark, upstream, rollup, changes), _rollup_clauses(rollup)
+    rows = rows.localCheckpoint()
+    entry = commit_merge(spark, layout, rows, clauses, commit)
+    return replace(derived_from(layout, upstream, entry, rebuilt=changes is None), written=rows)
+
+
+def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:
+    """The groups as computed (``Derived.written``) that do not stand in the stored rollup as they were computed."""
+    same = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.by)
+    equal = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.measures)
+    joined = written.alias("s").join(stored.withColumn("_found", F.lit(True)).alias("t"), F.expr(same), "left")
+    found = "t._found IS NOT NULL"
+    return joined.where(f"IF(s.{_GONE}, {found}, NOT ({found} AND {equal}))").select(*(f"s.{c}" for c in rollup.by))
 
 
 def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
@@ -66,7 +80,7 @@ def _recomputed_groups(spark: SparkSession, upstream: Upstream, rollup: Rollup, 
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
-    return source.select("g.*", *measures, F.expr("s._found IS NULL").alias("_is_gone"))
+    return source.select("g.*", *measures, F.expr("s._found IS NULL").alias(_GONE))
 
 
 def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:

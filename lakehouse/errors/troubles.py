@@ -25,6 +25,7 @@ class Trouble(Enum):
     DAMAGED_LOG = auto()
     NO_TABLE = auto()
     CONSTRAINT = auto()
+    DOUBLED_KEY = auto()  # a row of a MERGE meets more than one of the table, or the other way round
     APPEND_ONLY = auto()
     NEWER_DELTA = auto()
     DAMAGED_FILE = auto()  # a file of rows
@@ -118,6 +119,7 @@ _SIGNS = {
         )
     ),
     Trouble.CONSTRAINT: _Signs(conditions=("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL")),
+    Trouble.DOUBLED_KEY: _Signs(conditions=("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",)),
     Trouble.APPEND_ONLY: _Signs(conditions=("DELTA_CANNOT_MODIFY_APPEND_ONLY",)),
     Trouble.NEWER_DELTA: _Signs(
         conditions=("DELTA_UNSUPPORTED_FEATURES", "DELTA_INVALID_PROTOCOL_VERSION"),

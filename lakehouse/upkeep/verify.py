@@ -2,7 +2,7 @@
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
@@ -12,8 +12,8 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import read_table
-from lakehouse.derive.changes import Upstream
-from lakehouse.derive.rollup import is_as_declared, recompute, rollup_layout
+from lakehouse.derive.changes import Derived, Upstream
+from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.troubles import Trouble, means
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import TopicState
@@ -61,15 +61,33 @@ def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, r
     return finding("rollup_equals_recomputation", problems, fact)
 
 
+@table_failures()
+def verify_touched(
+    spark: SparkSession, settings: Settings, table: StreamTable, rollup: Rollup, done: Derived
+) -> Finding:
+    """Check that the groups which an update touched stand in the rollup as they were computed: one small read."""
+    check, fact = (
+        "touched_groups_equal_recomputation",
+        f"{rollup.name} holds the groups that the run touched as computed",
+    )
+    if done.written is None:
+        return finding(check, [], f"{fact} (it touched none)")
+    layout = rollup_layout(table, rollup, settings)
+    return finding(check, _named(differing(done.written, read_table(spark, layout), rollup), rollup, layout), fact)
+
+
 def _differences(spark: SparkSession, upstream: Upstream, rollup: Rollup, layout: Layout) -> list[str]:
     expected = recompute(spark, upstream, rollup)
     stored = read_table(spark, layout).select(*expected.columns)
     wrong = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
+    return _named(wrong, rollup, layout)
+
+
+def _named(wrong: DataFrame, rollup: Rollup, layout: Layout) -> list[str]:
+    """Some of the groups that differ, and what to do."""
     rows = wrong.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_SHOWN).collect()
     problems = [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
-    if problems:
-        problems.append(f"Delete {layout.uri} and materialize {rollup.name} again.")
-    return problems
+    return [*problems, f"Delete {layout.uri} and materialize {rollup.name} again."] if problems else []
 
 
 def rejected_share(ledger: Ledger, most: float = 0.01) -> Finding:

@@ -92,7 +92,7 @@ def test_maintenance_is_done_for_every_table(first) -> None:
 
 def test_every_check_is_made_and_those_that_fail_say_so(run) -> None:
     made = checks(run)
-    assert len(made) == 10
+    assert len(made) == 13
     assert [name for name, check in made.items() if not check.passed] == ["rejected_share"]
     assert made["rejected_share"].severity is dg.AssetCheckSeverity.WARN
 

@@ -52,11 +52,12 @@ def test_the_request_of_the_sensor_runs_as_it_stands(lakehouse):
 
 def test_a_row_written_twice_fails_the_check_of_the_keys_and_is_named(lakehouse, spark):
     publish(lakehouse.settings, lakehouse.table, SECOND)
-    assert checks(lakehouse.run("merge_temperatures"))["keys_unique"].passed
+    lakehouse.run("merge_temperatures")
+    assert checks(lakehouse.run("verify_temperatures"))["keys_unique"].passed
     uri = lakehouse.settings.table_uri("temperatures")
     row = spark.read.format("delta").load(uri).orderBy("observed_at").limit(1).localCheckpoint()
     row.write.format("delta").mode("append").save(uri)
-    found = checks(lakehouse.run("merge_temperatures"))["keys_unique"]
+    found = checks(lakehouse.run("verify_temperatures"))["keys_unique"]
     assert not found.passed
     assert found.severity is dg.AssetCheckSeverity.ERROR
     assert str(row.first()["latitude"]) in found.description
@@ -64,11 +65,12 @@ def test_a_row_written_twice_fails_the_check_of_the_keys_and_is_named(lakehouse,
 
 def test_a_figure_changed_by_hand_fails_the_check_of_the_rollup_and_is_named(lakehouse, spark):
     publish(lakehouse.settings, lakehouse.table, SECOND)
-    assert checks(lakehouse.run("merge_temperatures"))["rollup_equals_recomputation"].passed
+    lakehouse.run("merge_temperatures")
+    assert checks(lakehouse.run("verify_temperatures"))["rollup_equals_recomputation"].passed
     uri = lakehouse.settings.table_uri("temperatures_by_location")
     group = spark.read.format("delta").load(uri).orderBy("latitude").first()
     spark.sql(f"UPDATE delta.`{uri}` SET `rows` = 7 WHERE latitude = {group['latitude']}")
-    found = checks(lakehouse.run("merge_temperatures"))["rollup_equals_recomputation"]
+    found = checks(lakehouse.run("verify_temperatures"))["rollup_equals_recomputation"]
     assert not found.passed
     assert str(group["latitude"]) in found.description
 

@@ -19,6 +19,24 @@ MAINTENANCE = "temperatures_maintenance"
 EVERY = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
 
 
+WITH_A_RUN = {
+    (MERGED, "batches_accounted"),
+    (CHANGES, "changes_kept"),
+    (ROLLUP, "touched_groups_equal_recomputation"),
+}
+DOUBTS = {(MERGED, "rejected_share"), (MERGED, "producer_time")}
+WHOLE = {
+    *((MERGED, name) for name in ("accounting_read", "accounting_stale", "ranges_contiguous", "totals", "keys_unique")),
+    (CHANGES, "every_change_kept"),
+    (ROLLUP, "rollup_equals_recomputation"),
+}
+
+
+def checks_in(job: dg.JobDefinition) -> set[tuple[str, str]]:
+    """The checks that a job executes, by asset and name."""
+    return {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
+
+
 @pytest.fixture(scope="module")
 def repository() -> dg.RepositoryDefinition:
     return defs.get_repository_def()
@@ -122,19 +140,16 @@ def test_the_job_runs_everything_that_follows_from_the_topic(repository):
     job = repository.get_job("merge_temperatures")
     selected = {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
     assert selected == {MERGED, REJECTED, CHANGES, ROLLUP}
-    checks = {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
-    assert checks == {
-        (MERGED, "batch_can_be_planned"),
-        (MERGED, "accounting_read"),
-        (MERGED, "accounting_stale"),
-        (MERGED, "ranges_contiguous"),
-        (MERGED, "totals"),
-        (MERGED, "keys_unique"),
-        (MERGED, "rejected_share"),
-        (MERGED, "producer_time"),
-        (CHANGES, "every_change_kept"),
-        (ROLLUP, "rollup_equals_recomputation"),
-    }
+    assert checks_in(job) == {*WITH_A_RUN, *DOUBTS}
+
+
+def test_whole_tables_are_checked_every_night_by_a_job_of_its_own(repository):
+    job = repository.get_job("verify_temperatures")
+    assert not job.asset_layer.executable_asset_keys
+    assert checks_in(job) == {*WHOLE, *DOUBTS, (MERGED, "batch_can_be_planned")}
+    schedule = repository.get_schedule_def("verify_temperatures_daily")
+    assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 4 * * *", "UTC")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
 
 def test_maintenance_runs_every_night_by_a_job_of_its_own(repository):

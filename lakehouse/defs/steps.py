@@ -1,0 +1,78 @@
+"""The step of an asset: begin, do the work, explain what fails, report what was done. The same for all of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import StreamTable
+from lakehouse.defs import results
+from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.delta.audit import Finding
+from lakehouse.settings import Settings
+
+
+class NoConfig(dg.Config):
+    """Nothing to tell the step."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a step works with; the session starts when it is asked for."""
+
+    context: dg.AssetExecutionContext
+    config: Any
+    lakehouse: LakehouseResource
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the run."""
+        session: SparkSession = self.lakehouse.spark_session
+        return session
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this environment."""
+        return self.lakehouse.settings
+
+    @property
+    def run_id(self) -> str:
+        """What the commits of this run say of who made them."""
+        return self.context.run.run_id
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a step did: figures for each of its assets, by name, and what the checks found that run with it."""
+
+    facts: Mapping[str, results.Facts]
+    findings: Sequence[Finding] = ()
+
+
+def step_of(
+    table: StreamTable,
+    work: Callable[[Run], Done],
+    specs: Sequence[dg.AssetSpec],
+    checks: Sequence[dg.AssetCheckSpec] = (),
+    config: type[dg.Config] = NoConfig,
+) -> dg.AssetsDefinition:
+    """Make the step that writes these assets, one at a time in the pool of the table.
+
+    An error a person can act on becomes the text of the failure. Each asset is reported at the version it has then.
+    """
+
+    def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
+        started = perf_counter()
+        with explained():
+            done = work(Run(context, config, lakehouse))
+            seconds = {"seconds": round(perf_counter() - started, 2)}
+            for spec in specs:
+                yield results.materialized(spec, lakehouse.settings, {**done.facts[spec.key.path[-1]], **seconds})
+        yield from (results.checked(found, specs[0].key) for found in done.findings)
+
+    step.__annotations__["config"] = config  # Dagster reads what may be configured from there
+    first = specs[0].key.path[-1]
+    return dg.multi_asset(name=first, specs=specs, check_specs=checks, pool=table.name)(step)

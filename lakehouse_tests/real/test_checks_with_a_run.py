@@ -1,0 +1,99 @@
+"""What a run touched is checked with it; the rest of the tables is not read for it, and is checked when asked."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.definitions import build_defs
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.derive import refresh
+from lakehouse.errors import AccountingError
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.streams import Stream, hour, record
+
+PLACES = (1.0, 2.0)  # latitudes: two groups of the rollup
+WITH_A_RUN = {"batches_accounted", "changes_kept", "touched_groups_equal_recomputation"}
+
+
+class Checked:
+    """A table of its own and the jobs that Dagster makes of it."""
+
+    def __init__(self, stream: Stream, instance: dg.DagsterInstance) -> None:
+        self.stream = stream
+        self.instance = instance
+        resources = {"lakehouse": LakehouseResource.with_settings(stream.settings)}
+        self.defs = build_defs([stream.table], resources)
+
+    def run(self, job: str) -> dict[str, dg.AssetCheckEvaluation]:
+        """Run a job of the table; what its checks found."""
+        made = self.defs.resolve_job_def(f"{job}_{self.stream.table.name}")
+        run = made.execute_in_process(instance=self.instance, raise_on_error=False)
+        self.failures = [
+            e.event_specific_data.user_failure_data.description for e in run.all_events if e.is_step_failure
+        ]
+        return {one.check_name: one for one in run.get_asset_check_evaluations()}
+
+    def send(self, latitude: float, number: int, **more: Any) -> None:
+        self.stream.send(record(latitude=latitude, time=hour(number), **more))
+
+    def spoil(self, latitude: float) -> None:
+        """Change a figure of a group by hand."""
+        self.stream.sql(f"UPDATE {{rollup}} SET `rows` = 7 WHERE latitude = {latitude}")
+
+
+@pytest.fixture
+def checked(spark: SparkSession, broker: Settings) -> Iterator[Checked]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Checked(Stream.create(spark, broker, base=None), instance)
+
+
+def test_a_run_checks_what_it_touched_and_leaves_the_rest_to_who_asks(
+    checked: Checked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for latitude in PLACES:
+        checked.send(latitude, 0)
+    found = checked.run("merge")
+    assert set(found) == {*WITH_A_RUN, "rejected_share", "producer_time"}
+    assert all(one.passed for one in found.values())
+
+    checked.spoil(PLACES[0])
+    checked.send(PLACES[1], 1)
+    assert all(one.passed for one in checked.run("merge").values())
+    whole = checked.run("verify")
+    assert [name for name, one in whole.items() if not one.passed] == ["rollup_equals_recomputation"]
+    assert "1.000000" in whole["rollup_equals_recomputation"].description
+
+    def spoiled(*arguments: Any) -> Any:
+        done = refresh_rollup(*arguments)
+        checked.spoil(PLACES[1])
+        return done
+
+    refresh_rollup = refresh.refresh_rollup
+    monkeypatch.setattr(refresh, "refresh_rollup", spoiled)
+    checked.send(PLACES[1], 2)
+    touched = checked.run("merge")["touched_groups_equal_recomputation"]
+    assert not touched.passed
+    assert "2.000000" in touched.description
+    assert "1.000000" not in touched.description
+    monkeypatch.undo()
+    nothing = checked.run("merge")
+    assert all(one.passed for one in nothing.values())
+    assert "touched none" in nothing["touched_groups_equal_recomputation"].description
+
+
+def test_a_touched_key_that_stands_twice_stops_the_run_without_a_check_of_its_own(checked: Checked) -> None:
+    """The rows merged are counted where they met the table: a key that stands twice is counted twice."""
+    checked.send(PLACES[0], 0)
+    checked.run("merge")
+    row = checked.stream.spark.read.format("delta").load(checked.stream.uri).localCheckpoint()
+    row.write.format("delta").mode("append").save(checked.stream.uri)
+    with pytest.raises(AccountingError, match="read 1 records but accounts for 0 rejected, 0 duplicate and 2 merged"):
+        checked.stream.replay()
+    checked.send(PLACES[0], 0)
+    checked.run("merge")
+    (said,) = checked.failures
+    assert "A key of the batch stands in more than one row" in said
+    assert not checked.run("verify")["keys_unique"].passed

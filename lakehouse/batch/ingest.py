@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import Counts, count_batch
@@ -31,14 +30,13 @@ _PLAN_AGAIN = (ConflictError, ReadLossError)
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody asks for: batches of at most ``max_records``, up to ``until``; ``run`` says who asks.
+    """What somebody asks for: batches of at most ``max_records``, up to ``until``.
 
     ``None`` leaves the size of a batch to the declaration; a number wins over it, be it less or more.
     """
 
     max_records: int | None = None
     until: Mapping[int, int] = field(default_factory=dict)
-    run: str = "cli"
 
     def limit(self, table: StreamTable) -> int:
         """How many positions a batch of this table takes at most."""
@@ -68,11 +66,7 @@ def plan_next(settings: Settings, table: StreamTable, request: Request = Request
 
 
 def merge_all(
-    spark: SparkSession,
-    settings: Settings,
-    table: StreamTable,
-    request: Request = Request(),
-    on_batch: Callable[[Outcome], None] = lambda _: None,
+    engine: Engine, request: Request = Request(), on_batch: Callable[[Outcome], None] = lambda _: None
 ) -> list[Outcome]:
     """Merge the base rows where they are newer, then batches up to the ends seen at the start.
 
@@ -80,7 +74,6 @@ def merge_all(
     second run finds. Where records are gone, raises ``DataLossError``; where they expired and the table accepts
     that, records the gap and goes on behind it. Raises ``BrokerError`` and ``TopicError``.
     """
-    engine = Engine(spark, settings, table, request.run)
     again(lambda: prepare(engine))
     outcomes: list[Outcome] = []
     based = again(lambda: _merge_base(engine))
@@ -88,7 +81,7 @@ def merge_all(
         outcomes.append(based)
         on_batch(based)
     ends = engine.look().end
-    bounds = Bounds(request.limit(table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
+    bounds = Bounds(request.limit(engine.table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
     while outcome := again(lambda: merge_batch(engine, bounds), _PLAN_AGAIN):
         outcomes.append(outcome)
         on_batch(outcome)
@@ -103,7 +96,7 @@ def prepare(engine: Engine) -> None:
 
 def _merge_base(engine: Engine) -> Outcome | None:
     started = time.monotonic()
-    entry = merge_base(engine.spark, engine.settings, engine.table, engine.ledger(), engine.run)
+    entry = merge_base(engine, engine.ledger())
     if entry is None:
         return None
     return Outcome(require_accounted(entry, engine.table), None, 0, 0, time.monotonic() - started)

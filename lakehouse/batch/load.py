@@ -16,6 +16,7 @@ from lakehouse.batch.merge import Target, merge_rows, newest_per_key
 from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, StreamTable
 from lakehouse.delta.commits import Commit, Entry, Source
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout, TableColumn
@@ -75,15 +76,14 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
 
 
 @table_failures()
-def load_base(
-    spark: SparkSession, settings: Settings, table: StreamTable, folder: Path | None = None, run: str = "cli"
-) -> BaseLoad:
+def load_base(engine: Engine, folder: Path | None = None) -> BaseLoad:
     """Load a folder of files into the base table; ``None`` takes that of the last load, else the declared one.
 
     Inside one load the order is file name, then place in the file; a later load wins over an earlier one.
     Loading the same files again writes nothing. Raises ``BaseFileError`` where any row cannot be loaded;
     nothing is loaded then.
     """
+    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
     if table.base is None:
         raise LakehouseError(f"Table {table.name} declares no base files", action="Declare base= to load some.")
     layout = base_layout(table, settings)
@@ -146,13 +146,12 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
 
 
 @table_failures()
-def load_reference(
-    spark: SparkSession, settings: Settings, table: StreamTable, reference: Reference, run: str = "cli"
-) -> ReferenceLoad:
+def load_reference(engine: Engine, reference: Reference) -> ReferenceLoad:
     """Make a reference table equal to its file; a second run with the same file writes nothing.
 
     Raises ``BaseFileError`` where a line cannot be loaded; nothing is loaded then.
     """
+    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
     layout = reference_layout(table, reference, settings)
     rows = read_reference(spark, reference).localCheckpoint()
     ensure_table(spark, layout)
@@ -176,13 +175,12 @@ def load_reference(
     )
 
 
-def merge_base(
-    spark: SparkSession, settings: Settings, table: StreamTable, ledger: Ledger, run: str = "cli"
-) -> Entry | None:
+def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
     """Merge the base table, as of now, into the merged table; ``None`` where its rows are merged already.
 
     Versions of the base table that changed no row count as merged: maintenance does not bring it again.
     """
+    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
     if not held.exists or held.is_consumed(ledger.source):

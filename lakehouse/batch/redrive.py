@@ -8,20 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import count_batch
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.ingest import Outcome, merge_decided, prepare
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, unresolved
-from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Entry
-from lakehouse.delta.engine import Engine, again, merged_ledger, whole_ledger
+from lakehouse.delta.engine import Engine, again, whole_ledger
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.write import read_table
 from lakehouse.errors import LakehouseError
-from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Incarnation, Plan, Range
 
 Position = tuple[int, int]
@@ -37,9 +35,7 @@ _RECORD = (
 )
 
 
-def redrive(
-    spark: SparkSession, settings: Settings, table: StreamTable, reason: str | None = None, run: str = "cli"
-) -> list[Outcome]:
+def redrive(engine: Engine, reason: str | None = None) -> list[Outcome]:
     """Decode the rejected records again, of one reason or all, and merge those that pass now.
 
     Several commits where there are more than ``max_records`` of the declaration, and one at least for each
@@ -47,9 +43,8 @@ def redrive(
     commit, and reasons that are others now are stored. Moves no progress. A second run finds nothing and writes
     nothing; after a crash between commit and marking it finds the rows in the table and marks them.
     """
-    if not merged_ledger(settings, table).exists:
-        raise LakehouseError("Nothing has been merged yet", where=table.name, action="Merge it first.")
-    engine = Engine(spark, settings, table, run)
+    if not engine.ledger().exists:
+        raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
     again(lambda: prepare(engine))
     outcomes = []
     for part in _parts(engine, reason):

@@ -5,33 +5,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from pyspark.sql import SparkSession
-
 from lakehouse.batch.gaps import loss
 from lakehouse.batch.ingest import Outcome, Request, prepare, run_batch
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.engine import Engine, again
 from lakehouse.errors import LakehouseError
-from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan, Progress, Range, TopicState, find_gap, share_out
 
 
-def replay(
-    spark: SparkSession,
-    settings: Settings,
-    table: StreamTable,
-    ranges: list[Range] | None = None,
-    request: Request = Request(),
-) -> list[Outcome]:
+def replay(engine: Engine, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
     """Merge ranges again that have been merged before; ``None`` means all that the topic still holds.
 
     Each commit takes at most as many positions as the declaration allows, or as the request asks for, records
     that it is a replay and moves no progress; rows stay as they are. Raises
     ``LakehouseError`` for a range that was not merged yet or is gone.
     """
-    engine = Engine(spark, settings, table, request.run)
     again(lambda: prepare(engine))
-    plans = in_batches(_replay_plan(engine, ranges), request.limit(table))
+    plans = in_batches(_replay_plan(engine, ranges), request.limit(engine.table))
     return [again(partial(_replay_batch, engine, plan)) for plan in plans]
 
 

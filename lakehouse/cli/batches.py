@@ -17,13 +17,12 @@ from lakehouse.cli.arguments import (
 )
 from lakehouse.cli.facts import outcome_facts, shown_facts
 from lakehouse.cli.output import busy, complain, print_json, print_table, say
-from lakehouse.cli.session import broker, load_settings, spark
+from lakehouse.cli.session import broker, engine, load_settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lakehouse.batch.ingest import Outcome, Request
     from lakehouse.declaration import StreamTable
+    from lakehouse.delta.engine import Engine
     from lakehouse.derive.changes import Derived
     from lakehouse.settings import Settings
     from lakehouse.topic.offsets import Range
@@ -56,8 +55,8 @@ def load_base(
     chosen, settings = chosen_table(table), load_settings()
     if folder is not None and not folder.is_dir():
         raise typer.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
-    with spark(settings) as session, busy("Loading base files"):
-        loaded = load.load_base(session, settings, chosen, folder)
+    with engine(settings, chosen) as working, busy("Loading base files"):
+        loaded = load.load_base(working, folder)
     if json:
         return print_json(asdict(loaded))
     say(f"{loaded.files:,} files with {loaded.rows:,} rows, read from {loaded.folder}.")
@@ -89,9 +88,9 @@ def merge(
     request = ingest.Request(max_records=max_records)
     if dry_run:
         return _show_plan(settings, chosen, request, json)
-    with broker(settings), spark(settings) as session, busy("Merging"):
-        outcomes = ingest.merge_all(session, settings, chosen, request)
-        derived = [] if only_merged else refresh(session, settings, chosen)
+    with broker(settings), engine(settings, chosen) as working, busy("Merging"):
+        outcomes = ingest.merge_all(working, request)
+        derived = [] if only_merged else refresh(working)
     show_outcomes(outcomes, derived, json)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)
@@ -114,12 +113,12 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
     )
 
 
-def refresh(session: "SparkSession", settings: "Settings", table: "StreamTable") -> "list[Derived]":
+def refresh(working: "Engine") -> "list[Derived]":
     """Bring the change feed and the rollups up to the merged table."""
     from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 
-    rollups = [refresh_rollup(session, settings, table, rollup) for rollup in table.rollups]
-    return [refresh_changes(session, settings, table), *rollups]
+    rollups = [refresh_rollup(working, rollup) for rollup in working.table.rollups]
+    return [refresh_changes(working), *rollups]
 
 
 def show_outcomes(
@@ -158,9 +157,9 @@ def replay(
 
     chosen, settings = chosen_table(table), load_settings()
     ranges = _ranges(partition, start, end)
-    with broker(settings), spark(settings) as session, busy("Replaying"):
-        outcomes = merge_again(session, settings, chosen, ranges)
-        derived = refresh(session, settings, chosen)
+    with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
+        outcomes = merge_again(working, ranges)
+        derived = refresh(working)
     return show_outcomes(outcomes, derived, json)
 
 

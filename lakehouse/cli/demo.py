@@ -10,7 +10,7 @@ import typer
 from lakehouse.cli.arguments import TableArgument, chosen_table, examples
 from lakehouse.cli.figures import Figures
 from lakehouse.cli.output import busy, print_table, progress, results, say
-from lakehouse.cli.session import broker, load_settings, spark
+from lakehouse.cli.session import broker, engine, load_settings
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ class _Path:
 
         _head("4. Replay of every record")
         with self._change():
-            with spark(self.settings) as session, busy("Merging all records of the topic again"):
-                outcomes = replay(session, self.settings, self.table, None)
-                refresh_changes(session, self.settings, self.table)
+            with engine(self.settings, self.table) as working, busy("Merging all records of the topic again"):
+                outcomes = replay(working)
+                refresh_changes(working)
             say(f"   {sum(each.entry.commit.read for each in outcomes):,} records read again")
 
     def account(self) -> None:

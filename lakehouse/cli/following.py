@@ -9,15 +9,12 @@ import typer
 from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_table, examples
 from lakehouse.cli.batches import refresh
 from lakehouse.cli.output import complain, say
-from lakehouse.cli.session import broker, load_settings, spark
+from lakehouse.cli.session import broker, engine, load_settings
 from lakehouse.errors import BrokerError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lakehouse.batch.ingest import Outcome, Request
-    from lakehouse.declaration import StreamTable
-    from lakehouse.settings import Settings
+    from lakehouse.delta.engine import Engine
     from lakehouse.topic.offsets import Plan
 
 verbs = typer.Typer()
@@ -40,9 +37,9 @@ def follow(
     """
     chosen, settings = chosen_table(table), load_settings()
     try:
-        with broker(settings), spark(settings) as session:
+        with broker(settings), engine(settings, chosen) as working:
             complain(f"Following topic {chosen.topic}; Ctrl-C ends it.")
-            follower = _Follower(session, settings, chosen, max_records)
+            follower = _Follower(working, max_records)
             follower.follow(idle_exit)
     except KeyboardInterrupt:
         return say("Stopped; what was not committed is merged the next time.")
@@ -53,9 +50,7 @@ def follow(
 class _Follower:
     """Who follows a table: what it takes, how many commits it made, and after how many of them it refreshed."""
 
-    session: "SparkSession"
-    settings: "Settings"
-    table: "StreamTable"
+    working: "Engine"
     max_records: int | None
     merged: int = 0
     refreshed: int = 0
@@ -93,9 +88,9 @@ class _Follower:
 
         plan = self._plan()
         if plan.span or plan.gap:
-            ingest.merge_all(self.session, self.settings, self.table, self._request, self._merged)
+            ingest.merge_all(self.working, self._request, self._merged)
         if self.refreshed < self.merged:
-            refresh(self.session, self.settings, self.table)
+            refresh(self.working)
             self.refreshed = self.merged
 
     @property
@@ -107,7 +102,7 @@ class _Follower:
     def _plan(self) -> "Plan":
         from lakehouse.batch.ingest import plan_next
 
-        return plan_next(self.settings, self.table, self._request)
+        return plan_next(self.working.settings, self.working.table, self._request)
 
     def _merged(self, outcome: "Outcome") -> None:
         self.merged += 1

@@ -10,6 +10,7 @@ from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import load_settings, spark
 
 if TYPE_CHECKING:
+    from lakehouse.delta.engine import Engine
     from lakehouse.upkeep.maintain import Maintained
 
 verbs = typer.Typer()
@@ -27,7 +28,7 @@ def maintain(table: TableArgument = None, json: JsonOption = False) -> None:
 
     chosen, settings = chosen_tables(table), load_settings()
     with spark(settings) as session, busy("Maintaining"):
-        done = [one for each in chosen for one in keep(session, settings, each)]
+        done = [one for each in chosen for one in keep(Engine(session, settings, each))]
     if json:
         return print_json([asdict(one) for one in done])
     if not done:

@@ -8,7 +8,7 @@ from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, cho
 from lakehouse.cli.batches import refresh, show_outcomes
 from lakehouse.cli.facts import seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
-from lakehouse.cli.session import load_settings, spark
+from lakehouse.cli.session import engine, load_settings
 from lakehouse.declaration.records import REASONS
 from lakehouse.errors import printable
 
@@ -114,7 +114,7 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     from lakehouse.batch.redrive import redrive as decode_again
 
     chosen, settings = chosen_table(table), load_settings()
-    with spark(settings) as session, busy("Redriving"):
-        outcomes = decode_again(session, settings, chosen, reason)
-        derived = refresh(session, settings, chosen)
+    with engine(settings, chosen) as working, busy("Redriving"):
+        outcomes = decode_again(working, reason)
+        derived = refresh(working)
     return show_outcomes(outcomes, derived, json, idle="Nothing to do: no rejected record passes today's declaration.")

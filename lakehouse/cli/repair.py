@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import TableArgument, YesOption, chosen_table, examples
 from lakehouse.cli.output import complain, print_table, say
-from lakehouse.cli.session import broker, load_settings, spark
+from lakehouse.cli.session import broker, engine, load_settings
 
 if TYPE_CHECKING:
     from lakehouse.upkeep.repair import Proposal
@@ -33,8 +33,8 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
         _show_offsets(gap, f"{chosen.name} goes on at")
         if not yes:
             typer.confirm("Accept this and go on behind the gap?", abort=True, err=True)
-        with spark(settings) as session:
-            entry = repair.record(session, settings, chosen, gap)
+        with engine(settings, chosen) as working:
+            entry = repair.record(working, gap)
     return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
 
 
@@ -47,12 +47,12 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
     from lakehouse.upkeep import repair
 
     chosen, settings = chosen_table(table), load_settings()
-    with broker(settings), spark(settings) as session:
-        progress = repair.propose_progress(session, settings, chosen)
+    with broker(settings), engine(settings, chosen) as working:
+        progress = repair.propose_progress(working)
         _show_offsets(progress, f"Proposed for {chosen.name}")
         if not yes:
             typer.confirm("Record this as the progress of the table?", abort=True, err=True)
-        entry = repair.record(session, settings, chosen, progress)
+        entry = repair.record(working, progress)
     return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
 
 

@@ -11,6 +11,8 @@ from lakehouse.cli.output import busy, complain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakehouse.declaration import StreamTable
+    from lakehouse.delta.engine import Engine
     from lakehouse.settings import Settings
 
 
@@ -43,6 +45,15 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
         yield session
     finally:
         stop_session(session)
+
+
+@contextmanager
+def engine(settings: "Settings", table: "StreamTable") -> "Iterator[Engine]":
+    """What a verb works with on a table: a Spark session, stopped afterwards, the settings and the table."""
+    from lakehouse.delta.engine import Engine
+
+    with spark(settings) as session:
+        yield Engine(session, settings, table)
 
 
 @contextmanager

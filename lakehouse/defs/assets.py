@@ -37,7 +37,7 @@ def reference_asset(table: StreamTable, reference: Reference) -> dg.AssetsDefini
     """A reference table, brought up to its file."""
 
     def load_file(run: Run) -> Done:
-        done = load.load_reference(run.spark, run.settings, table, reference, run.run_id)
+        done = load.load_reference(run.engine, reference)
         figures = ("rows", "inserted", "updated", "deleted")
         return Done({reference.name: {name: getattr(done, name) for name in figures}})
 
@@ -49,7 +49,7 @@ def base_asset(table: StreamTable) -> dg.AssetsDefinition:
 
     def load_files(run: Run) -> Done:
         folder = Path(run.config.folder) if run.config.folder else None
-        done = load.load_base(run.spark, run.settings, table, folder, run.run_id)
+        done = load.load_base(run.engine, folder)
         figures = ("files", "rows", "duplicate", "inserted", "updated")
         facts = {"folder": dg.MetadataValue.path(str(done.folder)), **{name: getattr(done, name) for name in figures}}
         return Done({table.base_name: facts})
@@ -62,9 +62,9 @@ def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
 
     def merge(run: Run) -> Done:
         _, plan = look_ahead(run.settings, table, PATIENCE)
-        request = run.config.request(run.run_id, plan)
+        request = run.config.request(plan)
         log = run.context.log
-        done = ingest.merge_all(run.spark, run.settings, table, request, lambda outcome: log.info(str(outcome)))
+        done = ingest.merge_all(run.engine, request, lambda outcome: log.info(str(outcome)))
         ledger = merged_ledger(run.settings, table)
         facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan)}
         found = batches_accounted(ledger.entries, [outcome.entry for outcome in done])
@@ -79,7 +79,7 @@ def changes_asset(table: StreamTable) -> dg.AssetsDefinition:
     """The change feed, brought up to the merged table."""
 
     def update(run: Run) -> Done:
-        done = refresh.refresh_changes(run.spark, run.settings, table, run.run_id)
+        done = refresh.refresh_changes(run.engine)
         return Done({done.name: _facts(done)}, [changes_kept(reconciled=done.rebuilt)])
 
     doc = "What the run wrote are changes that the table recorded, and no net difference found afterwards."
@@ -91,8 +91,8 @@ def rollup_asset(table: StreamTable, rollup: Rollup) -> dg.AssetsDefinition:
     """An aggregate, brought up to the merged table."""
 
     def update(run: Run) -> Done:
-        done = refresh.refresh_rollup(run.spark, run.settings, table, rollup, run.run_id)
-        found = verify.verify_touched(run.spark, run.settings, table, rollup, done)
+        done = refresh.refresh_rollup(run.engine, rollup)
+        found = verify.verify_touched(run.engine, rollup, done)
         return Done({done.name: _facts(done)}, [found])
 
     doc = f"The groups that the run touched stand as {table.name} gives them at the version consumed."

@@ -86,7 +86,7 @@ def merged_checks(table: StreamTable) -> dg.AssetChecksDefinition:
             if not ledger.exists:
                 found.append(finding("keys_unique", [], "there are no rows yet"))
             elif "keys_unique" in _names(context):
-                found.append(verify.verify_keys(lakehouse.spark_session, lakehouse.settings, table))
+                found.append(verify.verify_keys(lakehouse.engine(table)))
         yield from _asked(context, found, table)
 
     return check
@@ -119,7 +119,7 @@ def rollup_check(table: StreamTable, rollup: Rollup) -> dg.AssetChecksDefinition
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
-            found = verify.verify_rollup(lakehouse.spark_session, lakehouse.settings, table, rollup)
+            found = verify.verify_rollup(lakehouse.engine(table), rollup)
         return checked(found, dg.AssetKey(rollup.name))
 
     return check

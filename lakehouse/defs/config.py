@@ -28,11 +28,11 @@ class MergeConfig(dg.Config):
         description="Merge to these ends, and nothing of partitions that are not named. Empty: to the end.",
     )
 
-    def request(self, run: str, plan: Plan) -> Request:
-        """Say it to ``ingest``; ``plan`` is what would be merged without bounds, by the run of that id."""
+    def request(self, plan: Plan) -> Request:
+        """Say it to ``ingest``; ``plan`` is what would be merged without bounds."""
         until = {part.partition: part.end for part in self.ranges}
         unnamed = {part.partition: part.start for part in plan.ranges} if until else {}
-        return Request(max_records=self.max_records, until={**unnamed, **until}, run=run)
+        return Request(max_records=self.max_records, until={**unnamed, **until})
 
 
 class BaseConfig(dg.Config):

@@ -24,7 +24,7 @@ def maintenance_asset(table: StreamTable) -> dg.AssetsDefinition:
     spec = specs.maintenance_spec(table)
 
     def keep(run: Run) -> Done:
-        return Done({spec.key.path[-1]: _facts(maintain(run.spark, run.settings, table, run.run_id))})
+        return Done({spec.key.path[-1]: _facts(maintain(run.engine))})
 
     return step_of(table, keep, [spec])
 

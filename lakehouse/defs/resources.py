@@ -9,6 +9,8 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.engine import Engine
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session, stop_session
@@ -39,6 +41,10 @@ class LakehouseResource(LazyPySparkResource):
     def settings(self) -> Settings:
         """The settings, read from the environment each time."""
         return Settings.load()
+
+    def engine(self, table: StreamTable, run: str = "dagster") -> Engine:
+        """What a step works with on a table; the session starts now."""
+        return Engine(self.spark_session, self.settings, table, run)
 
     def _init_session(self) -> None:
         if self._spark_session is not None:

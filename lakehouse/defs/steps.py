@@ -6,12 +6,12 @@ from time import perf_counter
 from typing import Any
 
 import dagster as dg
-from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.delta.audit import Finding
+from lakehouse.delta.engine import Engine
 from lakehouse.settings import Settings
 
 
@@ -21,27 +21,22 @@ class NoConfig(dg.Config):
 
 @dataclass(frozen=True)
 class Run:
-    """What a step works with; the session starts when it is asked for."""
+    """What a step works with."""
 
     context: dg.AssetExecutionContext
     config: Any
     lakehouse: LakehouseResource
+    table: StreamTable
 
     @property
-    def spark(self) -> SparkSession:
-        """The session of the run."""
-        session: SparkSession = self.lakehouse.spark_session
-        return session
+    def engine(self) -> Engine:
+        """The session of the run, which starts now, and whose commits say which run made them."""
+        return self.lakehouse.engine(self.table, self.context.run.run_id)
 
     @property
     def settings(self) -> Settings:
         """The settings of this environment."""
         return self.lakehouse.settings
-
-    @property
-    def run_id(self) -> str:
-        """What the commits of this run say of who made them."""
-        return self.context.run.run_id
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ def step_of(
     def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
         started = perf_counter()
         with explained():
-            done = work(Run(context, config, lakehouse))
+            done = work(Run(context, config, lakehouse, table))
             seconds = {"seconds": round(perf_counter() - started, 2)}
             for spec in specs:
                 yield results.materialized(spec, lakehouse.settings, {**done.facts[spec.key.path[-1]], **seconds})

@@ -1,37 +1,32 @@
 """Bring the derived tables of a merged table up to its version."""
 
-from pyspark.sql import SparkSession
-
-from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.delta.engine import again, merged_ledger
+from lakehouse.declaration import Rollup
+from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive import feed, rollup
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.errors import TableError
-from lakehouse.settings import Settings
 
 
-def upstream_of(spark: SparkSession, settings: Settings, table: StreamTable) -> Upstream:
+def upstream_of(engine: Engine) -> Upstream:
     """Return the merged table, with the columns declared now; ``TableError`` where there is none yet."""
-    ledger = merged_ledger(settings, table)
+    table, ledger = engine.table, engine.ledger()
     if not ledger.exists:
         action = f"Merge it first: lakehouse merge {table.name}"
         raise TableError(f"Table {table.name} does not exist yet", where=ledger.uri, action=action)
-    layout = merged_layout(table, settings)
-    ensure_table(spark, layout)
-    return Upstream(table, layout, merged_ledger(settings, table))
+    layout = merged_layout(table, engine.settings)
+    ensure_table(engine.spark, layout)
+    return Upstream(table, layout, engine.ledger())
 
 
-def refresh_changes(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> Derived:
+def refresh_changes(engine: Engine) -> Derived:
     """Write the changes since the version the feed has consumed; a second run writes nothing."""
-    layout = feed.changes_layout(table, settings)
-    return again(lambda: feed.update_changes(spark, upstream_of(spark, settings, table), layout, run))
+    layout = feed.changes_layout(engine.table, engine.settings)
+    return again(lambda: feed.update_changes(engine.spark, upstream_of(engine), layout, engine.run))
 
 
-def refresh_rollup(
-    spark: SparkSession, settings: Settings, table: StreamTable, declared: Rollup, run: str = "cli"
-) -> Derived:
+def refresh_rollup(engine: Engine, declared: Rollup) -> Derived:
     """Recompute the groups that changed since the version the rollup has consumed; a second run writes nothing."""
-    layout = rollup.rollup_layout(table, declared, settings)
-    return again(lambda: rollup.update_rollup(spark, upstream_of(spark, settings, table), declared, layout, run))
+    layout = rollup.rollup_layout(engine.table, declared, engine.settings)
+    return again(lambda: rollup.update_rollup(engine.spark, upstream_of(engine), declared, layout, engine.run))

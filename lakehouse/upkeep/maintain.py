@@ -19,7 +19,7 @@ from lakehouse.batch.load import base_layout, reference_layout
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Source
-from lakehouse.delta.engine import again, merged_ledger
+from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger
@@ -55,34 +55,35 @@ class Maintained:
     kept: str | None = None
 
 
-def maintain(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> list[Maintained]:
+def maintain(engine: Engine) -> list[Maintained]:
     """Compact and vacuum every table of the declaration that exists; returns what was done to each.
 
     Change feed and rollups are brought up to date first, since VACUUM removes the changes they read. One that
     cannot be is left alone, and what it has not read yet stays. A second run does nothing. A merge at the
     same time wins, or plans again: no row changes.
     """
-    failed = _refresh(spark, settings, table, run)
+    settings, table = engine.settings, engine.table
+    failed = _refresh(engine)
     needed = _Needed(settings, table, failed)
     there = [layout for layout in _layouts(settings, table) if read_ledger(layout.uri, layout.name).exists]
     return [
         _left(layout, failed[layout.name])
         if layout.name in failed
-        else _Work(spark, layout, run).go(needed if layout.name == table.name else None)
+        else _Work(engine.spark, layout, engine.run).go(needed if layout.name == table.name else None)
         for layout in there
     ]
 
 
-def _refresh(spark: SparkSession, settings: Settings, table: StreamTable, run: str) -> dict[str, str]:
+def _refresh(engine: Engine) -> dict[str, str]:
     """Bring the derived tables up to date; returns what kept one from it, by its name."""
-    if not merged_ledger(settings, table).exists:
+    if not engine.ledger().exists:
         return {}
     failed: dict[str, str] = {}
-    with _noted(failed, table.changes_name):
-        refresh_changes(spark, settings, table, run)
-    for rollup in table.rollups:
+    with _noted(failed, engine.table.changes_name):
+        refresh_changes(engine)
+    for rollup in engine.table.rollups:
         with _noted(failed, rollup.name):
-            refresh_rollup(spark, settings, table, rollup, run)
+            refresh_rollup(engine, rollup)
     return failed
 
 

@@ -6,14 +6,14 @@ Each is a commit of its own in the ledger, an empty MERGE, so that the decision 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.engine import merged_ledger
+from lakehouse.delta.engine import Engine, merged_ledger
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.order import merged_layout
@@ -39,12 +39,13 @@ class Proposal:
         return self.commit.progress or {}
 
 
-def record(spark: SparkSession, settings: Settings, table: StreamTable, accepted: Proposal) -> Entry:
+def record(engine: Engine, accepted: Proposal) -> Entry:
     """Record a proposal as it was shown, without another look at the topic.
 
     Raises ``ConflictError`` where somebody committed since: it has to be shown again then. Where the topic lost
     more records since, the next merge stops and names those.
     """
+    spark, settings, table = engine.spark, engine.settings, engine.table
     return commit_nothing(spark, merged_layout(table, settings), accepted.commit)
 
 
@@ -66,13 +67,14 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
 
 
 @table_failures()
-def propose_progress(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> Proposal:
+def propose_progress(engine: Engine) -> Proposal:
     """Propose a progress from the merged rows: one past the greatest offset of each partition.
 
     For a table whose log no longer tells. An offset counts only where the topic still holds the record that the
     row came from: rows of a former topic of that name have offsets too. Any other partition starts at its
     earliest offset; merging records again changes nothing. Rejected records never count.
     """
+    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
     layout = merged_layout(table, settings)
     ledger, state = read_ledger(layout.uri, layout.name), look(settings, table.topic)
     newest = _newest_rows(read_table(spark, layout), table, state).localCheckpoint()

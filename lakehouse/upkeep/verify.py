@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.audit import Finding, finding
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger
@@ -15,15 +16,15 @@ from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.troubles import Trouble, means
-from lakehouse.settings import Settings
 from lakehouse.topic.offsets import TopicState
 
 _SHOWN = 5  # rows named in a failed check
 
 
 @table_failures()
-def verify_keys(spark: SparkSession, settings: Settings, table: StreamTable) -> Finding:
+def verify_keys(engine: Engine) -> Finding:
     """Check that no key stands twice in the merged table."""
+    spark, settings, table = engine.spark, engine.settings, engine.table
     rows = read_table(spark, merged_layout(table, settings))
     columns = [F.col(name).cast("string") for name in table.key]
     counted = rows.groupBy(*table.key).agg(F.count("*").alias("_count")).where("_count > 1")
@@ -35,8 +36,9 @@ def verify_keys(spark: SparkSession, settings: Settings, table: StreamTable) -> 
 
 
 @table_failures()
-def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, rollup: Rollup) -> Finding:
+def verify_rollup(engine: Engine, rollup: Rollup) -> Finding:
     """Check that a rollup equals a recomputation as of the version it has consumed."""
+    spark, settings, table = engine.spark, engine.settings, engine.table
     layout = rollup_layout(table, rollup, settings)
     own = read_ledger(layout.uri, layout.name)
     consumed = own.source
@@ -62,10 +64,9 @@ def verify_rollup(spark: SparkSession, settings: Settings, table: StreamTable, r
 
 
 @table_failures()
-def verify_touched(
-    spark: SparkSession, settings: Settings, table: StreamTable, rollup: Rollup, done: Derived
-) -> Finding:
+def verify_touched(engine: Engine, rollup: Rollup, done: Derived) -> Finding:
     """Check that the groups which an update touched stand in the rollup as they were computed: one small read."""
+    spark, settings, table = engine.spark, engine.settings, engine.table
     check, fact = (
         "touched_groups_equal_recomputation",
         f"{rollup.name} holds the groups that the run touched as computed",

@@ -18,6 +18,7 @@ from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.audit import audit
 from lakehouse.delta.commits import Entry
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.derive import refresh
 from lakehouse.settings import Settings
@@ -94,16 +95,20 @@ class Stream:
         send(self.settings, self.table.topic, values, partition)
 
     def merge(self, max_records: int | None = None, **request: Any) -> list[Outcome]:
-        return ingest.merge_all(self.spark, self.settings, self.table, Request(max_records, **request))
+        return ingest.merge_all(self.engine, Request(max_records, **request))
 
     def replay(self, **request: Any) -> list[Outcome]:
-        return replay(self.spark, self.settings, self.table, None, Request(**request))
+        return replay(self.engine, None, Request(**request))
 
     def accept_gap(self) -> Entry:
         """What a person decides who is shown a gap and says yes."""
         proposed = repair.propose_gap(self.settings, self.table)
         assert proposed, "no record is missing"
-        return repair.record(self.spark, self.settings, self.table, proposed)
+        return repair.record(self.engine, proposed)
+
+    @property
+    def engine(self) -> Engine:
+        return Engine(self.spark, self.settings, self.table)
 
     @property
     def uri(self) -> str:
@@ -143,8 +148,8 @@ class Stream:
     def refresh(self) -> tuple[Any, Any]:
         rollup = self.table.rollups[0]
         return (
-            refresh.refresh_changes(self.spark, self.settings, self.table),
-            refresh.refresh_rollup(self.spark, self.settings, self.table, rollup),
+            refresh.refresh_changes(self.engine),
+            refresh.refresh_rollup(self.engine, rollup),
         )
 
     def assert_accounted(self) -> None:

@@ -28,6 +28,7 @@ from lakehouse.batch.load import load_base
 from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.layout import Layout
 from lakehouse.derive import refresh
 from lakehouse.settings import Settings
@@ -62,22 +63,22 @@ class Job:
         """Do it; returns the numbers of the batches that it committed to the merged table."""
         done: Any = ()
         if self.do == "merge":
-            done = ingest.merge_all(spark, settings, self.table, Request(self.max_records))
+            done = ingest.merge_all(Engine(spark, settings, self.table), Request(self.max_records))
         elif self.do == "replay":
-            done = replay(spark, settings, self.table, None, Request(self.max_records))
+            done = replay(Engine(spark, settings, self.table), None, Request(self.max_records))
         elif self.do == "redrive":
-            done = redrive(spark, settings, self.table)
+            done = redrive(Engine(spark, settings, self.table))
         elif self.do == "load_base":
-            load_base(spark, settings, self.table, Path(self.folder or ""))
+            load_base(Engine(spark, settings, self.table), Path(self.folder or ""))
         elif self.do == "maintain":
-            maintain(spark, settings, self.table)
+            maintain(Engine(spark, settings, self.table))
         elif self.do == "accept_gap":
             gap = repair.propose_gap(settings, self.table)
             if gap:
-                repair.record(spark, settings, self.table, gap)
+                repair.record(Engine(spark, settings, self.table), gap)
         else:
-            refresh.refresh_changes(spark, settings, self.table)
-            refresh.refresh_rollup(spark, settings, self.table, self.table.rollups[0])
+            refresh.refresh_changes(Engine(spark, settings, self.table))
+            refresh.refresh_rollup(Engine(spark, settings, self.table), self.table.rollups[0])
         return [outcome.entry.commit.number for outcome in done]
 
 

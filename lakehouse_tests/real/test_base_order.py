@@ -23,7 +23,7 @@ def test_loads_into_a_base_table_made_anew_win_over_those_into_the_one_before(st
 
     def load(number: int, values: dict[str, float | None]) -> None:
         folder = base_folder(tmp_path / str(number), values)
-        load_base(stream.spark, stream.settings, stream.table, folder)
+        load_base(stream.engine, folder)
 
     for number in range(3):
         load(number, {hour(0): 50.0 + number, hour(1): 50.0 + number})
@@ -39,7 +39,7 @@ def test_loads_into_a_base_table_made_anew_win_over_those_into_the_one_before(st
 
 
 def test_a_column_declared_after_the_base_was_loaded_is_there_when_it_is_merged(stream, tmp_path):
-    load_base(stream.spark, stream.settings, stream.table, base_folder(tmp_path / "base", {hour(0): 50.0}))
+    load_base(stream.engine, base_folder(tmp_path / "base", {hour(0): 50.0}))
     later = Column("humidity", "DOUBLE", doc="Relative humidity, percent.")
     stream.table = replace(stream.table, columns=[*stream.table.columns, later])
     stream.send(record(time=hour(1), humidity=40.0))

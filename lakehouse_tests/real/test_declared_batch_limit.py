@@ -38,11 +38,11 @@ def test_merge_replay_and_redrive_take_no_more_at_once_than_declared(stream: Str
     assert read(stream.replay(max_records=100)) == [7]
     assert stream.temperatures() == {hour(9): 20.0}
     stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
-    done = redrive(stream.spark, stream.settings, stream.table)
+    done = redrive(stream.engine)
     assert read(done) == [2, 2, 2]
     assert stream.temperatures() == {hour(9): 20.0} | {hour(number): 80.0 + number for number in range(5)}
     assert [(each.reason, each.count) for each in list_rejected(stream.settings, stream.table)] == [("truncated", 1)]
-    assert redrive(stream.spark, stream.settings, stream.table) == []
+    assert redrive(stream.engine) == []
     stream.assert_accounted()
 
 

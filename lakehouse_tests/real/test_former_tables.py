@@ -13,6 +13,7 @@ from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
 from lakehouse.delta.audit import audit
 from lakehouse.delta.commits import Commit
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import TableError
@@ -71,8 +72,8 @@ class Former:
         return told([with_order(row) for row in rows_of(self.settings, FORMER.name)], ROW)
 
     def refresh(self, spark: Any) -> None:
-        refresh_changes(spark, self.settings, FORMER)
-        refresh_rollup(spark, self.settings, FORMER, FORMER.rollups[0])
+        refresh_changes(Engine(spark, self.settings, FORMER))
+        refresh_rollup(Engine(spark, self.settings, FORMER), FORMER.rollups[0])
 
     def rejected(self) -> Counter[tuple[Any, ...]]:
         found = list_rejected(self.settings, FORMER, limit=100)
@@ -99,7 +100,7 @@ def former(tmp_path_factory, spark) -> Iterator[Former]:
     """The topic is on a broker again; what waited in it is merged, and feed and rollup are brought up to date."""
     former = Former(unpack(tmp_path_factory.mktemp("former")))
     with running_broker(former.settings):
-        merge_all(spark, former.settings, FORMER, Request())
+        merge_all(Engine(spark, former.settings, FORMER), Request())
         former.refresh(spark)
         yield former
 
@@ -143,11 +144,11 @@ def test_a_migrated_table_says_what_its_columns_mean_and_in_what_partitions_it_i
 
 
 def test_a_redrive_and_a_replay_after_a_migration_do_what_they_did(former, spark):
-    outcomes = redrive(spark, former.settings, FORMER)
+    outcomes = redrive(Engine(spark, former.settings, FORMER))
     former.refresh(spark)
     former.assert_stands_at("redriven")
     before = former.rows()
-    again = replay(spark, former.settings, FORMER)
+    again = replay(Engine(spark, former.settings, FORMER))
     assert all(outcome.entry.metrics.inserted + outcome.entry.metrics.updated == 0 for outcome in again)
     assert (len(outcomes), former.rows()) == (1, before)
     said = former.ledger().newest.commit
@@ -156,5 +157,5 @@ def test_a_redrive_and_a_replay_after_a_migration_do_what_they_did(former, spark
 
 def test_a_second_look_migrates_nothing(former, spark):
     version = former.ledger().version
-    assert merge_all(spark, former.settings, FORMER, Request()) == []
+    assert merge_all(Engine(spark, former.settings, FORMER), Request()) == []
     assert former.ledger().version == version

@@ -167,7 +167,7 @@ def test_maintenance_changes_no_row_and_carries_the_ledger_on_past_its_log(strea
         stream.send_hours(1)
         stream.merge()
     rows, before = stream.snapshot(), stream.ledger
-    done, *_ = maintain(stream.spark, stream.settings, stream.table)
+    done, *_ = maintain(stream.engine)
     assert (done.idle, done.kept, done.files_after) == (False, None, 1)
     carried = stream.ledger
     assert (carried.newest.commit.kind, carried.newest.commit.number) == ("maintenance", before.next_number)
@@ -189,10 +189,10 @@ def test_a_log_that_no_longer_tells_the_progress_stops_with_the_command_that_goe
     clean_log(stream.uri)
     with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
         stream.merge()
-    shown = propose_progress(stream.spark, stream.settings, stream.table)
+    shown = propose_progress(stream.engine)
     end = look(stream.settings, stream.table.topic).end
     assert shown.offsets == {**end, 0: end[0] - 1}
-    record_decision(stream.spark, stream.settings, stream.table, shown)
+    record_decision(stream.engine, shown)
     (outcome,) = stream.merge()
     assert outcome.entry.commit.read == 1
     assert set(stream.temperatures()) == hours | {waiting}

@@ -26,19 +26,19 @@ def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(str
     shown, again = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
     assert shown and again
     delete_before(stream.settings, stream.table.topic, {0: 4})
-    entry = repair.record(stream.spark, stream.settings, stream.table, shown)
+    entry = repair.record(stream.engine, shown)
     assert (entry.commit.gap, entry.commit.progress) == ((Range(0, 1, 3),), {0: 3, 1: 0, 2: 0})
     with pytest.raises(DataLossError, match="records from 3 to 3"):
         stream.merge()
     with pytest.raises(ConflictError):
-        repair.record(stream.spark, stream.settings, stream.table, again)
+        repair.record(stream.engine, again)
     assert stream.ledger.newest == entry
 
 
 def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
-    shown = repair.propose_progress(stream.spark, stream.settings, stream.table)
+    shown = repair.propose_progress(stream.engine)
     stream.send(record(time=hour(9)), partition=1)
-    entry = repair.record(stream.spark, stream.settings, stream.table, shown)
+    entry = repair.record(stream.engine, shown)
     assert (entry.commit.kind, entry.commit.progress) == ("recovery", shown.offsets)
     stream.merge()
     assert set(stream.temperatures()) == {hour(0), hour(4), hour(5), hour(9)}

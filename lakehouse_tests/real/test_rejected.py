@@ -10,6 +10,7 @@ import pytest
 from lakehouse.batch import ingest, redrive
 from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, read_records
@@ -48,7 +49,7 @@ def wider(stream: Stream) -> Stream:
 def redriven(stream: Stream, reason: str | None = None) -> list[ingest.Outcome]:
     """Redrive what is too hot no longer, where no broker answers: the records are in the table."""
     alone = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
-    return redrive.redrive(stream.spark, alone, wider(stream).table, reason)
+    return redrive.redrive(Engine(stream.spark, alone, wider(stream).table), reason)
 
 
 def end(stream: Stream) -> int:
@@ -166,7 +167,7 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
     stream.merge()
     with monkeypatch.context() as patch:
         patch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where(f"_offset <> {at}"))
-        replay(stream.spark, stream.settings, wider(stream).table, [Range(0, at, at + 2)])
+        replay(Engine(stream.spark, stream.settings, wider(stream).table), [Range(0, at, at + 2)])
     assert listed(stream, at) == {"out_of_range": [at]}
     assert resolved(stream, at) == [(at + 1, stream.ledger.newest.commit.number)]
 
@@ -178,7 +179,7 @@ def test_where_nothing_is_rejected_or_decided_anew_nothing_is_written(stream):
     before = read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
     stream.send_hours(1)
     stream.merge()
-    replay(stream.spark, stream.settings, stream.table, [Range(0, at, at + 2)])
+    replay(stream.engine, [Range(0, at, at + 2)])
     after = read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
     assert after == before
     assert listed(stream, at) == {"truncated": [at]}
@@ -203,10 +204,10 @@ def test_a_record_is_late_by_its_own_two_times_for_batch_replay_and_redrive_alik
     assert {position(row)[1]: row["reason"] for row in rejected} == {3: "late", 4: "late"}
     assert all(behind[position(row)[1]] in row["detail"] and "limit 1 day" in row["detail"] for row in rejected)
     stream.replay()
-    assert redrive.redrive(spark, broker, stream.table) == []
+    assert redrive.redrive(Engine(spark, broker, stream.table)) == []
     assert (stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)) == (rows, rejected)
     stream.table = replace(stream.table, late=Late("observed_at", 10 * DAY))
-    (outcome,) = redrive.redrive(spark, broker, stream.table)
+    (outcome,) = redrive.redrive(Engine(spark, broker, stream.table))
     assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
     assert [entry.commit.late for entry in reversed(stream.ledger.entries)] == [2, 2, 1]
     stream.table = replace(stream.table, late=Late("observed_at", DAY, "accept"))

@@ -28,7 +28,7 @@ def accepting(spark, broker, tmp_path) -> Iterator[Lakehouse]:
 def test_the_run_that_the_sensor_asks_for_records_the_gap_and_goes_on(accepting, spark):
     settings, table = accepting.settings, accepting.table
     publish(settings, table, SECOND)
-    merge_all(spark, settings, table)
+    merge_all(Engine(spark, settings, table))
     merged_up_to = look(settings, table.topic).end
     publish(settings, table, FIRST)
     expired = tuple(Range(p, offset, offset + 1) for p, offset in merged_up_to.items())

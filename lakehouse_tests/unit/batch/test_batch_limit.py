@@ -45,8 +45,8 @@ def test_the_next_batch_is_planned_within_it(monkeypatch: pytest.MonkeyPatch, as
 
 def test_a_run_without_configuration_asks_for_nothing_of_its_own() -> None:
     plan = plan_batch(STATE, None, Bounds())
-    assert MergeConfig().request("run", plan).limit(TEN) == 10
-    assert MergeConfig(max_records=7).request("run", plan).limit(TEN) == 7
+    assert MergeConfig().request(plan).limit(TEN) == 10
+    assert MergeConfig(max_records=7).request(plan).limit(TEN) == 7
 
 
 def test_a_replay_reads_every_position_once_within_the_limit() -> None:

@@ -1,6 +1,6 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test torture demo up doctor requirements audit-packages
+.PHONY: help install check test test-slice test-all torture demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -14,17 +14,24 @@ help: ## This list
 install: $(STAMP) ## Virtual environment, pinned Python packages and jars; a second call is quick
 	@$(BIN)/python -m lakehouse.local.jars
 
-check: install ## Lint, format, types and import rules
+check: install ## Lint, format, types, import rules, and that every test can be collected
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --collect-only --quiet --quiet
 
-test: install ## The tests, with a few attacks on each promise; a part of them: make test ARGS="-k offsets"
-	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+test: install ## What a change breaks, in minutes; a part of it: make test ARGS="-k offsets"
+	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/real lakehouse_tests/unit $(ARGS)
 
-torture: install ## Attack every promise many times; the table goes into docs/reliability.md
-	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/faults --torture --report docs/reliability.md $(ARGS)
+test-slice: install ## A few minutes of the tests at full scale, chosen by the committed tree
+	$(BIN)/python -m pytest -n 2 --dist loadgroup lakehouse_tests/full --slice tree $(ARGS)
+
+test-all: install ## Every test, at full scale: hours
+	$(BIN)/python -m pytest $(PARALLEL) --write-durations $(ARGS)
+
+torture: install ## Attack every promise at full scale; the table goes into docs/reliability.md
+	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/reliability.md $(ARGS)
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
 	@$(BIN)/lakehouse demo

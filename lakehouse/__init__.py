@@ -1,15 +1,14 @@
 """A lakehouse of Kafka topics merged exactly into Delta tables.
 
-The flow, stage by stage; each stage is one module::
+The flow, room by room::
 
-    topic      bounded ranges of a topic           -> records (bytes and their position)
-    decode     records                             -> rows, or a reason why not
-    rejected   records that may not enter          -> a table of their own
-    merge      rows                                -> the merged table, newest per key
-    derive     changes of the merged table         -> change feed and rollups
-    ingest     one batch, from plan to commit: where the stages meet
+    declaration   what a table is: columns, key, order; and the decoding of one record by it
+    topic         bounded ranges of a topic           -> records (bytes and their position)
+    batch         records                             -> rows, or a reason why not -> one fenced commit
+    delta         one table: its layout, its fenced commits, and what its own history tells
+    derive        changes of the merged table         -> change feed and rollups
+    upkeep        maintenance, repair, status, checks
 
-``declaration`` is the vocabulary in which a table is declared, ``tables`` holds the declared ones,
-``ledger`` reads a table's own history back, ``definitions`` tells Dagster what exists.
-Importing this package imports nothing else.
+``tables`` holds the declared tables, ``cli`` and ``defs`` (through ``definitions``) are the command and Dagster,
+``local`` is the stack on one machine. Importing this package imports nothing else.
 """

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, declared_together
 from lakehouse.defs.assets import assets_of
 from lakehouse.defs.automation import automation_of
 from lakehouse.defs.checks import checks_of, verification_of
@@ -18,7 +18,9 @@ def build_defs(tables: Sequence[StreamTable] = TABLES, resources: Mapping[str, A
     """Make the definitions of these tables; ``resources`` may replace ``lakehouse``.
 
     All steps of a run share one process, whatever button started it, so that they share a Spark session.
+    Raises ``DeclarationError`` where two declarations have a table of the same name.
     """
+    tables = declared_together(*tables)
     made = dg.Definitions(
         assets=[asset for table in tables for asset in assets_of(table)],
         asset_checks=[check for table in tables for check in checks_of(table)],

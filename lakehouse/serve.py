@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from deltalake import DeltaTable
 
+from lakehouse.delta.log import is_table
 from lakehouse.errors import QueryError, SetupError
 from lakehouse.settings import Settings
 
@@ -54,7 +54,7 @@ def query(settings: Settings, sql: str, names: Iterable[str] = ()) -> Result:
 def table_names(settings: Settings, names: Iterable[str] = ()) -> list[str]:
     """List the tables that exist: those in the folder they are kept in or, at a URI, those of ``names``."""
     if "://" in settings.tables_root:
-        return sorted(name for name in names if DeltaTable.is_deltatable(settings.table_uri(name)))
+        return sorted(name for name in names if is_table(settings.table_uri(name)))
     return sorted(log.parent.name for log in Path(settings.tables_root).glob("[!.]*/_delta_log"))
 
 

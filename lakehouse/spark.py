@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
+from lakehouse.errors.troubles import error_text
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
 from lakehouse.settings import Settings
@@ -134,14 +135,6 @@ def _accepts(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def error_text(error: Exception) -> str:
-    """Return all that an error of Spark says: Delta's own errors fail while their message is made."""
-    try:
-        return str(error)
-    except Py4JJavaError as cause:
-        return str(cause)
 
 
 def stop_session(spark: SparkSession) -> None:

@@ -2,14 +2,20 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.declaration import StreamTable
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session, stop_session
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import create_topic
+from lakehouse_tests.helpers.brokers import Interference
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
@@ -46,3 +52,21 @@ def spark(home: Settings) -> Iterator[SparkSession]:
     session = build_session(home)
     yield session
     stop_session(session)
+
+
+@pytest.fixture
+def table() -> StreamTable:
+    """The temperatures with a topic that no other test uses."""
+    return replace(temperatures, topic=f"t-{uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def topic(broker: Settings, table: StreamTable) -> str:
+    assert create_topic(broker, table)
+    return table.topic
+
+
+@pytest.fixture
+def interference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Interference:
+    """Something that happens once, between plan and read of the next batch or while it is read."""
+    return Interference(monkeypatch, tmp_path)

@@ -22,11 +22,11 @@ from lakehouse.cli.session import broker, load_settings, spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakehouse.batch.ingest import Outcome, Request
     from lakehouse.declaration import StreamTable
     from lakehouse.derive.changes import Derived
-    from lakehouse.ingest import Outcome, Request
-    from lakehouse.offsets import Range
     from lakehouse.settings import Settings
+    from lakehouse.topic.offsets import Range
 
 verbs = typer.Typer()
 
@@ -51,7 +51,7 @@ def load_base(
 
     The same files again change nothing. One file that cannot be read: nothing is loaded.
     """
-    from lakehouse import load
+    from lakehouse.batch import load
 
     chosen, settings = chosen_table(table), load_settings()
     if folder is not None and not folder.is_dir():
@@ -83,7 +83,7 @@ def merge(
     What is there at the start is merged; records that arrive meanwhile wait for the next time.
     Afterwards the change feed and the rollups are brought up to date.
     """
-    from lakehouse import ingest
+    from lakehouse.batch import ingest
 
     chosen, settings = chosen_table(table), load_settings()
     request = ingest.Request(max_records=max_records)
@@ -99,14 +99,14 @@ def merge(
 
 
 def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
-    from lakehouse.ingest import plan_next
+    from lakehouse.batch.ingest import plan_next
 
     with broker(settings):
         plan = plan_next(settings, table, request)
     if json:
         return print_json(asdict(plan))
     for fact in plan.gap.facts if plan.gap else ():
-        complain(f"{fact}. {table.name} accepts gaps: it is recorded, and the batch goes on behind it.")
+        complain(f"{fact}. {table.name} accepts that: it is recorded, and the batch goes on behind it.")
     return print_table(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
@@ -116,7 +116,7 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
 
 def refresh(session: "SparkSession", settings: "Settings", table: "StreamTable") -> "list[Derived]":
     """Bring the change feed and the rollups up to the merged table."""
-    from lakehouse.refresh import refresh_changes, refresh_rollup
+    from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 
     rollups = [refresh_rollup(session, settings, table, rollup) for rollup in table.rollups]
     return [refresh_changes(session, settings, table), *rollups]
@@ -154,7 +154,7 @@ def replay(
 
     Rows that are up to date stay as they are. Progress does not move.
     """
-    from lakehouse.replay import replay as merge_again
+    from lakehouse.batch.replay import replay as merge_again
 
     chosen, settings = chosen_table(table), load_settings()
     ranges = _ranges(partition, start, end)
@@ -165,7 +165,7 @@ def replay(
 
 
 def _ranges(partition: int | None, start: int | None, end: int | None) -> "list[Range] | None":
-    from lakehouse.offsets import Range
+    from lakehouse.topic.offsets import Range
 
     if partition is None and start is None and end is None:
         return None

@@ -50,7 +50,7 @@ def demo(
 
 def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
     """Refuse to mix samples into data that the demo did not write; leave a mark in a home that is new."""
-    from lakehouse.ledger import read_ledger
+    from lakehouse.delta.ledger import read_ledger
 
     if (settings.kafka_bootstrap_servers or settings.tables) and not sure:
         raise LakehouseError(
@@ -108,8 +108,8 @@ class _Path:
 
     def replay(self) -> None:
         """Merge everything again."""
-        from lakehouse.refresh import refresh_changes
-        from lakehouse.replay import replay
+        from lakehouse.batch.replay import replay
+        from lakehouse.derive.refresh import refresh_changes
 
         _head("4. Replay of every record")
         with self._change():
@@ -120,8 +120,8 @@ class _Path:
 
     def account(self) -> None:
         """Show what became of every record, and check it."""
-        from lakehouse.audit import audit
-        from lakehouse.ledger import read_ledger
+        from lakehouse.delta.audit import audit
+        from lakehouse.delta.ledger import read_ledger
 
         _head("5. Every record is accounted for")
         ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name, whole=True)

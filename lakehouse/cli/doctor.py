@@ -148,7 +148,7 @@ def _properties(settings: "Settings") -> Iterator[Part]:
 
 def _broker(settings: "Settings") -> Iterator[Part]:
     """The broker and the topic of each declared table; an embedded broker need not be up."""
-    from lakehouse.local.broker import bootstrap_servers
+    from lakehouse.settings.broker import bootstrap_servers
     from lakehouse.tables import TABLES
     from lakehouse.topic import topic_names
 

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakehouse.commits import Entry
-    from lakehouse.ingest import Outcome
+    from lakehouse.batch.ingest import Outcome
+    from lakehouse.delta.commits import Entry
 
 
 def commit_facts(entry: "Entry") -> dict[str, Any]:
     """What a commit says of itself, and what Delta counted."""
-    from lakehouse.accounting import figures
+    from lakehouse.delta.accounting import figures
 
     commit = entry.commit
     return {

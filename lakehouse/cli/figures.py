@@ -19,7 +19,7 @@ class Figures:
 
     def version(self) -> int:
         """The version of the merged table; -1 before it exists."""
-        from lakehouse.ledger import read_ledger
+        from lakehouse.delta.ledger import read_ledger
 
         return read_ledger(self.settings.table_uri(self.table.name), self.table.name).version
 

@@ -15,10 +15,10 @@ from lakehouse.errors import BrokerError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakehouse.batch.ingest import Outcome, Request
     from lakehouse.declaration import StreamTable
-    from lakehouse.ingest import Outcome, Request
-    from lakehouse.offsets import Plan
     from lakehouse.settings import Settings
+    from lakehouse.topic.offsets import Plan
 
 verbs = typer.Typer()
 
@@ -89,7 +89,7 @@ class _Follower:
 
     def _merge(self) -> None:
         """Merge all there is, and bring what derives from it up to date: also after a look that failed in between."""
-        from lakehouse import ingest
+        from lakehouse.batch import ingest
 
         plan = self._plan()
         if plan.span or plan.gap:
@@ -100,12 +100,12 @@ class _Follower:
 
     @property
     def _request(self) -> "Request":
-        from lakehouse.ingest import Request
+        from lakehouse.batch.ingest import Request
 
         return Request(max_records=self.max_records)
 
     def _plan(self) -> "Plan":
-        from lakehouse.ingest import plan_next
+        from lakehouse.batch.ingest import plan_next
 
         return plan_next(self.settings, self.table, self._request)
 

@@ -9,11 +9,11 @@ from lakehouse.cli.batches import refresh, show_outcomes
 from lakehouse.cli.facts import seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import load_settings, spark
+from lakehouse.declaration.records import REASONS
 from lakehouse.errors import printable
-from lakehouse.records import REASONS
 
 if TYPE_CHECKING:
-    from lakehouse.redrive import Reason, Sample
+    from lakehouse.upkeep.rejections import Reason, Sample
 
 verbs = typer.Typer()
 
@@ -45,7 +45,7 @@ def rejected(
 
     Records that were resolved since are left out. The whole bytes are in the table of rejected records.
     """
-    from lakehouse.redrive import list_rejected
+    from lakehouse.upkeep.rejections import list_rejected
 
     settings = load_settings()
     found = {each.name: list_rejected(settings, each, reason, limit) for each in chosen_tables(table)}
@@ -111,7 +111,7 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     Their bytes are in the table, so the broker is not needed. Progress does not move. Afterwards the change
     feed and the rollups are brought up to date.
     """
-    from lakehouse.redrive import redrive as decode_again
+    from lakehouse.batch.redrive import redrive as decode_again
 
     chosen, settings = chosen_table(table), load_settings()
     with spark(settings) as session, busy("Redriving"):

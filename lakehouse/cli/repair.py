@@ -9,7 +9,7 @@ from lakehouse.cli.output import complain, print_table, say
 from lakehouse.cli.session import broker, load_settings, spark
 
 if TYPE_CHECKING:
-    from lakehouse.repair import Proposal
+    from lakehouse.upkeep.repair import Proposal
 
 verbs = typer.Typer()
 
@@ -21,7 +21,7 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     Merging stops where records that were never merged are gone. This is the way on when they cannot be
     brought back. What is gone is shown first.
     """
-    from lakehouse import repair
+    from lakehouse.upkeep import repair
 
     chosen, settings = chosen_table(table), load_settings()
     with broker(settings):
@@ -44,7 +44,7 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
     Proposed is one past the greatest offset among the merged rows of each partition. It is shown first.
     """
-    from lakehouse import repair
+    from lakehouse.upkeep import repair
 
     chosen, settings = chosen_table(table), load_settings()
     with broker(settings), spark(settings) as session:

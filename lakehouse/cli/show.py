@@ -11,10 +11,10 @@ from lakehouse.cli.output import print_json, print_table, say
 from lakehouse.cli.session import load_settings
 
 if TYPE_CHECKING:
-    from lakehouse.audit import Finding
-    from lakehouse.commits import Entry
-    from lakehouse.ledger import Foreign
-    from lakehouse.status import Status
+    from lakehouse.delta.audit import Finding
+    from lakehouse.delta.commits import Entry
+    from lakehouse.delta.restores import Foreign
+    from lakehouse.upkeep.status import Status
 
 verbs = typer.Typer()
 
@@ -25,7 +25,7 @@ def status(table: TableArgument = None, json: JsonOption = False) -> None:
 
     Works without the broker, and says so: the lag is then not known.
     """
-    from lakehouse.status import status as look
+    from lakehouse.upkeep.status import status as look
 
     settings = load_settings()
     found = [_status_facts(look(settings, each)) for each in chosen_tables(table)]
@@ -78,8 +78,8 @@ def audit(table: TableArgument = None, json: JsonOption = False) -> None:
 
     Exits with 1 where a check fails.
     """
-    from lakehouse.audit import audit as prove
-    from lakehouse.ledger import read_ledger
+    from lakehouse.delta.audit import audit as prove
+    from lakehouse.delta.ledger import read_ledger
 
     settings = load_settings()
     ledgers = {

@@ -4,15 +4,18 @@ from pathlib import Path
 
 import dagster as dg
 
-from lakehouse import ingest, load, refresh, verify
-from lakehouse.audit import batches_accounted, changes_kept
+from lakehouse.batch import ingest, load
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import results, specs
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.maintenance import maintenance_asset
 from lakehouse.defs.steps import Done, Run, step_of
 from lakehouse.defs.waiting import look_ahead
+from lakehouse.delta.audit import batches_accounted, changes_kept
+from lakehouse.delta.engine import PATIENCE, merged_ledger
+from lakehouse.derive import refresh
 from lakehouse.derive.changes import Derived
+from lakehouse.upkeep import verify
 
 Asset = dg.AssetsDefinition | dg.AssetSpec
 
@@ -58,11 +61,11 @@ def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
     """The merged table and its rejected records: written by the same batches, so always together."""
 
     def merge(run: Run) -> Done:
-        _, plan = look_ahead(run.settings, table, ingest.PATIENCE)
+        _, plan = look_ahead(run.settings, table, PATIENCE)
         request = run.config.request(run.run_id, plan)
         log = run.context.log
         done = ingest.merge_all(run.spark, run.settings, table, request, lambda outcome: log.info(str(outcome)))
-        ledger = ingest.merged_ledger(run.settings, table)
+        ledger = merged_ledger(run.settings, table)
         facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan)}
         found = batches_accounted(ledger.entries, [outcome.entry for outcome in done])
         return Done({table.name: facts, table.rejected_name: {"rejected": facts["rejected"]}}, [found])

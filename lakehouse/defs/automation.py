@@ -14,7 +14,7 @@ from lakehouse.defs.retries import reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import topic_name
 from lakehouse.defs.waiting import AWAY, alarming, look_ahead
-from lakehouse.offsets import Plan, TopicState
+from lakehouse.topic.offsets import Plan, TopicState
 
 _INTERVAL = 10  # seconds between two ticks
 _DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import dagster as dg
 
-from lakehouse import verify
-from lakehouse.audit import Finding, audit, every_change_kept, finding
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import checked
 from lakehouse.defs.waiting import planning_check
+from lakehouse.delta.audit import Finding, audit, every_change_kept, finding
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import LakehouseError
-from lakehouse.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.topic import look
+from lakehouse.upkeep import verify
 
 _DAILY = "0 4 * * *"  # UTC, an hour after maintenance
 _MERGED = {

@@ -8,7 +8,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import specs
 from lakehouse.defs.steps import Done, Run, step_of
-from lakehouse.maintain import Maintained, maintain
+from lakehouse.upkeep.maintain import Maintained, maintain
 
 _DAILY = "0 3 * * *"  # UTC
 _COLUMNS = [

@@ -5,13 +5,13 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.accounting import sums
-from lakehouse.audit import Finding
-from lakehouse.commits import Totals
-from lakehouse.ingest import Outcome
-from lakehouse.ledger import count_rows, read_ledger
-from lakehouse.offsets import Plan
+from lakehouse.batch.ingest import Outcome
+from lakehouse.delta.accounting import sums
+from lakehouse.delta.audit import Finding
+from lakehouse.delta.commits import Totals
+from lakehouse.delta.ledger import count_rows, read_ledger
 from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Plan
 
 Facts = Mapping[str, Any]
 # worth a look; the tables are right all the same

@@ -7,13 +7,13 @@ from typing import Any
 
 import dagster as dg
 
+from lakehouse.batch.load import base_layout
+from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
-from lakehouse.delta import Layout, TableColumn
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.order import merged_layout
 from lakehouse.derive.feed import changes_layout
 from lakehouse.derive.rollup import rollup_layout
-from lakehouse.load import base_layout
-from lakehouse.merge import merged_layout
-from lakehouse.rejected import rejected_layout
 from lakehouse.settings import Settings
 
 _TABLE_KINDS = {"delta", "spark", "table"}

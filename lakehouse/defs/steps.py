@@ -8,10 +8,10 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from lakehouse.audit import Finding
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
 from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.delta.audit import Finding
 from lakehouse.settings import Settings
 
 

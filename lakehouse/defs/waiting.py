@@ -9,16 +9,16 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from lakehouse.audit import Finding, finding
+from lakehouse.batch.gaps import plan_table
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import checked
+from lakehouse.delta.audit import Finding, finding
+from lakehouse.delta.engine import merged_ledger
 from lakehouse.errors import BrokerError, LakehouseError, TopicError
-from lakehouse.gaps import plan_table
-from lakehouse.ingest import merged_ledger
-from lakehouse.offsets import Bounds, Plan, TopicState
 from lakehouse.settings import Settings
 from lakehouse.topic import look
+from lakehouse.topic.offsets import Bounds, Plan, TopicState
 
 CHECK = "batch_can_be_planned"
 AWAY = (BrokerError, TopicError)

@@ -7,26 +7,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.commits import Commit, Entry, Source
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout
-from lakehouse.ledger import Ledger
-from lakehouse.spark import error_text
+from lakehouse.delta.commits import Commit, Entry, Source
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.write import session_settings
+from lakehouse.errors.troubles import Trouble, means
 
-_GONE = (
-    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
-    "DELTA_MISSING_CHANGE_DATA",
-    "DELTA_FILE_NOT_FOUND",
-    "DELTA_VERSION_NOT_FOUND",
-    "DELTA_VERSION_INVALID",
-    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND",
-    "DELTA_LOG_FILE_NOT_FOUND",
-    "DELTA_TRUNCATED_TRANSACTION_LOG",
-    "Could not find any delta files for version",
-    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",
-    "FILE_NOT_EXIST",
-    "FileNotFoundException",
-)
+# a migration leaves the declared columns as they are, and no others are read
+_OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
 
 
 @dataclass(frozen=True)
@@ -60,13 +49,13 @@ class Upstream:
     ledger: Ledger
 
     @property
-    def at(self) -> Source:
+    def to_consume(self) -> Source:
         """The version to consume: the newest that may have changed a row."""
         return Source(table_id=self.ledger.table_id, version=self.ledger.rows_version)
 
     @property
-    def rows_at(self) -> int:
-        """The version to read rows from: they are those of the version to consume, in files that are kept."""
+    def read_version(self) -> int:
+        """The version to read: it has the rows of the version to consume, in files that are kept."""
         return self.ledger.version
 
     def as_of(self, version: int) -> "Upstream":
@@ -85,40 +74,38 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     """Return the changes of the merged table since a version, netted, or ``None`` where they are gone.
 
     Out: one row for each key and version that changed it: the key, ``source_version``, ``committed_at``,
-    ``before`` and ``after`` (structs of the other columns, NULL where there was or is no row). A pair
+    ``_before`` and ``_after`` (structs of the other columns, NULL where there was or is no row). A pair
     that is equal in all of them is no change.
     """
-    at = upstream.at
-    if consumed and (consumed.table_id != at.table_id or consumed.version > upstream.rows_at):
+    if consumed and (consumed.table_id != upstream.to_consume.table_id or consumed.version > upstream.read_version):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
+    migrated = any(e.commit.kind == "migration" and e.version > start for e in upstream.ledger.entries)
     try:
-        return _read_changes(spark, upstream, start).localCheckpoint()
+        with session_settings(spark, _OTHER_COLUMNS if migrated else {}):
+            return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        if is_gone(error):
+        if means(error, Trouble.GONE):
             return None
         raise
 
 
-def is_gone(error: Exception) -> bool:
-    """Whether an error of Spark says that a version, or its changes, can no longer be read."""
-    return any(mark in error_text(error) for mark in _GONE)
-
-
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
     reader = spark.read.format("delta").option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", start).option("endingVersion", upstream.at.version)
+    reader = reader.option("startingVersion", start).option("endingVersion", upstream.to_consume.version)
     row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
     grouped = reader.load(upstream.layout.uri).groupBy(*upstream.table.key, "_commit_version")
-    netted = grouped.agg(F.max("_commit_timestamp").alias("committed_at"), before.alias("before"), after.alias("after"))
-    return netted.withColumnRenamed("_commit_version", "source_version").where("NOT (before <=> after)")
+    netted = grouped.agg(
+        F.max("_commit_timestamp").alias("committed_at"), before.alias("_before"), after.alias("_after")
+    )
+    return netted.withColumnRenamed("_commit_version", "source_version").where("NOT (_before <=> _after)")
 
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    update = {"source": upstream.at, "declaration": upstream.table.fingerprint}
+    update = {"source": upstream.to_consume, "declaration": upstream.table.fingerprint}
     return ledger.next_commit("derived", run).model_copy(update=update)
 
 
@@ -126,4 +113,4 @@ def derived_from(layout: Layout, upstream: Upstream, entry: Entry, *, rebuilt: b
     """Tell what the commit of a derived table did."""
     counted = entry.metrics
     changed = counted.inserted + counted.updated + counted.deleted
-    return Derived(layout.name, entry.version, upstream.at.version, changed, rebuilt)
+    return Derived(layout.name, entry.version, upstream.to_consume.version, changed, rebuilt)

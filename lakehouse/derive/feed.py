@@ -4,9 +4,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
-from lakehouse.ledger import read_ledger
 from lakehouse.settings import Settings
 
 
@@ -47,7 +49,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
     if upstream.ledger.is_consumed(ledger.source):
-        return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
+        return Derived(layout.name, ledger.version, upstream.to_consume.version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source)
     reconciled = changes is None
     if changes is None:
@@ -69,12 +71,12 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
 
 
 def _as_feed(changes: DataFrame, upstream: Upstream, *, reconciled: bool) -> DataFrame:
-    kind = "CASE WHEN before IS NULL THEN 'insert' WHEN after IS NULL THEN 'delete' ELSE 'update' END"
-    sides = [F.col(f"{w}.{n}").alias(f"{n}_{w}") for n in upstream.table.values for w in ("before", "after")]
+    kind = "CASE WHEN _before IS NULL THEN 'insert' WHEN _after IS NULL THEN 'delete' ELSE 'update' END"
+    sides = [F.col(f"_{w}.{n}").alias(f"{n}_{w}") for n in upstream.table.values for w in ("before", "after")]
     return changes.select(
         *upstream.table.key,
         F.expr(kind).alias("change"),
-        F.lit(upstream.at.table_id).alias("source_table_id"),
+        F.lit(upstream.to_consume.table_id).alias("source_table_id"),
         "source_version",
         "committed_at",
         F.lit(reconciled).alias("reconciled"),
@@ -88,12 +90,12 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     values = [f"`{name}`" for name in table.values]
     told = ", ".join(f"`{name}_after` AS `{name}`" for name in table.values)
     # by the feed's own numbers: a table made anew starts its versions again
-    newest = F.expr(f"max_by(struct(change, {told}), struct(number, source_version))")
-    state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("row")).where("row.change <> 'delete'")
-    before = F.expr(f"struct({', '.join(f'row.{value} AS {value}' for value in values)})")
-    then = state.select(*table.key, before.alias("before"))
+    newest = F.expr(f"max_by(struct(change AS _change, {told}), struct(number, source_version))")
+    state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("_row")).where("_row._change <> 'delete'")
+    before = F.expr(f"struct({', '.join(f'_row.{value} AS {value}' for value in values)})")
+    then = state.select(*table.key, before.alias("_before"))
     after = F.expr(f"struct({', '.join(values)})")
-    now = read_table(spark, upstream.layout, upstream.rows_at).select(*table.key, after.alias("after"))
-    joined = then.join(now, list(table.key), "full").where("NOT (before <=> after)")
-    version = F.lit(upstream.at.version).cast("bigint").alias("source_version")
-    return joined.select(*table.key, "before", "after", version, F.lit(None).cast("timestamp").alias("committed_at"))
+    now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("_after"))
+    joined = then.join(now, list(table.key), "full").where("NOT (_before <=> _after)")
+    version = F.lit(upstream.to_consume.version).cast("bigint").alias("source_version")
+    return joined.select(*table.key, "_before", "_after", version, F.lit(None).cast("timestamp").alias("committed_at"))

@@ -6,12 +6,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.delta import Layout, TableColumn, commit_merge, ensure_table, read_table
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
-from lakehouse.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 
-_GONE = "is_gone"  # says of a group that no row is left in it
+_GONE = "_is_gone"  # says of a group that no row is left in it
 
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
@@ -43,12 +45,12 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     ledger = read_ledger(layout.uri, layout.name)
     same = is_as_declared(ledger, rollup)
     if same and upstream.ledger.is_consumed(ledger.source):
-        return Derived(layout.name, ledger.version, upstream.at.version, 0, rebuilt=False)
+        return Derived(layout.name, ledger.version, upstream.to_consume.version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source) if same and ledger.source else None
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
     if changes is None:
         # a column, since a literal would leave Spark no equality to join by
-        rows = recompute(spark, upstream, rollup).withColumns({"stays": F.lit(False), _GONE: F.lit(False)})
+        rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
         clauses = _rebuild_clauses(rollup)
     else:
         rows, clauses = _recomputed_groups(spark, upstream, rollup, changes), _rollup_clauses(rollup)
@@ -61,8 +63,8 @@ def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFram
     """The groups as computed (``Derived.written``) that do not stand in the stored rollup as they were computed."""
     same = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.by)
     equal = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.measures)
-    joined = written.alias("s").join(stored.withColumn("found", F.lit(True)).alias("t"), F.expr(same), "left")
-    found = "t.found IS NOT NULL"
+    joined = written.alias("s").join(stored.withColumn("_found", F.lit(True)).alias("t"), F.expr(same), "left")
+    found = "t._found IS NOT NULL"
     return joined.where(f"IF(s.{_GONE}, {found}, NOT ({found} AND {equal}))").select(*(f"s.{c}" for c in rollup.by))
 
 
@@ -72,18 +74,18 @@ def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
 
 
 def _recomputed_groups(spark: SparkSession, upstream: Upstream, rollup: Rollup, changes: DataFrame) -> DataFrame:
-    """The groups that changes touched, with their measures, or with ``is_gone`` where no row is left."""
+    """The groups that changes touched, with their measures, or with ``_is_gone`` where no row is left."""
     touched = _touched_groups(changes, rollup).localCheckpoint()
     groups = recompute(spark, upstream, rollup, touched)
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
-    source = touched.alias("g").join(groups.withColumn("found", F.lit(True)).alias("s"), F.expr(same), "left")
-    return source.select("g.*", *measures, F.expr("s.found IS NULL").alias(_GONE))
+    source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
+    return source.select("g.*", *measures, F.expr("s._found IS NULL").alias(_GONE))
 
 
 def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
     """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones."""
-    rows = read_table(spark, upstream.layout, upstream.rows_at)
+    rows = read_table(spark, upstream.layout, upstream.read_version)
     if groups is not None:
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
         rows = _near(rows, upstream.table, groups)
@@ -103,9 +105,9 @@ def _near(rows: DataFrame, table: StreamTable, groups: DataFrame) -> DataFrame:
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
     def groups(side: str) -> DataFrame:
-        of_row = set(changes.select(f"{side}.*").columns)
-        columns = [F.col(f"{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
-        return changes.where(f"{side} IS NOT NULL").select(*columns)
+        of_row = set(changes.select(f"_{side}.*").columns)
+        columns = [F.col(f"_{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
+        return changes.where(f"_{side} IS NOT NULL").select(*columns)
 
     return groups("before").union(groups("after")).distinct()
 
@@ -114,7 +116,7 @@ def _rebuild_clauses(rollup: Rollup) -> str:
     """Replace every row, also those of a declaration with other groups or measures."""
     names = [*rollup.by, *rollup.measures]
     return (
-        f"ON {' AND '.join(f't.`{c}` <=> s.`{c}`' for c in rollup.by)} AND s.stays"
+        f"ON {' AND '.join(f't.`{c}` <=> s.`{c}`' for c in rollup.by)} AND s._stays"
         f" WHEN NOT MATCHED THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(f's.`{c}`' for c in names)}) WHEN NOT MATCHED BY SOURCE THEN DELETE"
     )
@@ -125,8 +127,8 @@ def _rollup_clauses(rollup: Rollup) -> str:
     same = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.by)
     equal = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.measures)
     return (
-        f"ON {same} WHEN MATCHED AND s.is_gone THEN DELETE"
+        f"ON {same} WHEN MATCHED AND s._is_gone THEN DELETE"
         f" WHEN MATCHED AND NOT ({equal}) THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in rollup.measures)}"
-        f" WHEN NOT MATCHED AND NOT s.is_gone THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" WHEN NOT MATCHED AND NOT s._is_gone THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(f's.`{c}`' for c in names)})"
     )

@@ -1,1 +1,6 @@
-"""The stack on one machine, as processes: Java, the jars and an embedded Kafka broker."""
+"""The stack on one machine, as processes: Java, the jars, an embedded Kafka broker, Dagster's folder and storage.
+
+``java``, ``ivy`` and ``jars`` find or fetch what has to be there; ``ports``, ``process``, ``kafka`` and ``broker`` run
+the embedded broker; ``dagster_home`` and ``dagster_run`` prepare and start Dagster's own commands. Another service of
+the laptop's stack goes here. It knows the settings only; production needs none of it but Java and the jars.
+"""

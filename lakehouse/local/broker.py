@@ -9,35 +9,13 @@ from filelock import FileLock, Timeout
 
 from lakehouse.errors import BrokerError
 from lakehouse.local.kafka import Kafka
-from lakehouse.local.ports import Ports, are_free, broker_answers, draw_ports, remembered_ports
+from lakehouse.local.ports import are_free, broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import Ports, broker_folder, embedded_ports, remembered_ports
 
 _START_SECONDS = 60.0
 _LEAVE_SECONDS = 5.0
-
-
-def bootstrap_servers(settings: Settings) -> str:
-    """Return the configured servers, else the address that the embedded broker of this home last had.
-
-    Nothing is asked over the network. Raises ``BrokerError`` where there is neither.
-    """
-    return settings.kafka_bootstrap_servers or _embedded_ports(settings).address
-
-
-def _embedded_ports(settings: Settings) -> Ports:
-    ports = remembered_ports(_folder(settings))
-    if ports is None:
-        raise BrokerError(
-            "No broker is configured and none has run here yet",
-            where=str(settings.home_folder),
-            action="Start one with: lakehouse up broker - or set LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
-        )
-    return ports
-
-
-def _folder(settings: Settings) -> Path:
-    return settings.home_folder / "broker"
 
 
 class EmbeddedBroker:
@@ -48,7 +26,7 @@ class EmbeddedBroker:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._folder = _folder(settings)
+        self._folder = broker_folder(settings)
         self._kafka = Kafka(settings, self._folder)
         self._lock = FileLock(self._folder / "lock", thread_local=False)
         self._child: Child | None = None
@@ -61,7 +39,7 @@ class EmbeddedBroker:
     @property
     def address(self) -> str:
         """Host and port for clients; they may change at a start. Raises ``BrokerError`` before the first."""
-        return _embedded_ports(self._settings).address
+        return embedded_ports(self._settings).address
 
     @property
     def pid(self) -> int | None:

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
-from lakehouse.local.ports import LOOPBACK, Ports
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import LOOPBACK, Ports
 
 _HERE = Path(__file__).parent
 

@@ -3,45 +3,23 @@
 import json
 import secrets
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from lakehouse.local.wire import API_VERSIONS, ask
+from lakehouse.settings.broker import LOOPBACK, PORTS_FILE, Ports
 
-LOOPBACK = "127.0.0.1"
-_FILE = "ports.json"
 # Below the range from which systems take the ports of outgoing connections.
 _LOWEST, _HIGHEST = 20_000, 32_000
-
-
-@dataclass(frozen=True)
-class Ports:
-    """Where a broker on loopback listens: for clients, and for its own controller."""
-
-    broker: int
-    controller: int
-
-    @property
-    def address(self) -> str:
-        """What clients are given: host and port."""
-        return f"{LOOPBACK}:{self.broker}"
-
-
-def remembered_ports(folder: Path) -> Ports | None:
-    """Return the ports that were kept in this folder, ``None`` where there are none that can be read."""
-    try:
-        return Ports(**json.loads((folder / _FILE).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
 
 
 def draw_ports(folder: Path) -> Ports:
     """Draw two different ports on which nobody listens, at random, and keep them in this folder."""
     broker = draw_port()
     ports = Ports(broker, draw_port(other_than=broker))
-    written = folder / f"{_FILE}.new"
+    written = folder / f"{PORTS_FILE}.new"
     written.write_text(json.dumps(asdict(ports)))
-    written.replace(folder / _FILE)
+    written.replace(folder / PORTS_FILE)
     return ports
 
 

@@ -1,10 +1,10 @@
-"""The declared tables. To add a topic, write a file beside this one and add its table to the list."""
+"""The declared tables: one file each. To add a topic, write a file beside this one and add its table to the list."""
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, declared_together
 from lakehouse.errors import LakehouseError
 from lakehouse.tables.temperatures import temperatures
 
-TABLES: tuple[StreamTable, ...] = (temperatures,)
+TABLES: tuple[StreamTable, ...] = declared_together(temperatures)
 
 
 def find_table(name: str) -> StreamTable:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from lakehouse.batch.sources import OpenMeteoFiles
 from lakehouse.declaration import Column, Json, Measure, Month, Reference, Rollup, StreamTable
 from lakehouse.samples.temperatures import TemperatureSamples
-from lakehouse.sources import OpenMeteoFiles
 
 _LATITUDE = Column(
     "latitude", "DECIMAL(9,6)", required=True, between=(-90, 90), doc="Degrees north of the equator (WGS 84)."

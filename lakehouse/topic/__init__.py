@@ -1,7 +1,12 @@
 """Kafka: what a topic holds and who it is, its creation, publishing into it, ranges of it as a DataFrame.
 
-Every function is synchronous and ends within a limit of time, also where the broker hangs. None of them
-needs a JVM but ``read_records``, which asks the given Spark session.
+``offsets`` is the pure arithmetic: ranges, progress, gaps, plans. ``state`` and ``metadata`` look at a topic,
+``admin`` makes and widens it, ``publish`` fills it, ``read`` gives ranges of it to Spark; ``clients``, ``connection``
+and ``security`` are how a broker is spoken to, ``causes`` and ``failures`` why that did not work. What asks a broker
+anything new goes here.
+
+Every function is synchronous and ends within a limit of time, also where the broker hangs. None of them needs a JVM
+but ``read_records``, which asks the given Spark session. The package knows settings and declarations, no table.
 """
 
 from lakehouse.topic.admin import add_partitions, create_topic, delete_topic

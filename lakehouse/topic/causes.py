@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, ask
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic.security import encrypted, ssl_context
 
 

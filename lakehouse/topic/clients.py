@@ -11,8 +11,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from lakehouse.errors import SettingsError
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic.security import client_security
 
 _CLIENTS = (AIOKafkaAdminClient, AIOKafkaConsumer, AIOKafkaProducer)

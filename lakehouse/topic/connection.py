@@ -11,8 +11,8 @@ from typing import TypeVar
 from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, NodeNotReadyError, NotControllerError
 
 from lakehouse.errors import BrokerError
-from lakehouse.local.broker import bootstrap_servers
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic.causes import Cause, find_cause
 from lakehouse.topic.clients import Clients
 

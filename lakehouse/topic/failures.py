@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse.errors import BrokerError, ReadLossError
-from lakehouse.offsets import Plan, TopicState
+from lakehouse.errors.troubles import Trouble, error_text, means
 from lakehouse.topic.causes import Cause, told_cause
-
-_GONE = ("KAFKA_DATA_LOSS", "OffsetOutOfRange", "Some data may have been lost")
-_UNREACHABLE = ("org.apache.kafka.common.errors", "KafkaException", "Cannot fetch record for offset")
+from lakehouse.topic.offsets import Plan, TopicState
 
 
 @contextmanager
@@ -20,16 +18,15 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    from lakehouse.spark import error_text  # noqa: PLC0415
-
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        text = error_text(error)
-        if any(mark in text for mark in _GONE):
+        if means(error, Trouble.RECORDS_GONE):
             raise _gone(plan, command) from error
-        if any(mark in text for mark in _UNREACHABLE):
-            cause = told_cause(text) or Cause("The broker did not give the records", "Look after the broker.")
+        if means(error, Trouble.BROKER):
+            cause = told_cause(error_text(error)) or Cause(
+                "The broker did not give the records", "Look after the broker."
+            )
             action = f"Nothing was merged. {cause.action} Go on with: {command}"
             raise BrokerError(cause.fact, where=_where(plan), action=action) from error
         raise

@@ -16,7 +16,7 @@ from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
 
-from lakehouse.offsets import Incarnation
+from lakehouse.topic.offsets import Incarnation
 
 _MISSING = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
 _TAGS = ("tags", TaggedFields)

@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.records import Field, Rejection, decode
 from lakehouse.errors import TopicError
-from lakehouse.records import Field, Rejection, decode
 from lakehouse.settings import Settings
 from lakehouse.topic.admin import create_topic
 from lakehouse.topic.clients import Clients

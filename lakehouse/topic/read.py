@@ -3,22 +3,16 @@
 import json
 from typing import TYPE_CHECKING
 
-from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Plan
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.topic.offsets import Plan
 from lakehouse.topic.security import spark_security
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_COLUMNS = (
-    "partition AS kafka_partition",
-    "offset AS kafka_offset",
-    "timestamp AS kafka_timestamp",
-    "key",
-    "value",
-    "headers",
-)
+_AS_THEY_ARE = ("partition", "offset", "key", "value", "headers")
+_COLUMNS = ("timestamp AS _time", *(f"{name} AS _{name}" for name in _AS_THEY_ARE))
 _READING = {
     "includeHeaders": "true",
     "failOnDataLoss": "true",
@@ -36,8 +30,8 @@ _READING = {
 def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "DataFrame":
     """Return the committed records of the plan's ranges, and no others: one row for each record.
 
-    Columns: ``kafka_partition`` INT, ``kafka_offset`` BIGINT, ``kafka_timestamp`` TIMESTAMP, ``key`` BINARY
-    (NULL: none), ``value`` BINARY (NULL: none), ``headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
+    Columns: ``_partition`` INT, ``_offset`` BIGINT, ``_time`` TIMESTAMP, ``_key`` BINARY (NULL: none),
+    ``_value`` BINARY (NULL: none), ``_headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
     Records that are gone, or a broker that is, fail the action that reads the DataFrame.
     """
     ranges = [part for part in plan.ranges if part.span] or plan.ranges

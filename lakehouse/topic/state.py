@@ -6,11 +6,11 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from lakehouse.errors import TopicError
-from lakehouse.offsets import TopicState
 from lakehouse.settings import Settings
 from lakehouse.topic.clients import Clients
 from lakehouse.topic.connection import ask
 from lakehouse.topic.metadata import TopicMetadata, describe
+from lakehouse.topic.offsets import TopicState
 
 _DATED_BY = "message.timestamp.type"
 

@@ -7,13 +7,16 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.batch.ingest import Outcome
+from lakehouse.batch.redrive import redrive
 from lakehouse.definitions import build_defs
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.ingest import Outcome
-from lakehouse.redrive import list_rejected, redrive
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
-from lakehouse_tests.streams import Stream, hour, record
+from lakehouse.upkeep.rejections import list_rejected
+from lakehouse_tests.helpers.streams import Stream, hour, record
+
+pytestmark = pytest.mark.invariant(12)
 
 WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
 

@@ -2,11 +2,13 @@
 
 import pytest
 
-from lakehouse import repair
 from lakehouse.errors import ConflictError, DataLossError
-from lakehouse.offsets import Range
-from lakehouse_tests.clients import delete_records
-from lakehouse_tests.streams import Stream, hour, record
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep import repair
+from lakehouse_tests.helpers.clients import delete_before
+from lakehouse_tests.helpers.streams import Stream, hour, record
+
+pytestmark = pytest.mark.invariant(1, 9)
 
 
 @pytest.fixture(scope="module")
@@ -16,14 +18,14 @@ def stream(spark, broker):
     stream.send(record(time=hour(0)))
     stream.merge()
     stream.send(*(record(time=hour(number)) for number in range(1, 6)))
-    delete_records(stream.settings, stream.table.topic, {0: 3})
+    delete_before(stream.settings, stream.table.topic, {0: 3})
     return stream
 
 
 def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(stream):
-    shown = repair.propose_gap(stream.settings, stream.table)
-    again = repair.propose_gap(stream.settings, stream.table)
-    delete_records(stream.settings, stream.table.topic, {0: 4})
+    shown, again = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
+    assert shown and again
+    delete_before(stream.settings, stream.table.topic, {0: 4})
     entry = repair.record(stream.spark, stream.settings, stream.table, shown)
     assert (entry.commit.gap, entry.commit.progress) == ((Range(0, 1, 3),), {0: 3, 1: 0, 2: 0})
     with pytest.raises(DataLossError, match="records from 3 to 3"):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import dagster as dg
@@ -13,19 +14,21 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from lakehouse.commits import Commit
 from lakehouse.definitions import build_defs
 from lakehouse.defs import waiting
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.ledger import app_id
 from lakehouse.errors import DataLossError, LakehouseError, LedgerError, SettingsError, TableError
-from lakehouse.ledger import app_id
-from lakehouse.local.broker import bootstrap_servers
-from lakehouse.offsets import Incarnation
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
-from lakehouse_tests.clients import with_client
-from lakehouse_tests.waiting import wait_until
+from lakehouse.topic.offsets import Incarnation
+from lakehouse_tests.helpers.clients import with_client
+from lakehouse_tests.helpers.waiting import wait_until
+
+pytestmark = pytest.mark.invariant(9, 12)
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
 ALARM = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batch_can_be_planned")
@@ -41,7 +44,7 @@ class World:
         self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
         self.defs = build_defs([self.table], self.resources)
 
-    def tick(self) -> dg.SensorResult:
+    def tick(self) -> Any:
         with dg.build_sensor_context(self.instance, resources=self.resources) as context:
             return self.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context)
 
@@ -52,7 +55,7 @@ class World:
         return str(told.value)
 
     @property
-    def told(self) -> list[tuple[bool, str]]:
+    def told(self) -> list[tuple[bool, str | None]]:
         """Every evaluation of the check, oldest first: whether it passed, and its text."""
         stored = self.instance.event_log_storage.get_asset_check_execution_history(ALARM, limit=100)
         return [(one.evaluation.passed, one.evaluation.description) for one in reversed(stored)]

@@ -1,0 +1,92 @@
+"""What one look at the held rows of a batch finds: its records by outcome, and what prunes files of its MERGE."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import StreamTable
+from lakehouse.errors import AccountingError
+
+NOTHING = "false"  # prunes every file: for a batch without rows
+_MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The records of a batch by outcome; ``late`` are among those read, whatever became of them."""
+
+    read: int
+    rejected: int
+    duplicate: int
+    late: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows are merged: one for each key."""
+        return self.read - self.rejected - self.duplicate
+
+
+def count_batch(held: DataFrame, table: StreamTable) -> tuple[Counts, str]:
+    """Count a batch in one aggregate over its held rows (with ``_reason``, NULL where a row may enter).
+
+    Returns its counts, and a condition on the merged table (as ``t``) in literals that prunes the files in which no
+    row of the batch can be. Raises ``AccountingError`` where Spark gives no counts.
+    """
+    valid = "_reason IS NULL"
+    keys = f"struct({', '.join(f'`{name}`' for name in table.key)})"
+    figures = [
+        F.count("*").alias("read"),
+        F.count("_reason").alias("rejected"),
+        F.count_if("_late").alias("late"),
+        F.expr(f"count(DISTINCT IF({valid}, {keys}, NULL))").alias("keys"),
+        *_prune_figures(table),
+    ]
+    row = held.agg(*figures).first()
+    if row is None or row["read"] is None:
+        raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
+    read, rejected = int(row["read"]), int(row["rejected"])
+    found, late = int(row["keys"]), int(row["late"])
+    return Counts(read, rejected, read - rejected - found, late), _prune(row, table) if found else NOTHING
+
+
+def _partition_follows_key(table: StreamTable) -> bool:
+    return table.partition_by is not None and table.partition_by.column in table.key
+
+
+def _prune_figures(table: StreamTable) -> list[Column]:
+    figures = []
+    if table.partition_by and _partition_follows_key(table):
+        figures.append(F.expr(f"collect_set(CAST(`{table.partition_by.name}` AS STRING))").alias("partitions"))
+    for name in _ranged_keys(table):
+        figures += [
+            F.expr(f"CAST({figure}(`{name}`) AS STRING)").alias(f"{figure}_{name}") for figure in ("min", "max")
+        ]
+    return figures
+
+
+def _ranged_keys(table: StreamTable) -> list[str]:
+    """Key columns whose values may stand in a statement: times and numbers, never text of a record."""
+    return [name for name in table.key if table.by_name[name].type not in ("STRING", "BOOLEAN", "DOUBLE")]
+
+
+def _prune(row: Row, table: StreamTable) -> str:
+    """A condition on target columns alone, in literals, that holds for every row a batch can touch."""
+    terms = []
+    months = sorted(row["partitions"]) if _partition_follows_key(table) else []
+    if table.partition_by and 0 < len(months) <= _MOST_PARTITIONS:
+        literals = ", ".join(_literal(month, "DATE") for month in months)
+        terms.append(f"t.`{table.partition_by.name}` IN ({literals})")
+    for name in _ranged_keys(table):
+        least, most = row[f"min_{name}"], row[f"max_{name}"]
+        if least is not None:
+            kind = table.by_name[name].type
+            terms.append(f"t.`{name}` BETWEEN {_literal(least, kind)} AND {_literal(most, kind)}")
+    return " AND ".join(terms) or "true"
+
+
+def _literal(text: str, kind: str) -> str:
+    if kind in ("DATE", "TIMESTAMP"):
+        return f"{kind}'{text}'"
+    return f"{Decimal(text)}BD" if kind.startswith("DECIMAL") else str(int(text))

@@ -1,0 +1,50 @@
+"""Gaps: whether a batch may go on behind records that are gone, and what the commit says that records it.
+
+It holds the offsets that are gone and the progress behind them, and no row.
+"""
+
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.ledger import Ledger
+from lakehouse.errors import DataLossError
+from lakehouse.topic.offsets import Bounds, Gap, Plan, Progress, TopicState, plan_batch
+
+
+def plan_table(table: StreamTable, state: TopicState, progress: Progress | None, bounds: Bounds) -> Plan:
+    """Plan the next batch of a table; behind a gap where it is of expired records and the declaration accepts those.
+
+    Raises ``DataLossError``, which names every partition that lost records, behind any other.
+    """
+    plan = plan_batch(state, progress, bounds)
+    if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
+        raise loss(plan.gap, table)
+    return plan
+
+
+def loss(gap: Gap, table: StreamTable) -> DataLossError:
+    """The error of a gap that nobody has accepted."""
+    action = f"If the loss is known and accepted, go on with: lakehouse accept-gap {table.name}"
+    if not can_be_accepted(gap, table):
+        action = (
+            f"Offsets begin again there, and {table.name} is ordered by offset alone: what is merged from now on would"
+            ' seem older than its rows. Declare order="timestamp" first, or declare a table of another name.'
+        )
+    return DataLossError("; ".join(gap.facts), where=f"topic {table.topic}", action=action)
+
+
+def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
+    """Whether a person may accept a gap: where rows are ordered by offset alone, only that of expired records."""
+    return gap.expired or table.order != "offset"
+
+
+def gap_commit(ledger: Ledger, table: StreamTable, plan: Plan, run: str) -> Commit:
+    """What a commit says that steps over the gap of a plan, up to where the plan begins; it reads nothing."""
+    return ledger.next_commit("gap", run).model_copy(
+        update={
+            "topic": plan.topic,
+            "incarnation": plan.incarnation,
+            "progress": {part.partition: part.start for part in plan.ranges},
+            "gap": plan.gap.ranges if plan.gap else (),
+            "declaration": table.fingerprint,
+        }
+    )

@@ -1,0 +1,183 @@
+"""One batch, from plan to commit: where the stages meet, and only that."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.batch.counts import Counts, count_batch
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.gaps import gap_commit, plan_table
+from lakehouse.batch.load import merge_base
+from lakehouse.batch.merge import Target, merge_rows, newest_per_key
+from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.accounting import sentence
+from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.engine import PATIENCE, Engine, again, merged_ledger
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_nothing
+from lakehouse.errors import AccountingError, ConflictError, ReadLossError
+from lakehouse.settings import Settings
+from lakehouse.topic import look, read_failures, read_records, require_same_topic
+from lakehouse.topic.offsets import Bounds, Plan, lag_of
+
+_PLAN_AGAIN = (ConflictError, ReadLossError)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What somebody asks for: batches of at most ``max_records``, up to ``until``; ``run`` says who asks.
+
+    ``None`` leaves the size of a batch to the declaration; a number wins over it, be it less or more.
+    """
+
+    max_records: int | None = None
+    until: Mapping[int, int] = field(default_factory=dict)
+    run: str = "cli"
+
+    def limit(self, table: StreamTable) -> int:
+        """How many positions a batch of this table takes at most."""
+        return table.max_records if self.max_records is None else self.max_records
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one commit to the merged table did; lag is in offsets over all partitions."""
+
+    entry: Entry
+    plan: Plan | None
+    lag_before: int
+    lag_after: int
+    seconds: float
+
+    def __str__(self) -> str:
+        """What it did in a sentence, for a log."""
+        return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
+
+
+def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
+    """Plan the next batch without reading or writing anything, and without a JVM."""
+    progress = merged_ledger(settings, table).progress
+    bounds = Bounds(request.limit(table), request.until)
+    return plan_table(table, look(settings, table.topic, PATIENCE), progress, bounds)
+
+
+def merge_all(
+    spark: SparkSession,
+    settings: Settings,
+    table: StreamTable,
+    request: Request = Request(),
+    on_batch: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
+    """Merge the base rows where they are newer, then batches up to the ends seen at the start.
+
+    Returns one outcome for each commit, in order; none where there was nothing to do, which is what a
+    second run finds. Where records are gone, raises ``DataLossError``; where they expired and the table accepts
+    that, records the gap and goes on behind it. Raises ``BrokerError`` and ``TopicError``.
+    """
+    engine = Engine(spark, settings, table, request.run)
+    again(lambda: prepare(engine))
+    outcomes: list[Outcome] = []
+    based = again(lambda: _merge_base(engine))
+    if based:
+        outcomes.append(based)
+        on_batch(based)
+    ends = engine.look().end
+    bounds = Bounds(request.limit(table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
+    while outcome := again(lambda: merge_batch(engine, bounds), _PLAN_AGAIN):
+        outcomes.append(outcome)
+        on_batch(outcome)
+    return outcomes
+
+
+def prepare(engine: Engine) -> None:
+    """Create the merged and the rejected table where they are missing, and add columns they lack."""
+    ensure_table(engine.spark, merged_layout(engine.table, engine.settings))
+    ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))
+
+
+def _merge_base(engine: Engine) -> Outcome | None:
+    started = time.monotonic()
+    entry = merge_base(engine.spark, engine.settings, engine.table, engine.ledger(), engine.run)
+    if entry is None:
+        return None
+    return Outcome(require_accounted(entry, engine.table), None, 0, 0, time.monotonic() - started)
+
+
+def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
+    """Merge the next batch: one look, one plan, one commit; ``None`` where there is nothing to read.
+
+    A gap that the declaration accepts is a commit of its own, before the batch behind it.
+    """
+    started = time.monotonic()
+    ledger = engine.ledger()
+    state = engine.look()
+    plan = plan_table(engine.table, state, ledger.progress, bounds)
+    if plan.gap:
+        gap = gap_commit(ledger, engine.table, plan, engine.run)
+        entry = commit_nothing(engine.spark, merged_layout(engine.table, engine.settings), gap)
+        lag = sum(lag_of(state, ledger.progress).values())
+        return Outcome(entry, None, lag, lag, time.monotonic() - started)
+    if plan.span == 0:
+        return None
+    commit = ledger.next_commit("batch", engine.run).model_copy(
+        update={"incarnation": plan.incarnation, "progress": dict(plan.progress.offsets)}
+    )
+    entry = run_batch(engine, plan, commit, ledger)
+    before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
+    return Outcome(entry, plan, before, after, time.monotonic() - started)
+
+
+def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Entry:
+    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
+    spark, settings, table = engine.spark, engine.settings, engine.table
+    command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
+    with read_failures(plan, command):
+        held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
+    require_same_topic(plan, engine.look(), command)
+    said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
+    return merge_decided(engine, Decided(held, plan, said, ledger), *count_batch(held, table))
+
+
+def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) -> Entry:
+    """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
+    table, layout = engine.table, rejected_layout(engine.table, engine.settings)
+    commit = _counted(decided.commit, counts, table)
+    if commit.kind == "batch":
+        store_rejected(engine.spark, layout, decided)
+    rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
+    target = Target(table, merged_layout(table, engine.settings))
+    entry = merge_rows(engine.spark, target, newest_per_key(rows, table), prune, commit)
+    if commit.kind != "batch":
+        again(lambda: store_rejected(engine.spark, layout, decided))
+    return require_accounted(entry, table)
+
+
+def _counted(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
+    return commit.model_copy(
+        update={
+            "read": counts.read,
+            "rejected": counts.rejected,
+            "duplicate": counts.duplicate,
+            "late": counts.late,
+            "declaration": table.fingerprint,
+        }
+    )
+
+
+def require_accounted(entry: Entry, table: StreamTable) -> Entry:
+    """Return the entry, or raise ``AccountingError`` where it does not account for every record it read."""
+    commit, counted = entry.commit, entry.metrics
+    if commit.read != commit.rejected + commit.duplicate + counted.source_rows or counted.stale < 0:
+        raise AccountingError(
+            f"Batch {commit.number} read {commit.read} records but accounts for {commit.rejected} rejected,"
+            f" {commit.duplicate} duplicate and {counted.source_rows} merged",
+            where=f"table {table.name}, version {entry.version}",
+            action=f"Look at it with: lakehouse audit {table.name}",
+        )
+    return entry

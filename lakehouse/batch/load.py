@@ -1,0 +1,213 @@
+"""Base files and reference files → their tables; base rows → the merged table.
+
+Base rows are older than any record: merging them touches only rows without an offset, and kept columns that no
+record had a value for. Among base rows the later commit wins, by its number, which never goes back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.batch.counts import count_batch
+from lakehouse.batch.merge import Target, merge_rows, newest_per_key
+from lakehouse.batch.sources import read_reference
+from lakehouse.declaration import Reference, StreamTable
+from lakehouse.delta.commits import Commit, Entry, Source
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.errors import LakehouseError
+from lakehouse.settings import Settings
+
+
+@dataclass(frozen=True)
+class BaseLoad:
+    """What one load of base files did; ``rows`` are those of the files, ``version`` is the base table's."""
+
+    folder: Path
+    files: int
+    rows: int
+    duplicate: int
+    inserted: int
+    updated: int
+    version: int
+
+    @property
+    def changed(self) -> bool:
+        """Whether any base row is new or another."""
+        return bool(self.inserted or self.updated)
+
+
+@dataclass(frozen=True)
+class ReferenceLoad:
+    """What one load of a reference file did; ``rows`` are those of the file."""
+
+    name: str
+    rows: int
+    inserted: int
+    updated: int
+    deleted: int
+    version: int
+
+
+def base_layout(table: StreamTable, settings: Settings) -> Layout:
+    """How the base rows are stored: one row for each key."""
+    columns = [TableColumn(c.name, c.type, c.doc) for c in table.columns]
+    if table.partition_by:
+        columns.append(TableColumn(table.partition_by.name, "DATE", "First day of the month; partition column."))
+    return Layout(
+        table.base_name,
+        settings.table_uri(table.base_name),
+        f"Rows of {table.name} from files: what was known before the topic.",
+        columns,
+        partition_by=table.partition_by.name if table.partition_by else None,
+        statistics=table.key,
+        retention=table.retention,
+        anchors=table.key,
+        declaration=table.fingerprint,
+    )
+
+
+@table_failures()
+def load_base(
+    spark: SparkSession, settings: Settings, table: StreamTable, folder: Path | None = None, run: str = "cli"
+) -> BaseLoad:
+    """Load a folder of files into the base table; ``None`` takes that of the last load, else the declared one.
+
+    Inside one load the order is file name, then place in the file; a later load wins over an earlier one.
+    Loading the same files again writes nothing. Raises ``BaseFileError`` where any row cannot be loaded;
+    nothing is loaded then.
+    """
+    if table.base is None:
+        raise LakehouseError(f"Table {table.name} declares no base files", action="Declare base= to load some.")
+    layout = base_layout(table, settings)
+    ledger = read_ledger(layout.uri, layout.name)
+    last = ledger.newest.commit.folder if ledger.newest else None
+    source = (folder or Path(last or table.base.default_folder)).expanduser().resolve()
+    rows = table.base.read(spark, source, table.fields).localCheckpoint()
+    ensure_table(spark, layout)
+    counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
+    newest = _newest_in_load(rows, table).localCheckpoint()
+    said = {"folder": str(source), "declaration": table.fingerprint}
+    commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update=said)
+    entry = _upsert(spark, layout, table, newest, commit)
+    return BaseLoad(
+        folder=source,
+        files=counted["files"],
+        rows=counted["rows"],
+        duplicate=counted["rows"] - newest.count(),
+        inserted=entry.metrics.inserted if entry else 0,
+        updated=entry.metrics.updated if entry else 0,
+        version=entry.version if entry else ledger.version,
+    )
+
+
+def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
+    place = "struct(_file, _place)"
+    plain = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in table.values if c not in table.keep]
+    kept = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
+    newest = rows.groupBy(*table.key).agg(*plain, *kept) if table.values else rows.select(*table.key).distinct()
+    if table.partition_by:
+        newest = newest.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
+    return newest
+
+
+def _upsert(spark: SparkSession, layout: Layout, table: StreamTable, newest: DataFrame, commit: Commit) -> Entry | None:
+    """Write the rows that are new or differ; ``None`` where there are none. Kept columns never lose a value."""
+    chosen = {c: f"coalesce(s.`{c}`, t.`{c}`)" if c in table.keep else f"s.`{c}`" for c in layout.names}
+    same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in table.key)
+    differs = " OR ".join(f"NOT ({chosen[c]} <=> t.`{c}`)" for c in layout.names)
+    joined = newest.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "left")
+    changed = joined.where(f"t.`{table.key[0]}` IS NULL OR {differs}").select("s.*").localCheckpoint()
+    if changed.isEmpty():
+        return None
+    clauses = (
+        f"ON {same} WHEN MATCHED THEN UPDATE SET {', '.join(f't.`{c}` = {chosen[c]}' for c in layout.names)}"
+        f" WHEN NOT MATCHED THEN INSERT ({_columns(layout.names)}) VALUES ({_columns(layout.names, 's.')})"
+    )
+    return commit_merge(spark, layout, changed, clauses, commit)
+
+
+def _columns(names: Sequence[str], prefix: str = "") -> str:
+    return ", ".join(f"{prefix}`{name}`" for name in names)
+
+
+def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
+    """How a reference table is stored: one row for each of its keys."""
+    columns = [TableColumn(c.name, c.type, c.doc) for c in reference.columns]
+    uri = settings.table_uri(reference.name)
+    return Layout(reference.name, uri, reference.doc, columns, retention=table.retention)
+
+
+@table_failures()
+def load_reference(
+    spark: SparkSession, settings: Settings, table: StreamTable, reference: Reference, run: str = "cli"
+) -> ReferenceLoad:
+    """Make a reference table equal to its file; a second run with the same file writes nothing.
+
+    Raises ``BaseFileError`` where a line cannot be loaded; nothing is loaded then.
+    """
+    layout = reference_layout(table, reference, settings)
+    rows = read_reference(spark, reference).localCheckpoint()
+    ensure_table(spark, layout)
+    ledger = read_ledger(layout.uri, layout.name)
+    same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in reference.key)
+    equal = " AND ".join(f"s.`{c}` <=> t.`{c}`" for c in layout.names)
+    joined = rows.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
+    picked = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in layout.names]
+    changed = joined.select(*picked, F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone")).localCheckpoint()
+    clauses = (
+        f"ON {same} WHEN MATCHED AND s._is_gone THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in layout.names)}"
+        f" WHEN NOT MATCHED THEN INSERT ({_columns(layout.names)}) VALUES ({_columns(layout.names, 's.')})"
+    )
+    if changed.isEmpty():
+        return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
+    entry = commit_merge(spark, layout, changed, clauses, ledger.next_commit("load", run))
+    counted = entry.metrics
+    return ReferenceLoad(
+        reference.name, rows.count(), counted.inserted, counted.updated, counted.deleted, entry.version
+    )
+
+
+def merge_base(
+    spark: SparkSession, settings: Settings, table: StreamTable, ledger: Ledger, run: str = "cli"
+) -> Entry | None:
+    """Merge the base table, as of now, into the merged table; ``None`` where its rows are merged already.
+
+    Versions of the base table that changed no row count as merged: maintenance does not bring it again.
+    """
+    base = base_layout(table, settings)
+    held = read_ledger(base.uri, base.name)
+    if not held.exists or held.is_consumed(ledger.source):
+        return None
+    ensure_table(spark, base)  # columns that were declared since its last load
+    held = read_ledger(base.uri, base.name)
+    newest = Source(table_id=held.table_id, version=held.rows_version)
+    rows = read_table(spark, base, held.version).withColumns(
+        {
+            "_reason": F.lit(None).cast("string"),
+            "_late": F.lit(False),
+            "_time": F.lit(None).cast("timestamp"),
+            "_partition": F.lit(None).cast("int"),
+            "_offset": F.lit(None).cast("bigint"),
+            "_base": F.lit(ledger.next_number).cast("bigint"),
+        }
+    )
+    counts, prune = count_batch(rows, table)
+    commit = ledger.next_commit("base", run).model_copy(
+        update={
+            "read": counts.read,
+            "duplicate": counts.duplicate,
+            "source": newest,
+            "declaration": table.fingerprint,
+        }
+    )
+    target = Target(table, merged_layout(table, settings))
+    return merge_rows(spark, target, newest_per_key(rows, table), prune, commit)

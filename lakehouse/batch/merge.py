@@ -1,0 +1,104 @@
+"""Rows → the merged table: newest per key, columns kept by themselves, stale rows left out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.order import KEPT, ORDER, RECORD, Newer, kept_order, newer_than_stored, order_of
+from lakehouse.delta.write import commit_merge, read_table
+
+_FEW_ROWS = 50_000  # of a source that Spark may send to every executor
+
+
+def newest_per_key(rows: DataFrame, table: StreamTable) -> DataFrame:
+    """Reduce rows to one for each key: the newest row, and of each kept column its newest value.
+
+    In: declared columns, partition column and order (``_time``, ``_partition``, ``_offset``, ``_base``). Out: as
+    the merged table stores them; the order of a kept column is NULL where no row of the key has a value.
+    """
+    apart = {*table.key, *table.keep}
+    partition = [table.partition_by.name] if table.partition_by else []
+    own = [c for c in [*(c.name for c in table.columns), *partition] if c not in apart]
+    order, placed = order_of(table), [f"_{c.name}" for c in ORDER]
+    columns = ", ".join(f"`{c}`" for c in [*own, *placed])
+    figures = [F.expr(f"max_by(struct({columns}), {order})").alias("_newest")]
+    came_with = ", ".join(f"{f'`{table.version}`' if c.name == 'version' else f'_{c.name}'}" for c in kept_order(table))
+    for name in table.keep:
+        value = f"max_by(struct(`{name}`, {came_with}), {order}) FILTER (WHERE `{name}` IS NOT NULL)"
+        figures.append(F.expr(value).alias(f"_newest_{name}"))
+    grouped = rows.groupBy(*table.key).agg(*figures)
+    values = [F.col(f"_newest_{name}.{name}") for name in table.keep]
+    orders = [F.expr(_named("_newest", ORDER, table)).alias(RECORD)]
+    if table.keep:
+        kept = ", ".join(f"'{name}', {_named(f'_newest_{name}', kept_order(table), table)}" for name in table.keep)
+        orders.append(F.expr(f"named_struct({kept})").alias(KEPT))
+    return grouped.select(*table.key, *(F.col(f"_newest.{c}") for c in own), *values, *orders)
+
+
+def _named(newest: str, fields: Sequence[TableColumn], table: StreamTable) -> str:
+    """An order as it is stored; its fields are NULL where there is no newest row."""
+    read = (f"'{name}', {newest}.{column}" for name, column in _read_as(fields, table).items())
+    return f"named_struct({', '.join(read)})"
+
+
+def _read_as(fields: Sequence[TableColumn], table: StreamTable) -> dict[str, str]:
+    """The columns of a record that was read, by the fields of an order as it is stored."""
+    return {field.name: f"`{table.version}`" if field.name == "version" else f"_{field.name}" for field in fields}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows are merged to, and how."""
+
+    table: StreamTable
+    layout: Layout
+
+    @property
+    def same_key(self) -> str:
+        """The key of ``s`` equals that of ``t``."""
+        return " AND ".join(f"s.`{name}` = t.`{name}`" for name in self.table.key)
+
+
+def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: str, commit: Commit) -> Entry:
+    """Merge rows, one for each key, into the merged table; rows that are older than the table's are stale.
+
+    Stale rows take part in no match and no insert, so that a replay writes no data file, but the MERGE
+    counts them: what Delta says of its source is every row of the batch.
+    """
+    newer = newer_than_stored(target.table)
+    flagged = _flag_stale(spark, target, newest, prune, newer)
+    clauses = (
+        f"ON {target.same_key} AND {prune} AND NOT s._stale"
+        f" WHEN MATCHED AND ({newer.anything}) THEN UPDATE SET {_assignments(target.table, target.layout, newer)}"
+        f" WHEN NOT MATCHED AND NOT s._stale THEN INSERT ({', '.join(f'`{c}`' for c in target.layout.names)})"
+        f" VALUES ({', '.join(f's.`{c}`' for c in target.layout.names)})"
+    )
+    return commit_merge(spark, target.layout, flagged.hint(_join(commit)), clauses, commit)
+
+
+def _join(commit: Commit) -> str:
+    """The hint that keeps Spark from broadcasting the target where Delta counts the source.
+
+    Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
+    """
+    return "broadcast" if commit.read - commit.rejected - commit.duplicate <= _FEW_ROWS else "merge"
+
+
+def _flag_stale(spark: SparkSession, target: Target, newest: DataFrame, prune: str, newer: Newer) -> DataFrame:
+    stored = read_table(spark, target.layout).alias("t")
+    stale = f"t.`{target.table.key[0]}` IS NOT NULL AND NOT ({newer.anything})"
+    joined = newest.alias("s").join(stored, F.expr(f"{target.same_key} AND {prune}"), "left")
+    return joined.select("s.*", F.expr(stale).alias("_stale"))
+
+
+def _assignments(table: StreamTable, layout: Layout, newer: Newer) -> str:
+    taken = {c: f"IF({newer.keep.get(c, newer.row)}, s.`{c}`, t.`{c}`)" for c in layout.names if c not in table.key}
+    if table.keep:
+        orders = (f"'{c}', IF({wins}, s.{KEPT}.`{c}`, t.{KEPT}.`{c}`)" for c, wins in newer.keep.items())
+        taken[KEPT] = f"named_struct({', '.join(orders)})"
+    return ", ".join(f"t.`{c}` = {value}" for c, value in taken.items())

@@ -1,0 +1,127 @@
+"""Rejected records that are not resolved: list them, and decode them again with today's declaration.
+
+Their bytes are in the table, so neither needs the broker.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.batch.counts import count_batch
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.ingest import Outcome, merge_decided, prepare
+from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, unresolved
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Entry
+from lakehouse.delta.engine import Engine, again, merged_ledger, whole_ledger
+from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.write import read_table
+from lakehouse.errors import LakehouseError
+from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Incarnation, Plan, Range
+
+Position = tuple[int, int]
+"""Partition and offset."""
+_PLACE = "struct(position.partition, position.offset)"
+_RECORD = (
+    "time AS _time",
+    "position.partition AS _partition",
+    "position.offset AS _offset",
+    "key AS _key",
+    "value AS _value",
+    "headers AS _headers",
+)
+
+
+def redrive(
+    spark: SparkSession, settings: Settings, table: StreamTable, reason: str | None = None, run: str = "cli"
+) -> list[Outcome]:
+    """Decode the rejected records again, of one reason or all, and merge those that pass now.
+
+    Several commits where there are more than ``max_records`` of the declaration, and one at least for each
+    incarnation of the topic; none where no record passes. Those that pass are then marked as resolved by their
+    commit, and reasons that are others now are stored. Moves no progress. A second run finds nothing and writes
+    nothing; after a crash between commit and marking it finds the rows in the table and marks them.
+    """
+    if not merged_ledger(settings, table).exists:
+        raise LakehouseError("Nothing has been merged yet", where=table.name, action="Merge it first.")
+    engine = Engine(spark, settings, table, run)
+    again(lambda: prepare(engine))
+    outcomes = []
+    for part in _parts(engine, reason):
+        outcome = again(partial(_redrive_part, engine, part))
+        if outcome:
+            outcomes.append(outcome)
+    return outcomes
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rejected records of one incarnation of the topic, by position: behind ``after``, up to and with ``upto``."""
+
+    incarnation: Incarnation
+    reason: str | None
+    after: Position | None = None
+    upto: Position | None = None
+
+    def rows(self, engine: Engine, ledger: Ledger) -> DataFrame:
+        """Those of its records that are not resolved."""
+        rows = _unresolved_rows(engine, ledger, self.reason)
+        rows = rows.where(F.col("position.incarnation") == self.incarnation.text)
+        for end, compared in ((self.after, ">"), (self.upto, "<=")):
+            if end is not None:
+                rows = rows.where(f"{_PLACE} {compared} struct({end[0]}, {end[1]}L)")
+        return rows
+
+
+def _parts(engine: Engine, reason: str | None) -> Iterator[_Part]:
+    """Cut the records into parts of as many as a batch takes; the last one of a topic takes the rest."""
+    limit, ledger = engine.table.max_records, whole_ledger(engine.settings, engine.table)
+    counted = _unresolved_rows(engine, ledger, reason).groupBy("position.incarnation").count().collect()
+    for text, count in sorted(map(tuple, counted)):
+        part = _Part(Incarnation.parse(text), reason)
+        for left in range(count, 0, -limit):
+            part = replace(part, after=part.upto, upto=None)
+            if left > limit:
+                part = replace(part, upto=_cut(part.rows(engine, ledger), limit))
+            yield part
+
+
+def _cut(rows: DataFrame, limit: int) -> Position:
+    """The position of the last of the first so many rows."""
+    first = rows.select(F.expr(_PLACE).alias("place")).orderBy("place").limit(limit)
+    ((last,),) = first.agg(F.max("place")).collect()
+    return last[0], last[1]
+
+
+def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> DataFrame:
+    rows = read_table(engine.spark, rejected_layout(engine.table, engine.settings))
+    rows = rows.where(unresolved(ledger))
+    return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
+
+
+def _redrive_part(engine: Engine, part: _Part) -> Outcome | None:
+    """Redrive some records in one commit; ``None`` where none of them passes."""
+    started = time.monotonic()
+    ledger = whole_ledger(engine.settings, engine.table)
+    rows = part.rows(engine, ledger)
+    held = decode_records(rows.selectExpr(*_RECORD), engine.table).localCheckpoint()
+    counts, prune = count_batch(held, engine.table)
+    plan = Plan(engine.table.topic, part.incarnation, _spans(held))
+    decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger)
+    if counts.read == counts.rejected:
+        store_rejected(engine.spark, rejected_layout(engine.table, engine.settings), decided)
+        return None
+    entry: Entry = merge_decided(engine, decided, counts, prune)
+    return Outcome(entry, None, 0, 0, time.monotonic() - started)
+
+
+def _spans(held: DataFrame) -> tuple[Range, ...]:
+    """Ranges that hold the positions of the held rows, and others between them."""
+    least, most = F.min("_offset"), F.max("_offset") + 1
+    found = held.groupBy("_partition").agg(least.alias("start"), most.alias("end")).collect()
+    return tuple(sorted(Range(row["_partition"], row["start"], row["end"]) for row in found))

@@ -1,0 +1,180 @@
+"""Rejected records: kept with their bytes, their position and a reason, in a table of their own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.layout import Former, Layout, TableColumn, quoted
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Plan, Range
+
+_POSITION = TableColumn.struct(
+    "position",
+    "Where the record stands.",
+    (
+        TableColumn("incarnation", "STRING", "Which topic: the id of its cluster, a slash, its own id."),
+        TableColumn("partition", "INT", "Partition."),
+        TableColumn("offset", "BIGINT", "Offset."),
+    ),
+)
+_RECORD = (
+    TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
+    TableColumn("key", "BINARY", "The record's key, as it came."),
+    TableColumn("value", "BINARY", "The record's value, as it came; NULL for a tombstone."),
+    TableColumn("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", "The record's headers, as they came."),
+    TableColumn("reason", "STRING", "Why it may not enter, one of a short list."),
+    TableColumn("detail", "STRING", "What exactly was wrong."),
+)
+_DECISION = (
+    TableColumn("number", "BIGINT", "Number of the batch that rejected it."),
+    TableColumn("resolved_number", "BIGINT", "Number of the commit in which it passed; NULL while it is rejected."),
+    TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
+)
+_COLUMNS = (_POSITION, *_RECORD, *_DECISION)
+_FAILS = "s._reason IS NOT NULL"
+_SAME = "t.position = s.position"
+_CLAUSES = (
+    f"ON {_SAME} AND {{near}}"
+    f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
+    f" WHEN NOT MATCHED THEN INSERT ({', '.join(c.name for c in _COLUMNS)})"
+    f" VALUES ({', '.join(f's.{c.name}' for c in _COLUMNS)})"
+)
+
+
+def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
+    """How the rejected records are stored: one row for each position."""
+    doc = f"Records of topic {table.topic} that may not enter {table.name}: one row for each position."
+    return Layout(
+        table.rejected_name,
+        settings.table_uri(table.rejected_name),
+        doc,
+        _COLUMNS,
+        statistics=["position"],
+        retention=table.retention,
+        anchors=["position", "value"],
+        former=Former("kafka_offset", lambda: _from_flat_columns(table, settings)),
+    )
+
+
+def _from_flat_columns(table: StreamTable, settings: Settings) -> dict[str, str]:
+    """The columns as a table of metadata version 1 holds them; it did not tell in which table a record passed."""
+    merged = read_ledger(settings.table_uri(table.name), table.name)
+    return {
+        "position": "struct(concat(cluster_id, '/', topic_id), kafka_partition, kafka_offset)",
+        "time": "kafka_timestamp",
+        "resolved_table_id": f"IF(resolved_number IS NULL, NULL, {quoted(merged.table_id)})",
+    }
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Records as a commit decides them: held rows of positions in ``plan``, with ``reason`` NULL where one may enter.
+
+    ``merged`` is the ledger of the merged table they are decided for.
+    """
+
+    held: DataFrame
+    plan: Plan
+    commit: Commit
+    merged: Ledger
+
+
+def store_rejected(spark: SparkSession, layout: Layout, decided: Decided) -> int:
+    """Store what was decided, for the positions of the held rows and no others; returns how many rows changed.
+
+    A position that was stored before is decided again: updated, or marked as resolved by the commit in which
+    its record passes. What a commit resolved that was undone since is unresolved again, wherever it stands.
+    Nothing is written where nothing changes: a second run writes nothing.
+
+    A batch stores before it commits: what it decided lies at or beyond the progress until then. A replay or a
+    redrive stores after its commit: its records lie below the progress, and one that is marked as resolved
+    before it is merged would be lost with the process.
+    """
+    ledger = read_ledger(layout.uri, layout.name)
+    near = _near(decided)
+    changed = _changed(read_table(spark, layout).alias("t").where(near), decided).localCheckpoint()
+    count = changed.count()
+    if count:
+        commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update={"rejected": count})
+        commit_merge(spark, layout, changed, _CLAUSES.format(near=near), commit)
+    return count
+
+
+def _changed(stored: DataFrame, decided: Decided) -> DataFrame:
+    """Rows as they are to be stored, where that is not how they are."""
+    place = (
+        f"struct({quoted(decided.plan.incarnation.text)} AS incarnation, _partition AS partition, _offset AS offset)"
+    )
+    now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
+    joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), "full" if decided.merged.undone else "left")
+    record = {c.name: f"IF({_FAILS}, s._{c.name}, t.{c.name})" for c in _RECORD}
+    wanted = {"position": "coalesce(s.position, t.position)", **record, **_decision(decided)}
+    rows = f"struct({', '.join(f'{wanted[c.name]} AS {c.name}' for c in _COLUMNS)})"
+    before = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
+    kept = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {rows} <=> {before}"
+    return joined.where(kept).select(F.expr(rows).alias("row")).select("row.*")
+
+
+def _decision(decided: Decided) -> dict[str, str]:
+    """Which commit rejected a record, and in which it passes.
+
+    What is stored keeps the number of the batch that rejected it, unless another batch does. A position that
+    now holds another record says nothing of the one that stood there.
+    """
+    number, batch, merged = f"{decided.commit.number}L", decided.commit.kind == "batch", decided.merged
+    undone = _undone("t.", merged)
+    passes = "s.position IS NOT NULL AND s._time <=> t.time"
+    now = f"{passes} AND {'true' if batch else _open('t.', merged)}"
+
+    def resolved(here: str, before: str) -> str:
+        return f"CASE WHEN {_FAILS} THEN NULL WHEN {now} THEN {here} WHEN {undone} THEN NULL ELSE {before} END"
+
+    return {
+        "number": f"IF({_FAILS}, {number if batch else f'coalesce(t.number, {number})'}, t.number)",
+        "resolved_number": resolved(number, "t.resolved_number"),
+        "resolved_table_id": resolved(quoted(merged.table_id), "t.resolved_table_id"),
+    }
+
+
+def unresolved(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
+    """SQL for the rows whose records are out: not pending, and not passed in a commit that stands in this table.
+
+    Pending are the positions at or beyond the progress, of the topic it belongs to: their batch has not
+    committed yet. Without a progress all are. ``quote`` writes text in the SQL of whoever asks.
+    """
+    progress = merged.progress
+    if progress is None:
+        return "false"
+    below = [f"(position.partition = {p} AND position.offset < {end})" for p, end in sorted(progress.offsets.items())]
+    here = f"position.incarnation = {quote(progress.incarnation.text)}"
+    return f"{_open('', merged, quote)} AND NOT ({here} AND NOT ({' OR '.join(below) or 'false'}))"
+
+
+def _open(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
+    """Whether a stored record is in no commit of this table that still stands."""
+    elsewhere = f"{row}resolved_table_id IS DISTINCT FROM {quote(merged.table_id)}"
+    return f"({elsewhere} OR {_undone(row, merged)})"
+
+
+def _undone(row: str, merged: Ledger) -> str:
+    """Whether a stored record passed in a commit of this table that a RESTORE undid."""
+    numbers = ", ".join(map(str, sorted(merged.undone)))
+    return f"({row}resolved_number IN ({numbers}))" if numbers else "false"
+
+
+def _near(decided: Decided) -> str:
+    """A condition on stored rows, in literals, that holds for every row that can change."""
+    inside = " OR ".join(_covers(part) for part in decided.plan.ranges if part.span) or "false"
+    here = f"t.position.incarnation = {quoted(decided.plan.incarnation.text)}"
+    return f"(({here} AND ({inside})) OR {_undone('t.', decided.merged)})"
+
+
+def _covers(part: Range) -> str:
+    offset = "t.position.offset"
+    return f"(t.position.partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"

@@ -1,0 +1,80 @@
+"""What was merged, read and merged again: the table stays as it is, and the history says that it happened."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from lakehouse.batch.gaps import loss
+from lakehouse.batch.ingest import Outcome, Request, prepare, run_batch
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.engine import Engine, again
+from lakehouse.errors import LakehouseError
+from lakehouse.settings import Settings
+from lakehouse.topic.offsets import Plan, Progress, Range, TopicState, find_gap, share_out
+
+
+def replay(
+    spark: SparkSession,
+    settings: Settings,
+    table: StreamTable,
+    ranges: list[Range] | None = None,
+    request: Request = Request(),
+) -> list[Outcome]:
+    """Merge ranges again that have been merged before; ``None`` means all that the topic still holds.
+
+    Each commit takes at most as many positions as the declaration allows, or as the request asks for, records
+    that it is a replay and moves no progress; rows stay as they are. Raises
+    ``LakehouseError`` for a range that was not merged yet or is gone.
+    """
+    engine = Engine(spark, settings, table, request.run)
+    again(lambda: prepare(engine))
+    plans = in_batches(_replay_plan(engine, ranges), request.limit(table))
+    return [again(partial(_replay_batch, engine, plan)) for plan in plans]
+
+
+def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
+    """Cut a plan into plans of at most so many positions, in order; all partitions advance in each."""
+    left = plan.ranges
+    while sum(part.span for part in left):
+        taken = share_out({part.partition: part.span for part in left}, limit)
+        now = tuple(Range(part.partition, part.start, part.start + taken[part.partition]) for part in left)
+        yield replace(plan, ranges=now)
+        left = tuple(Range(part.partition, done.end, part.end) for part, done in zip(left, now, strict=True))
+
+
+def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
+    progress = engine.ledger().progress
+    state = engine.look()
+    if progress is None:
+        raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
+    merged = _merged_ranges(engine.table, state, progress)
+    wanted = merged if ranges is None else {p: Range(p, part.end, part.end) for p, part in merged.items()}
+    for part in ranges or []:
+        there = merged.get(part.partition)
+        if there is None or not there.start <= part.start <= part.end <= there.end:
+            held = f"{there.start} to {there.end}" if there else "nothing"
+            raise LakehouseError(
+                f"Offsets {part.start} to {part.end} of partition {part.partition} cannot be replayed",
+                where=f"topic {engine.table.topic}",
+                action=f"Of this partition, {held} is merged and still in the topic.",
+            )
+        wanted[part.partition] = part
+    return Plan(state.topic, state.incarnation, tuple(wanted[p] for p in sorted(wanted)))
+
+
+def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) -> dict[int, Range]:
+    """What of a topic is merged and still there; where a gap is open, its offsets may hold other records now."""
+    gap = find_gap(state, progress)
+    if gap:
+        raise loss(gap, table)
+    return {p: Range(p, first, max(progress.offsets.get(p, first), first)) for p, first in state.earliest.items()}
+
+
+def _replay_batch(engine: Engine, plan: Plan) -> Outcome:
+    started = time.monotonic()
+    ledger = engine.ledger()
+    entry = run_batch(engine, plan, ledger.next_commit("replay", engine.run), ledger)
+    return Outcome(entry, plan, 0, 0, time.monotonic() - started)

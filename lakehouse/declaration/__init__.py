@@ -1,0 +1,35 @@
+"""The vocabulary in which a table is declared. A declaration is checked when it is made.
+
+``vocabulary`` holds the parts, ``table`` the whole, ``column_rules`` and ``table_rules`` what is refused, ``names``
+the names that are taken; ``records`` decodes one record by the rules that follow from it, ``arrow`` has its types.
+A new part of the vocabulary goes into ``vocabulary``, and what may not be said of it into the rules.
+
+No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.
+"""
+
+from lakehouse.declaration.table import StreamTable, declared_together
+from lakehouse.declaration.vocabulary import (
+    Column,
+    Json,
+    Late,
+    Measure,
+    Month,
+    Reference,
+    Rollup,
+    Rows,
+    Samples,
+)
+
+__all__ = [
+    "Column",
+    "Json",
+    "Late",
+    "Measure",
+    "Month",
+    "Reference",
+    "Rollup",
+    "Rows",
+    "Samples",
+    "StreamTable",
+    "declared_together",
+]

@@ -1,0 +1,113 @@
+"""What may not be said of one column. Each rule yields what is wrong, and what to do."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from lakehouse.declaration.names import SHAPE, is_name
+from lakehouse.declaration.records import TIME_SHAPES, WHOLE
+from lakehouse.declaration.vocabulary import Column
+
+Problem = tuple[str, str]
+"""A fact, and what to do about it."""
+
+_TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
+_TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
+_MOST_DIGITS = 38
+
+
+def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
+    """What is wrong with the columns of one table."""
+    for column in columns:
+        if not is_name(column.name):
+            yield f"column {column.name!r}: {SHAPE}", "Choose another name, and name the field in its source."
+        for fact, action in _column_problems(column):
+            yield f"column {column.name}: {fact}", action
+    for name, times in Counter(column.name for column in columns).items():
+        if times > 1:
+            yield f"two columns have the same name: {name}", "Give one another, and name the field in its source."
+
+
+def _column_problems(column: Column) -> Iterator[Problem]:
+    yield from type_problems(column.type)
+    yield from _time_problems(column)
+    if column.between is not None:
+        yield from _between_problems(column)
+    if column.keep and column.required:
+        yield "required or keep, not both", "A record without a value leaves a kept column alone: leave one out."
+
+
+def type_problems(type_: str) -> Iterator[Problem]:
+    """What is wrong with the type of a column or a measure."""
+    if not _TYPE.fullmatch(type_):
+        yield f"no such type {type_}", f"Declare one of {_TYPES}."
+    elif type_.startswith("DECIMAL"):
+        precision, scale = _digits(type_)
+        if precision > _MOST_DIGITS:
+            yield f"{type_} has {precision} digits", f"A decimal has at most {_MOST_DIGITS}: declare fewer."
+        if scale > precision:
+            yield f"{type_} has more places than digits", "The first number counts all digits, the second the places."
+
+
+def _digits(type_: str) -> tuple[int, int]:
+    precision, scale = type_[8:-1].split(",")
+    return int(precision), int(scale)
+
+
+def _time_problems(column: Column) -> Iterator[Problem]:
+    timed = column.type in ("TIMESTAMP", "DATE")
+    if timed and not column.pattern:
+        yield "a time needs a pattern", "Declare how it is written, as pattern='%Y-%m-%dT%H:%M'."
+    if not timed and column.pattern is not None:
+        yield "a pattern is for a TIMESTAMP or DATE", "Declare such a type, or leave the pattern out."
+    if timed and column.pattern:
+        yield from _pattern_problems(column.pattern)
+
+
+def _pattern_problems(pattern: str) -> Iterator[Problem]:
+    known = ", ".join(TIME_SHAPES)
+    directives = Counter(re.findall("%.?", pattern, re.DOTALL))
+    for directive, times in directives.items():
+        if directive not in TIME_SHAPES:
+            yield f"its pattern has {directive}, which no time matches", f"Write it with {known}, in UTC."
+        elif times > 1:
+            yield f"its pattern has {directive} twice", "A part of a time stands once."
+    if "%Y" not in directives:
+        yield "its pattern has no %Y", "A time needs its year: without one it would lie in 1900."
+
+
+def _between_problems(column: Column) -> Iterator[Problem]:
+    bounds: Sequence[object] = column.between or ()
+    if not _is_number(column.type):
+        yield f"between is for numbers, and it is {column.type}", "Leave between out."
+    elif len(bounds) != 2 or not all(map(_is_bound, bounds)):
+        yield f"between needs two numbers, and is {bounds}", "Declare the least and the greatest value allowed."
+    elif column.between:
+        least, most = column.between
+        held_least, held_most = _held(column.type)
+        if least > most:
+            yield f"between begins at {least} and ends at {most}: no value passes", "Declare the least value first."
+        elif not held_least <= least <= most <= held_most:
+            fact = f"between goes beyond what {column.type} holds, which is {held_least:f} to {held_most:f}"
+            yield fact, "Declare a wider type, or bounds within it."
+
+
+def _is_number(type_: str) -> bool:
+    return type_ in ("INT", "BIGINT", "DOUBLE") or type_.startswith("DECIMAL")
+
+
+def _is_bound(bound: object) -> bool:
+    return isinstance(bound, int | float | Decimal) and not isinstance(bound, bool) and not math.isnan(bound)
+
+
+def _held(type_: str) -> tuple[Decimal, Decimal]:
+    """The least and the greatest value of a type of numbers."""
+    if type_ == "DOUBLE":
+        return Decimal("-Infinity"), Decimal("Infinity")
+    if type_ in WHOLE:
+        return Decimal(-WHOLE[type_]), Decimal(WHOLE[type_] - 1)
+    precision, scale = _digits(type_)
+    most = Decimal(f"{10**precision - 1}E-{scale}")
+    return most.copy_negate(), most

@@ -1,0 +1,125 @@
+"""A stream table as it is declared, and what follows from it by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal
+
+from lakehouse.declaration.records import Field
+from lakehouse.declaration.table_rules import table_problems
+from lakehouse.declaration.vocabulary import (
+    Column,
+    Json,
+    Late,
+    Month,
+    Reference,
+    Rollup,
+    Rows,
+    Samples,
+    fingerprint_of,
+)
+from lakehouse.errors import DeclarationError
+
+
+@dataclass(frozen=True)
+class StreamTable:
+    """A table kept up to date from a topic, and everything that follows from it.
+
+    Grain: one row for each ``key``. ``version`` names a column that decides, before the broker's
+    timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
+    producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
+    records expired in the topic before they were merged: stop with an error, or record them and go on. Any
+    other loss stops until a person accepts it.
+    ``max_records`` is how many positions a batch takes at most, where nobody asks for another number.
+    ``retention`` is how far back every table of the declaration can be read as it was then, at least.
+    """
+
+    name: str
+    topic: str
+    doc: str
+    columns: Sequence[Column]
+    key: Sequence[str]
+    partition_by: Month | None = None
+    version: str | None = None
+    order: Literal["timestamp", "offset"] = "timestamp"
+    late: Late | None = None
+    gaps: Literal["stop", "accept"] = "stop"
+    max_records: int = 500_000
+    retention: timedelta = timedelta(days=7)
+    format: Json = field(default_factory=Json)
+    partitions: int = 3
+    owner: str = "team:lakehouse"
+    base: Rows | None = None
+    references: Sequence[Reference] = ()
+    rollups: Sequence[Rollup] = ()
+    samples: Samples | None = None
+    file: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a declaration that would corrupt its tables, or crash later."""
+        for fact, action in table_problems(self):
+            raise DeclarationError(f"Table {self.name!r}: {fact}", action=action)
+
+    @property
+    def by_name(self) -> dict[str, Column]:
+        """The declared columns by their names."""
+        return {column.name: column for column in self.columns}
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The declared columns as rules for the fields of a record."""
+        return tuple(column.field for column in self.columns)
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """Columns that are merged by themselves."""
+        return tuple(column.name for column in self.columns if column.keep)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Declared columns outside the key."""
+        return tuple(column.name for column in self.columns if column.name not in self.key)
+
+    @property
+    def base_name(self) -> str:
+        """Name of the table that holds the base rows."""
+        return f"{self.name}_base"
+
+    @property
+    def rejected_name(self) -> str:
+        """Name of the table that holds the rejected records."""
+        return f"{self.name}_rejected"
+
+    @property
+    def changes_name(self) -> str:
+        """Name of the change feed."""
+        return f"{self.name}_changes"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of every table of the declaration, and of what stands beside them in Dagster's catalog."""
+        beside = (f"{self.name}_{suffix}" for suffix in ("topic", "maintenance", "checks"))
+        own = (self.name, self.base_name, self.rejected_name, self.changes_name, *beside)
+        return (*own, *(rollup.name for rollup in self.rollups), *(reference.name for reference in self.references))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what decides how a record is decoded and merged."""
+        late = (self.late,) if self.late else ()
+        parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late)
+        return fingerprint_of(*parts)
+
+
+def declared_together(*tables: StreamTable) -> tuple[StreamTable, ...]:
+    """Return the tables; ``DeclarationError`` where two declarations have a table of the same name.
+
+    Two tables over one folder would overwrite each other's rows.
+    """
+    owners: dict[str, str] = {}
+    for table in tables:
+        for name in table.names:
+            if name in owners:
+                fact = f"Table {table.name!r}: {name} is also a name of the declaration of {owners[name]!r}"
+                raise DeclarationError(fact, action="Give one of the two another name.")
+        owners |= dict.fromkeys(table.names, table.name)
+    return tables

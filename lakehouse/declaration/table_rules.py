@@ -1,0 +1,156 @@
+"""What may not be said of a table. Each rule yields what is wrong, and what to do; the first one found is raised."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from lakehouse.declaration.column_rules import Problem, columns_problems, type_problems
+from lakehouse.declaration.names import IN_FEED, NO_TABLE, SHAPE, is_name
+from lakehouse.declaration.vocabulary import Column, Reference, Rollup
+
+if TYPE_CHECKING:
+    from lakehouse.declaration.table import StreamTable
+
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+_OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
+_SHORTEST = timedelta(hours=1)  # a batch that runs takes less: VACUUM cannot tell its files from waste
+
+
+def table_problems(table: "StreamTable") -> Iterator[Problem]:
+    """What is wrong with a declaration; a rule may rely on those before it."""
+    return chain(
+        _table_names(table),
+        _choices(table),
+        columns_problems(table.columns),
+        key_problems(table.key, table.columns),
+        _order(table),
+        _times(table),
+        _columns_of_ours(table),
+        *(_rollup(rollup, table) for rollup in table.rollups),
+        *(_reference(reference) for reference in table.references),
+    )
+
+
+def _table_names(table: "StreamTable") -> Iterator[Problem]:
+    for name, times in Counter(table.names).items():
+        if not is_name(name):
+            yield f"table {name!r}: {SHAPE}", "Choose another name."
+        if name in NO_TABLE:
+            yield f"no table can be named {name}: Dagster keeps that word", "Choose another name."
+        if times > 1:
+            yield f"two tables of the declaration are named {name}", "Choose another name for one: each is a folder."
+
+
+def _choices(table: "StreamTable") -> Iterator[Problem]:
+    if not _TOPIC.fullmatch(table.topic):
+        yield f"topic {table.topic!r} is no name that Kafka takes", "Up to 249 letters, digits, '.', '_' and '-'."
+    if not _OWNER.fullmatch(table.owner):
+        yield f"owner {table.owner!r} is neither a team nor an address", "Write team:NAME, or an e-mail address."
+    if table.partitions < 1:
+        yield "partitions is less than one", "A topic has at least one."
+    if type(table.max_records) is not int or table.max_records < 1:
+        yield "max_records is a whole number, at least 1", f"Correct {table.max_records!r}."
+    if table.order not in ("timestamp", "offset"):
+        yield "order is timestamp or offset", f"Correct {table.order!r}."
+    if table.gaps not in ("stop", "accept"):
+        yield "gaps is stop or accept", f"Correct {table.gaps!r}."
+    if table.retention < _SHORTEST:
+        fact = f"retention is less than an hour: {table.retention}"
+        yield fact, "VACUUM would remove files of a batch that runs: declare at least an hour."
+
+
+def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Problem]:
+    """What is wrong with the key of a table of these columns."""
+    if not key:
+        yield "a table needs a key", "Name the columns that tell one row from another."
+    required = {column.name for column in columns if column.required}
+    for name, times in Counter(key).items():
+        if name not in required:
+            yield f"key column {name} must be declared and required", "Declare it with required=True."
+        if times > 1:
+            yield f"key column {name} stands twice", "Name it once."
+
+
+def _order(table: "StreamTable") -> Iterator[Problem]:
+    if table.version is None:
+        return
+    column = table.by_name.get(table.version)
+    if column is None:
+        yield f"version is no column: {table.version}", "Declare the column."
+    elif column.keep:
+        yield f"version {column.name} is kept", "It has to come from the same record as the row: leave keep out."
+    elif column.type == "BOOLEAN":
+        yield f"version {column.name} is BOOLEAN", "Two values order nothing: name a number, a time or a text."
+
+
+def _times(table: "StreamTable") -> Iterator[Problem]:
+    if table.partition_by:
+        column = table.by_name.get(table.partition_by.column)
+        if column is None or column.type != "TIMESTAMP":
+            yield "partition_by needs a TIMESTAMP column", f"{table.partition_by.column} is none: name one."
+        elif column.keep:
+            fact = f"partition_by {column.name} is kept"
+            yield fact, "A row lies in the partition of its newest record: leave keep out."
+    if table.late:
+        column = table.by_name.get(table.late.column)
+        if column is None or column.type not in ("TIMESTAMP", "DATE"):
+            yield "late needs a TIMESTAMP or DATE column", f"{table.late.column} is none: name one."
+        if table.late.after < timedelta(0):
+            yield "late: after is less than nothing", "Declare how long after its event a record may come."
+        if table.late.policy not in ("accept", "reject"):
+            yield "late: the policy is accept or reject", f"Correct {table.late.policy!r}."
+
+
+def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
+    """Names that follow from other declared ones."""
+    ours = {table.partition_by.name: "the partition column"} if table.partition_by else {}
+    for name in sorted(ours.keys() & table.by_name.keys()):
+        yield f"column {name}: the name is taken by {ours[name]}", "Choose another, and name the field in its source."
+    of_keys = dict.fromkeys(IN_FEED, "a column of the change feed")
+    for value in table.values:
+        of_keys |= {f"{value}_{when}": f"the change feed's column for {value}" for when in ("before", "after")}
+    for name in sorted(of_keys.keys() & set(table.key)):
+        fact = f"key column {name}: the name is taken in the key, by {of_keys[name]}"
+        yield fact, "Choose another, and name the field in its source."
+
+
+def _rollup(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
+    for fact, action in chain(_groups(rollup, table), _measures(rollup)):
+        yield f"rollup {rollup.name}: {fact}", action
+
+
+def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
+    known = {*table.by_name, *((table.partition_by.name,) if table.partition_by else ())}
+    if not rollup.by:
+        yield "groups by nothing", "Name at least one column."
+    for name, times in Counter(rollup.by).items():
+        if name not in known:
+            yield f"groups by unknown columns: {name}", f"The table has {', '.join(sorted(known))}."
+        if times > 1:
+            yield f"groups by {name} twice", "Name it once."
+
+
+def _measures(rollup: Rollup) -> Iterator[Problem]:
+    if not rollup.measures:
+        yield "has no measure", "Declare at least one, as Measure('count(*)', 'BIGINT', 'Rows.')."
+    for name, measure in rollup.measures.items():
+        if not is_name(name):
+            yield f"measure {name!r}: {SHAPE}", "Choose another name."
+        if name in rollup.by:
+            yield f"measure {name} is named like a column it groups by", "Choose another name."
+        if not measure.sql.strip():
+            yield f"measure {name}: has no SQL", "Declare an aggregate, as count(*)."
+        for fact, action in type_problems(measure.type):
+            yield f"measure {name}: {fact}", action
+
+
+def _reference(reference: Reference) -> Iterator[Problem]:
+    for fact, action in chain(columns_problems(reference.columns), key_problems(reference.key, reference.columns)):
+        yield f"reference {reference.name}: {fact}", action
+    for column in reference.columns:
+        if column.keep:
+            fact = f"reference {reference.name}: column {column.name}: keep is for records"
+            yield fact, "A reference is read whole: leave keep out."

@@ -1,0 +1,150 @@
+"""The parts of a declaration: what a person says of columns, lateness, rollups and references."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from lakehouse.declaration.records import Field, Lateness
+
+
+def fingerprint_of(*parts: object) -> str:
+    """A short hash of values, the same in every process."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Json:
+    """Records are JSON objects in UTF-8, decoded strictly."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a declared table.
+
+    ``source`` is the field's name in the record where it differs from the column's. ``between`` are the
+    least and greatest values allowed. ``pattern`` (strptime) is how a time is written; it is in UTC.
+    ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone.
+    """
+
+    name: str
+    type: str
+    doc: str
+    required: bool = False
+    between: tuple[float, float] | None = None
+    source: str | None = None
+    pattern: str | None = None
+    keep: bool = False
+
+    @property
+    def field(self) -> Field:
+        """The column as a rule for one field of a record."""
+        bounds: tuple[Decimal | float | None, ...] = self.between or (None, None)
+        if self.type.startswith("DECIMAL"):  # the number that was written, not the nearest binary fraction
+            bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
+        least, most = bounds
+        return Field(self.name, self.source or self.name, self.type, self.required, least, most, self.pattern)
+
+
+@dataclass(frozen=True)
+class Month:
+    """Partition by the month of a time column, as the first day of it, in UTC."""
+
+    column: str
+
+    @property
+    def name(self) -> str:
+        """Name of the partition column, a DATE."""
+        return f"{self.column.removesuffix('_at')}_month"
+
+    @property
+    def expression(self) -> str:
+        """The month in SQL."""
+        return f"CAST(date_trunc('MONTH', `{self.column}`) AS DATE)"
+
+
+@dataclass(frozen=True)
+class Late:
+    """When a record is late, and what becomes of it: it is rejected, or enters. Either way it is counted.
+
+    ``column`` holds the event time (a DATE counts from the start of its day, UTC). A record is late where
+    the broker got it more than ``after`` later; one without an event time never is. Both times stay with
+    the record, so a replay judges the same.
+    """
+
+    column: str
+    after: timedelta
+    policy: Literal["accept", "reject"] = "reject"
+
+    @property
+    def rule(self) -> Lateness:
+        """The declaration as a rule for one record."""
+        return Lateness(self.column, self.after, self.policy == "reject")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of a rollup: a deterministic SQL aggregate over the rows of a group."""
+
+    sql: str
+    type: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Rollup:
+    """An aggregate table with one row for each group ``by``, kept up to date from the changes."""
+
+    name: str
+    by: Sequence[str]
+    measures: Mapping[str, Measure]
+    doc: str
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what decides which rows the rollup holds."""
+        measures = [(name, measure.sql, measure.type) for name, measure in self.measures.items()]
+        return fingerprint_of(tuple(self.by), *measures)
+
+
+class Rows(Protocol):
+    """Where base rows come from; see ``lakehouse.batch.sources``."""
+
+    @property
+    def default_folder(self) -> Path:
+        """Read where nobody names a folder."""
+        ...
+
+    def read(self, spark: Any, folder: Path, fields: Sequence[Field]) -> Any:
+        """One row for each row of each file, as a DataFrame, with its file and place in it."""
+        ...
+
+
+class Samples(Protocol):
+    """Deterministic sample records of a table, for the demo, the tests and benchmarks."""
+
+    def write_base(self, folder: Path) -> None:
+        """Write base files into the folder; a second run writes the same bytes."""
+        ...
+
+    def stream(self) -> Iterator[bytes]:
+        """Records that follow the base, in the order in which they are sent."""
+        ...
+
+    def update(self) -> Iterator[bytes]:
+        """Records of which most change rows that exist."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A small table that describes the things the records are about, read whole from a file of JSON lines."""
+
+    name: str
+    file: Path
+    columns: Sequence[Column]
+    key: Sequence[str]
+    doc: str

@@ -1,0 +1,202 @@
+"""What a commit of ours says of itself, and what Delta counted for it.
+
+A ``Commit`` is written as the ``userMetadata`` of the commit that holds the rows. It holds all a next batch
+has to know, so the newest one is enough to go on.
+
+Its form has a version. One process may be older than another that writes the same table: what it would not
+understand, or drop when it carries the rest on, is an error to it and never somebody else's commit. So whoever
+adds a field, or gives one another meaning, raises ``VERSION`` and says in ``_from_version_1`` or beside it how
+the older form is read.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+
+from lakehouse.topic.offsets import Incarnation, Range
+
+Kind = Literal[
+    "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"
+]
+VERSION: Final = 2
+
+
+class Frozen(BaseModel):
+    """A value that is written as JSON and never changed; a field it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(Frozen):
+    """A version of a table that a commit has consumed."""
+
+    table_id: str
+    version: int
+
+
+class Totals(Frozen):
+    """Sums over the batches of a table; replays and base rows do not count."""
+
+    batches: int = 0
+    read: int = 0
+    rejected: int = 0
+    duplicate: int = 0
+    inserted: int = 0
+    updated: int = 0
+    stale: int = 0
+
+
+class Upkeep(Frozen):
+    """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
+
+    metadata: Literal[2] = VERSION
+    kind: Literal["upkeep"] = "upkeep"
+    run: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_version_1(cls, said: Any) -> Any:
+        return {**said, "metadata": VERSION} if isinstance(said, dict) and "metadata" not in said else said
+
+
+class Commit(Frozen):
+    """What a commit says of itself: metadata version 2.
+
+    ``late`` counts the late ones among the records read, whether they were rejected for it or not.
+    ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
+    the base table (or, of a derived table, its source) merged so far, ``table_version`` the version of
+    the table this commit was planned on, ``rows_version`` the newest one until then that may have changed
+    a row (``None``: not told).
+    """
+
+    metadata: Literal[2] = VERSION
+    kind: Kind
+    number: int
+    attempt: str
+    table_version: int
+    rows_version: int | None = None
+    topic: str | None = None
+    incarnation: Incarnation | None = None
+    ranges: tuple[Range, ...] = ()
+    progress: dict[int, int] | None = None
+    read: int = 0
+    rejected: int = 0
+    duplicate: int = 0
+    late: int = 0
+    totals_before: Totals = Totals()
+    source: Source | None = None
+    gap: tuple[Range, ...] = ()
+    folder: str | None = None
+    reconciled: bool = False
+    declaration: str = ""
+    run: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_version_1(cls, said: Any) -> Any:
+        """Version 1 named cluster and topic apart, and told a progress recorded anew as a gap of no offsets."""
+        if not isinstance(said, dict) or said.get("metadata") != 1:
+            return said
+        now = {name: value for name, value in said.items() if name not in ("cluster_id", "topic_id")}
+        if said.get("cluster_id") is not None:
+            now["incarnation"] = {"cluster_id": said["cluster_id"], "topic_id": said.get("topic_id")}
+        if said.get("kind") == "gap" and not said.get("gap"):
+            now["kind"] = "recovery"
+        return now | {"metadata": VERSION}
+
+
+@dataclass(frozen=True)
+class Newer:
+    """What a commit says that a newer lakehouse made; ``metadata`` is the version of its form."""
+
+    metadata: int
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What Delta itself counted for a commit: rows of the MERGE's source, inserted, updated, deleted."""
+
+    source_rows: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    @property
+    def stale(self) -> int:
+        """Source rows that lost to the rows already in the table."""
+        return self.source_rows - self.inserted - self.updated
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A commit of ours, with the version it made and what Delta counted."""
+
+    version: int
+    committed_at: datetime
+    commit: Commit
+    metrics: Metrics
+
+    @property
+    def totals(self) -> Totals:
+        """The sums over all batches up to and including this one."""
+        before, commit, counted = self.commit.totals_before, self.commit, self.metrics
+        if commit.kind != "batch":
+            return before
+        return Totals(
+            batches=before.batches + 1,
+            read=before.read + commit.read,
+            rejected=before.rejected + commit.rejected,
+            duplicate=before.duplicate + commit.duplicate,
+            inserted=before.inserted + counted.inserted,
+            updated=before.updated + counted.updated,
+            stale=before.stale + counted.stale,
+        )
+
+
+_OURS: TypeAdapter[Commit | Upkeep] = TypeAdapter(Commit | Upkeep)
+
+
+@lru_cache(maxsize=4096)
+def said_in(metadata: str) -> Commit | Upkeep | Newer | None:
+    """What the metadata of a commit says; ``None`` where it is not ours. The same history is read again and again."""
+    try:
+        said = json.loads(metadata)
+    except ValueError:
+        return None
+    if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
+        return None
+    try:
+        return _OURS.validate_python(said)
+    except ValidationError:
+        version = said.get("metadata")
+        return Newer(version) if isinstance(version, int) else None
+
+
+def said_by(info: Mapping[str, Any]) -> Commit | Upkeep | Newer | None:
+    """What a commit of a history says of itself."""
+    return said_in(info.get("userMetadata") or "")
+
+
+def committed_at(info: Mapping[str, Any]) -> datetime:
+    """When a commit of a history was made, UTC."""
+    return datetime.fromtimestamp(int(info.get("timestamp", 0)) / 1000, UTC)
+
+
+def entry_of(info: Mapping[str, Any]) -> Entry | None:
+    """A commit of a history as an entry of the ledger; ``None`` where it is none."""
+    commit, operation = said_by(info), info.get("operation")
+    if not isinstance(commit, Commit) or operation != ("WRITE" if commit.kind == "migration" else "MERGE"):
+        return None
+    counted = info.get("operationMetrics") or {}
+    metrics = Metrics(
+        source_rows=int(counted.get("numSourceRows", 0)),
+        inserted=int(counted.get("numTargetRowsInserted", 0)),
+        updated=int(counted.get("numTargetRowsUpdated", 0)),
+        deleted=int(counted.get("numTargetRowsDeleted", 0)),
+    )
+    return Entry(int(info["version"]), committed_at(info), commit, metrics)

@@ -1,0 +1,60 @@
+"""What every step works with, and how it is run again where another writer was first."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.ledger import Ledger, read_ledger, require_told
+from lakehouse.errors import ConflictError
+from lakehouse.settings import Settings
+from lakehouse.topic import look
+from lakehouse.topic.offsets import TopicState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ATTEMPTS = 5  # plans made before a batch gives way to other writers
+PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default
+T = TypeVar("T")
+Passing = tuple[type[Exception], ...]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What a batch works with: a session, the settings, the table and who asked."""
+
+    spark: "SparkSession"
+    settings: Settings
+    table: StreamTable
+    run: str = "cli"
+
+    def ledger(self) -> Ledger:
+        """Read the merged table's ledger."""
+        return merged_ledger(self.settings, self.table)
+
+    def look(self) -> TopicState:
+        """Look at the topic, also while the leader of a partition is being replaced."""
+        return look(self.settings, self.table.topic, PATIENCE)
+
+
+def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
+    """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
+    return require_told(read_ledger(settings.table_uri(table.name), table.name), table.name)
+
+
+def whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
+    """The whole history: a RESTORE of long ago may have undone what resolved a record."""
+    return require_told(read_ledger(settings.table_uri(table.name), table.name, whole=True), table.name)
+
+
+@table_failures()
+def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:
+    """Run a step, and plan it again where another writer was first, or after such errors: so many times."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return step()
+        except passing:
+            continue
+    return step()

@@ -1,0 +1,152 @@
+"""A table as its layout says: created where it is missing, brought into today's form, given columns it lacks."""
+
+from collections.abc import Mapping, Sequence
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import StructType
+
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.layout import Layout, listed, paths, quoted
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.lock import table_lock
+from lakehouse.delta.log import open_table
+from lakehouse.delta.write import commit_overwrite, conflicts, partitioned, read_table, upkeep
+from lakehouse.errors import TableError
+
+
+def ensure_table(spark: SparkSession, layout: Layout) -> None:
+    """Create the table where it is missing, add columns it lacks, correct how long its files are kept.
+
+    A second call changes nothing.
+
+    Raises ``TableError`` where the table does not fit: a column of another type, one that somebody dropped,
+    other partitions; and where it cannot be read or made. Raises ``ConflictError`` where another writer
+    created it in the same moment.
+    """
+    with table_failures(layout.uri), conflicts(layout.name):
+        stands = (open_table(layout.uri) or _create(spark, layout)).metadata()
+        found = _types(read_table(spark, layout).schema)
+        if _is_former(layout, found):
+            migrate(spark, layout)
+            found = _types(read_table(spark, layout).schema)
+    _require_types(layout, found)
+    _require_partition(layout, stands.partition_columns)
+    missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
+    if missing:
+        _require_new(layout, [path[0] for path, _ in missing if len(path) == 1])
+        added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in missing]
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
+    wrong = {name: value for name, value in layout.lasting.items() if stands.configuration.get(name) != value}
+    if wrong:
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(wrong)})")
+
+
+def _is_former(layout: Layout, found: Mapping[tuple[str, ...], str]) -> bool:
+    known = layout.former is not None and (layout.former.known_by,) in found
+    return known and any((name,) not in found for name in layout.anchors)
+
+
+def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """The type of every column of a table, and of every field of a struct, by the names that lead to it."""
+    found = {above: "struct"}
+    for each in schema:
+        path = (*above, each.name)
+        found[path] = each.dataType.simpleString()
+        if isinstance(each.dataType, StructType):
+            found |= _types(each.dataType, path)
+    return found
+
+
+def migrate(spark: SparkSession, layout: Layout) -> None:
+    """Bring a table that an older lakehouse wrote into today's form: the same rows, in one fenced commit.
+
+    What the ledger tells is carried on; which columns have statistics is left to Delta from then on, since the former
+    ones are no more. Raises ``ConflictError`` where another writer was first.
+    """
+    if layout.former is None:
+        return
+    named = ", ".join(quoted(name) for name in layout.statistics_properties)
+    upkeep(spark, layout, f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({named})")
+    commit = read_ledger(layout.uri, layout.name).next_commit("migration", "")
+    made = layout.former.columns()
+    chosen = [F.expr(f"CAST({made.get(c.name, f'`{c.name}`')} AS {c.type})").alias(c.name) for c in layout.columns]
+    rows = _commented(read_table(spark, layout).select(*chosen), layout)
+    commit_overwrite(spark, layout, rows, commit)
+
+
+def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
+    with table_lock(layout.uri, layout.name):
+        spark.sql(_create_statement(layout))
+        created = open_table(layout.uri)
+        if created is None:
+            _create_in_place(spark, layout)
+            created = open_table(layout.uri)
+    if created is None:
+        raise TableError(
+            f"Table {layout.name} could not be made",
+            where=layout.uri,
+            action="See what its folder holds, or correct LAKEHOUSE_TABLES.",
+        )
+    return created
+
+
+def _create_in_place(spark: SparkSession, layout: Layout) -> None:
+    """Create the table in a folder that a cut-off creation left: the statement takes it for a table (seen)."""
+    columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in layout.columns)
+    nothing = _commented(spark.sql(f"SELECT {columns} WHERE false"), layout)
+    writer = nothing.write.format("delta").mode("ignore").options(**layout.properties)
+    partitioned(writer, layout).save(layout.uri)
+
+
+def _commented(rows: DataFrame, layout: Layout) -> DataFrame:
+    for column in layout.columns:
+        rows = rows.withMetadata(column.name, {"comment": column.doc})
+    return rows
+
+
+def _create_statement(layout: Layout) -> str:
+    columns = ", ".join(column.definition for column in layout.columns)
+    return (
+        f"CREATE TABLE IF NOT EXISTS {layout.sql} ({columns}) USING DELTA"
+        + (f" PARTITIONED BY (`{layout.partition_by}`)" if layout.partition_by else "")
+        + f" COMMENT {quoted(layout.doc)}"
+        + f" TBLPROPERTIES ({listed(layout.properties)})"
+    )
+
+
+def _require_types(layout: Layout, found: Mapping[tuple[str, ...], str]) -> None:
+    for path, column in paths(layout.columns):
+        declared = column.type.lower().replace(", ", ",")
+        stands = found.get(path, declared)
+        if stands != declared and "<" not in declared:
+            raise TableError(
+                f"Column {'.'.join(path)} is {stands} in the table and {declared} in its declaration",
+                where=layout.uri,
+                action="Declare the type the table has, or write to a new table.",
+            )
+
+
+def _require_partition(layout: Layout, stands: Sequence[str]) -> None:
+    declared = [layout.partition_by] if layout.partition_by else []
+    if list(stands) != declared:
+        raise TableError(
+            f"The table is partitioned by {', '.join(stands) or 'nothing'} and"
+            f" its declaration by {', '.join(declared) or 'nothing'}",
+            where=layout.uri,
+            action="Declare the partitions the table has, or write to a new table.",
+        )
+
+
+def _require_new(layout: Layout, missing: Sequence[str]) -> None:
+    """Raise where a column that is missing was there: to add it again would hide that its values are gone."""
+    newest = read_ledger(layout.uri, layout.name).newest
+    same = newest is not None and newest.commit.declaration == layout.declaration != ""
+    gone = [name for name in missing if same or name in layout.anchors]
+    if gone:
+        raise TableError(
+            f"Column {gone[0]} is in the declaration of {layout.name} and no longer in the table",
+            where=layout.uri,
+            action="Somebody dropped or renamed it: RESTORE the table to the version before, then run it again.",
+        )

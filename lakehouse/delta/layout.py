@@ -1,0 +1,122 @@
+"""How a table is stored: its columns, partitions and properties. Text for statements; no input or output."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+CHANGE_DATA = "delta.enableChangeDataFeed"
+_LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column as it stands in a table: its name, Spark SQL type and what it means; a struct has ``fields``."""
+
+    name: str
+    type: str
+    doc: str
+    fields: tuple["TableColumn", ...] = ()
+
+    @classmethod
+    def struct(cls, name: str, doc: str, fields: Iterable["TableColumn"]) -> "TableColumn":
+        """A column of named fields."""
+        inner = tuple(fields)
+        return cls(name, f"STRUCT<{', '.join(f'`{each.name}`: {each.type}' for each in inner)}>", doc, inner)
+
+    @property
+    def definition(self) -> str:
+        """The column in a statement that creates or adds it."""
+        return f"`{self.name}` {self._commented} COMMENT {quoted(self.doc)}"
+
+    @property
+    def _commented(self) -> str:
+        inner = (f"`{each.name}`: {each._commented} COMMENT {quoted(each.doc)}" for each in self.fields)
+        return f"STRUCT<{', '.join(inner)}>" if self.fields else self.type
+
+
+Paths = Iterator[tuple[tuple[str, ...], TableColumn]]
+
+
+def paths(columns: Iterable[TableColumn], above: tuple[str, ...] = ()) -> Paths:
+    """Every column and every field of a struct, each after the one it is in, with the names that lead to it."""
+    for column in columns:
+        path = (*above, column.name)
+        yield path, column
+        yield from paths(column.fields, path)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is stored: where, its columns, its partition column and the columns with statistics.
+
+    ``change_data`` keeps the changes of each version, for tables that others are derived from; ``retention``
+    is how far back the table can be read as it was then, at least. Without its ``anchors`` a row means
+    nothing: these columns are never added later. ``declaration`` is the hash of what the columns follow from.
+    ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote.
+    """
+
+    name: str
+    uri: str
+    doc: str
+    columns: Sequence[TableColumn]
+    partition_by: str | None = None
+    statistics: Sequence[str] = ()
+    change_data: bool = False
+    retention: timedelta = timedelta(days=7)
+    anchors: Sequence[str] = ()
+    declaration: str = ""
+    former: "Former | None" = None
+
+    @property
+    def sql(self) -> str:
+        """The table in a SQL statement."""
+        return f"delta.`{self.uri.replace('`', '``')}`"
+
+    @property
+    def names(self) -> list[str]:
+        """The column names in order."""
+        return [column.name for column in self.columns]
+
+    @property
+    def lasting(self) -> dict[str, str]:
+        """The table properties that have to stand whoever changes them."""
+        return self.retention_properties | ({CHANGE_DATA: "true"} if self.change_data else {})
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties with which it is created."""
+        return {CHANGE_DATA: "false"} | self.lasting | self.statistics_properties
+
+    @property
+    def statistics_properties(self) -> dict[str, str]:
+        """The table property that names the columns of which each file tells its least and greatest value."""
+        return {"delta.dataSkippingStatsColumns": ",".join(self.statistics)} if self.statistics else {}
+
+    @property
+    def retention_properties(self) -> dict[str, str]:
+        """The table properties that make the retention hold; VACUUM knows no other."""
+        kept = {"delta.deletedFileRetentionDuration": self.retention}
+        kept["delta.logRetentionDuration"] = max(self.retention, _LOG_RETENTION)
+        return {name: f"interval {max(1, round(time.total_seconds()))} seconds" for name, time in kept.items()}
+
+
+@dataclass(frozen=True)
+class Former:
+    """An earlier form of a table, known by a column that it has and today's has not.
+
+    ``columns`` gives for each column that is new or another an expression over the columns of that form; it is
+    asked only where such a table is met.
+    """
+
+    known_by: str
+    columns: Callable[[], Mapping[str, str]]
+
+
+def listed(properties: Mapping[str, str]) -> str:
+    """Properties as a statement lists them."""
+    return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
+
+
+def quoted(text: str) -> str:
+    """A string literal in Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

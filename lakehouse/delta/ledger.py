@@ -1,0 +1,204 @@
+"""The ledger: the batches of a table as its own history tells them. Reads the log in Python, no JVM.
+
+The newest entry is enough to go on; the whole history is the proof.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from deltalake import DeltaTable
+
+from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, said_by
+from lakehouse.delta.failures import log_failures
+from lakehouse.delta.log import open_table
+from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
+from lakehouse.delta.row_versions import unchanged_versions
+from lakehouse.errors import LedgerError
+from lakehouse.topic.offsets import Progress
+
+_NEWEST = 100  # commits read first: the entry looked for is nearly always among them
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A table's history, newest first, as far as it was read.
+
+    ``transaction`` is the table's transaction number: 0 where none of our commits was made.
+    ``complete`` says that the history reaches back to the table's creation. ``undone`` are the numbers of
+    our commits that a RESTORE undid or made void: what they say of themselves no longer holds. ``unchanged``
+    are versions of which is known that they changed no row: maintenance, and what keeps the table in shape.
+    ``untold`` is the version of a RESTORE before all entries, of which nothing tells what it put back.
+    """
+
+    uri: str
+    exists: bool = False
+    table_id: str = ""
+    version: int = -1
+    transaction: int = 0
+    complete: bool = True
+    entries: tuple[Entry, ...] = ()
+    foreign: tuple[Foreign, ...] = field(default=())
+    undone: frozenset[int] = frozenset()
+    unchanged: frozenset[int] = frozenset()
+    untold: int | None = None
+
+    @property
+    def newest(self) -> Entry | None:
+        """The entry that tells how far the table got: that of the transaction number, else the newest."""
+        numbered = (entry for entry in self.entries if entry.commit.number == self.transaction)
+        return next(numbered, self.entries[0] if self.entries else None)
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next commit; it never goes back, not even by a RESTORE."""
+        return self.transaction + 1
+
+    def next_commit(self, kind: Kind, run: str) -> Commit:
+        """Return the commit that follows: the next number, a new attempt, and all that is carried on."""
+        last = self.newest.commit if self.newest else None
+        return Commit(
+            kind=kind,
+            number=self.next_number,
+            attempt=uuid.uuid4().hex,
+            table_version=self.version,
+            rows_version=self.rows_version,
+            topic=last.topic if last else None,
+            incarnation=last.incarnation if last else None,
+            progress=last.progress if last else None,
+            totals_before=self.totals,
+            source=last.source if last else None,
+            folder=last.folder if last else None,
+            declaration=last.declaration if last else "",
+            run=run,
+        )
+
+    @property
+    def progress(self) -> Progress | None:
+        """The next offset to read of every partition; ``None`` before the first batch."""
+        commit = self.newest.commit if self.newest else None
+        if commit is None or commit.progress is None or commit.incarnation is None:
+            return None
+        return Progress(commit.incarnation, commit.progress)
+
+    @property
+    def source(self) -> Source | None:
+        """The version of the source (or base) table merged so far."""
+        return self.newest.commit.source if self.newest else None
+
+    @property
+    def totals(self) -> Totals:
+        """Sums over the batches."""
+        return self.newest.totals if self.newest else Totals()
+
+    @property
+    def rows_version(self) -> int:
+        """The newest version that may have changed a row; what follows another table names this one."""
+        version = self.version
+        while version in self.unchanged:
+            version -= 1
+        return version
+
+    def next_change(self, version: int) -> int:
+        """Return the first version after this one that may have changed a row; beyond the newest: none did."""
+        version += 1
+        while version in self.unchanged:
+            version += 1
+        return version
+
+    def is_consumed(self, source: Source | None) -> bool:
+        """Whether whoever consumed ``source`` has seen every row this table holds."""
+        if source is None or source.table_id != self.table_id or source.version > self.version:
+            return False
+        return self.next_change(source.version) > self.version
+
+
+def app_id(name: str) -> str:
+    """The transaction id under which a table of that name is written."""
+    return f"lakehouse:{name}"
+
+
+def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
+    """Read the ledger of a table: the newest part of it, or the whole history.
+
+    A table that does not exist has an empty ledger. The newest part reaches back to a commit that tells how far
+    the table got, and over every RESTORE behind which a batch has not been merged. Raises ``TableError`` where
+    the log cannot be read, ``LedgerError`` where a newer lakehouse wrote it.
+    """
+    table = open_table(uri)
+    if table is None:
+        return Ledger(uri)
+    with log_failures(uri):
+        table_id = str(table.metadata().id)
+        history, found = _read(table, uri, table_id, None if whole else _NEWEST)
+        if not whole and not found.is_told_by(_oldest(history)):
+            history, found = _read(table, uri, table_id, None)
+        return Ledger(
+            uri=uri,
+            exists=True,
+            table_id=table_id,
+            version=table.version(),
+            transaction=table.transaction_version(app_id(name)) or 0,
+            complete=_oldest(history) == 0,
+            entries=tuple(found.entries),
+            foreign=tuple(found.foreign),
+            undone=frozenset(found.undone),
+            unchanged=unchanged_versions(history),
+            untold=found.untold,
+        )
+
+
+def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:
+    history = table.history(limit)
+    _require_understood(history, uri)
+    return history, standing(history, partial(restored_version, uri, table_id))
+
+
+def _oldest(history: Sequence[Mapping[str, Any]]) -> int:
+    return int(history[-1]["version"]) if history else -1
+
+
+def _require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
+    """Raise where a newer lakehouse committed: to pass its commits over would be to go on at an older progress."""
+    for info in history:
+        said = said_by(info)
+        if isinstance(said, Newer):
+            raise LedgerError(
+                f"Version {info['version']} was committed by a newer lakehouse (metadata {said.metadata};"
+                f" this process understands {VERSION})",
+                where=uri,
+                action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
+            )
+
+
+def require_told(ledger: Ledger, name: str) -> Ledger:
+    """Return the ledger, or raise ``LedgerError`` where the log no longer says how far the table got."""
+    if ledger.untold is not None:
+        raise LedgerError(
+            f"Nothing tells which version of {name} the RESTORE of version {ledger.untold} put back: it names none, and"
+            " no version that the log still holds has the files of the table",
+            where=ledger.uri,
+            action="RESTORE it again TO VERSION AS OF the one that was meant, or see and record what the rows"
+            f" themselves say with: lakehouse recover-progress {name}",
+        )
+    if ledger.newest is None and ledger.transaction and not ledger.complete:
+        raise LedgerError(
+            f"The log of {name} no longer holds a commit that tells its progress",
+            where=ledger.uri,
+            action=f"See and record what the rows themselves say with: lakehouse recover-progress {name}",
+        )
+    return ledger
+
+
+def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
+    """Return the entry an attempt committed, or ``None`` where it did not commit."""
+    return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
+
+
+def count_rows(uri: str) -> int:
+    """Count the rows of a table, from its log alone; 0 where there is no table."""
+    table = open_table(uri)
+    with log_failures(uri):
+        return int(table.count()) if table else 0

@@ -1,0 +1,53 @@
+"""One writer at a time for a table on a local disk, whatever process it is in.
+
+Delta commits a version by giving a file its number. Object stores and HDFS refuse a second file of that name. On
+a local disk Delta looks whether the name is free and then renames (seen): of two processes in the same moment
+the later one replaces the commit of the other, which goes on as if it stood. So whoever writes takes this lock.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from filelock import FileLock, Timeout
+
+from lakehouse.delta.failures import disk_failure
+from lakehouse.errors import ConflictError
+
+_PATIENCE = 120.0  # seconds to wait for another process
+
+
+@contextmanager
+def table_lock(uri: str, name: str) -> Iterator[None]:
+    """Hold the lock of a table for one statement; a table that is on no local disk has none.
+
+    It lies beside the table and is free as soon as its process ends, whatever ended it. Raises
+    ``ConflictError`` where another process writes for more than two minutes, ``TableError`` where the disk
+    refuses the lock; nothing was written then.
+    """
+    file = lock_file(uri)
+    if file is None:
+        yield
+        return
+    lock = FileLock(file, timeout=_PATIENCE)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        fact = f"Another process has been writing {name} for {_PATIENCE:.0f} seconds"
+        raise ConflictError(fact, where=uri, action="Run it again when that one is done.") from None
+    except OSError as error:
+        raise disk_failure(error, uri) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def lock_file(uri: str) -> Path | None:
+    """Where the lock of a table lies; ``None`` where the table is on no local disk."""
+    if "://" in uri and not uri.startswith("file://"):
+        return None
+    folder = Path(unquote(urlsplit(uri).path) if uri.startswith("file://") else uri)
+    return folder.parent / ".locks" / folder.name

@@ -1,0 +1,100 @@
+"""A table's log without a JVM, on a local disk or in an object store: opened, and read commit by commit."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from lakehouse.delta.failures import disk_failure, log_failures
+from lakehouse.errors import TableError
+
+_LOG = "_delta_log"
+_PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it was a table, its log is gone."
+# an object store that does not answer: by default it is asked again for three minutes
+_PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
+
+File = tuple[str, str]  # its path, and the id of its deletion vector
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """What the commit of one version did to the table's active files; ``created`` were in no version before it."""
+
+    version: int
+    added: frozenset[File]
+    removed: frozenset[File]
+    created: frozenset[File] = frozenset()
+
+
+def open_table(uri: str) -> DeltaTable | None:
+    """Open a table without a JVM; ``None`` where there is none and the place is free.
+
+    A folder in which a creation was cut off is free. Raises ``TableError`` where something else stands there, or
+    where its log cannot be read; a store that does not answer is given up within some twenty seconds.
+    """
+    names = {_LOG} if "://" in uri else _names_in(Path(uri))
+    if _LOG in names:
+        with log_failures(uri), suppress(TableNotFoundError):
+            return DeltaTable(uri, storage_options=_options(uri))
+    strangers = sorted(names - {_LOG})
+    if strangers:
+        what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"
+        raise TableError(what, where=uri, action=_PLACE)
+    return None
+
+
+def is_table(uri: str) -> bool:
+    """Whether a table stands in an object store. Raises ``TableError`` where the store does not tell."""
+    with log_failures(uri):
+        return DeltaTable.is_deltatable(uri, _options(uri))
+
+
+def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
+    """Read what each commit did to the active files, from a version backwards to the oldest that the log holds."""
+    store = DeltaStorageHandler(uri, _options(uri))
+    for version in range(newest, -1, -1):
+        try:
+            commit = store.open_input_file(f"{_LOG}/{version:020d}.json").read()
+        except FileNotFoundError:
+            return
+        yield _changes(version, bytes(commit))
+
+
+def _changes(version: int, commit: bytes) -> FileChanges:
+    actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
+    found = {kind: [each[kind] for each in actions if each.get(kind)] for kind in ("add", "remove", "commitInfo")}
+    if not found["remove"] and not any(file.get("dataChange") for file in found["add"]):
+        found["add"] = []  # active files described anew, with other statistics
+    added = frozenset(map(_file, found["add"]))
+    restored = any(info.get("operation") == "RESTORE" for info in found["commitInfo"])
+    created = frozenset[File]() if restored else added
+    return FileChanges(version, added, frozenset(map(_file, found["remove"])), created)
+
+
+def _file(action: dict[str, Any]) -> File:
+    vector = action.get("deletionVector") or {}
+    parts = (vector.get(name) for name in ("storageType", "pathOrInlineDv", "offset"))
+    return action["path"], "/".join(str(part) for part in parts if part is not None)
+
+
+def _options(uri: str) -> dict[str, str] | None:
+    return _PATIENCE if "://" in uri and not uri.startswith("file://") else None
+
+
+def _names_in(folder: Path) -> set[str]:
+    """What a folder holds; nothing where there is none."""
+    try:
+        return {entry.name for entry in folder.iterdir()}
+    except FileNotFoundError:
+        return set()
+    except NotADirectoryError as error:
+        action = "Move it away, or correct LAKEHOUSE_TABLES."
+        raise TableError("A file stands where the table's folder belongs", where=str(folder), action=action) from error
+    except OSError as error:
+        raise disk_failure(error, str(folder)) from error

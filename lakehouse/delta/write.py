@@ -1,0 +1,128 @@
+"""Writing a Delta table: the one fenced commit through which every row of ours goes, and upkeep."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+from lakehouse.delta.commits import Commit, Entry, Upkeep
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import app_id, find_attempt
+from lakehouse.delta.lock import table_lock
+from lakehouse.errors import ConflictError
+from lakehouse.errors.troubles import Trouble, means
+
+_TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
+    """Run a statement that changes no row; its commits say that they are ours.
+
+    Raises ``ConflictError`` where another writer was first.
+    """
+    said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
+    with _writing(spark, layout, said):
+        spark.sql(statement).collect()
+
+
+def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:
+    """The rows of a table, now or as of a version."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(layout.uri)
+
+
+def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses: str, commit: Commit) -> Entry:
+    """MERGE ``source`` (as ``s``) into the table (as ``t``) in one commit that carries ``commit``.
+
+    ``clauses`` is the statement from ``ON`` on. The commit takes the table's next transaction number: a
+    number that is taken makes Delta skip the statement. Returns the entry that the history now holds.
+    Raises ``ConflictError`` where another writer was first, ``TableError`` where the disk or the table fails;
+    nothing was written then.
+    """
+    view = f"lakehouse_source_{commit.attempt}"
+    source.createOrReplaceTempView(view)
+    try:
+        with _writing(spark, layout, _fence(layout.name, commit)):
+            spark.sql(f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}").collect()
+    finally:
+        spark.catalog.dropTempView(view)
+    return _require_committed(layout, commit)
+
+
+def _require_committed(layout: Layout, commit: Commit) -> Entry:
+    entry = find_attempt(layout.uri, layout.name, commit.attempt)
+    if entry is None:
+        raise ConflictError(f"Commit {commit.number} of {layout.name} was made by another writer", where=layout.uri)
+    return entry
+
+
+def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
+    """Replace all rows and columns of a table in one commit that carries ``commit``, fenced as a MERGE is."""
+    writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    fence = {"txnAppId": app_id(layout.name), "txnVersion": str(commit.number)}
+    with _writing(spark, layout, {_USER_METADATA: commit.model_dump_json()}):
+        partitioned(writer.options(**fence), layout).save(layout.uri)
+    return _require_committed(layout, commit)
+
+
+def partitioned(writer: DataFrameWriter, layout: Layout) -> DataFrameWriter:
+    """A writer of files in the partitions of the layout."""
+    return writer.partitionBy(layout.partition_by) if layout.partition_by else writer
+
+
+def commit_nothing(spark: SparkSession, layout: Layout, commit: Commit) -> Entry:
+    """Make a commit that holds no row and no file, whatever columns the table has: Delta writes it all the same."""
+    nothing = read_table(spark, layout).where("false")
+    return commit_merge(spark, layout, nothing, "ON false WHEN NOT MATCHED THEN INSERT *", commit)
+
+
+def _fence(name: str, commit: Commit) -> dict[str, str]:
+    """The transaction number and the metadata of a commit, as settings."""
+    return {
+        _TXN_APP_ID: app_id(name),
+        _TXN_VERSION: str(commit.number),
+        _USER_METADATA: commit.model_dump_json(),
+    }
+
+
+@contextmanager
+def _writing(spark: SparkSession, layout: Layout, said: Mapping[str, str]) -> Iterator[None]:
+    """Run one statement that writes: alone on a local disk, with these settings, its failures as errors of ours."""
+    with (
+        table_failures(layout.uri),
+        conflicts(layout.name),
+        table_lock(layout.uri, layout.name),
+        session_settings(spark, said),
+    ):
+        yield
+
+
+@contextmanager
+def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set these for one statement; left behind they could drop later writes, or put our name on them."""
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key in settings:
+            with suppress(PySparkException):
+                spark.conf.unset(key)
+
+
+@contextmanager
+def conflicts(name: str) -> Iterator[None]:
+    """Turn Delta's concurrency errors, also of a creation by two writers at once, into ``ConflictError``."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        if means(error, Trouble.CONFLICT):
+            raise ConflictError(f"Another writer changed {name} in the same moment", where=name) from error
+        raise

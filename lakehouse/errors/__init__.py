@@ -1,0 +1,116 @@
+"""What can go wrong, as types: each error says what happened, where, and what to do.
+
+``troubles`` tells what errors of other programs mean. Everything may import this package; it imports nothing of ours.
+
+::
+
+    LakehouseError
+    ├── SettingsError      a setting cannot be used
+    ├── DeclarationError   a declaration contradicts itself
+    ├── SetupError         Java, a jar or another part of the machine is missing or damaged
+    ├── BrokerError        the broker cannot be reached or does not answer
+    ├── TopicError         the topic is missing or is not what the declaration says
+    ├── DataLossError      records that were never merged are gone from the topic
+    │   └── ReadLossError  those of a plan went away before they were read: plan again
+    ├── LedgerError        a table's history does not say how far it got
+    ├── ConflictError      somebody else committed first: plan again
+    ├── AccountingError    a batch does not account for every record it read
+    ├── BaseFileError      a base file cannot be read; nothing was loaded
+    ├── TableError         a table is missing or does not fit its declaration, or cannot be read or written
+    │   ├── StoreUnreachableError  the store of the tables does not answer: run it again
+    │   ├── StoreRefusedError      no permission, or credentials that do not hold
+    │   └── TableDamagedError      a part of the table is missing or cannot be read
+    └── QueryError         a query cannot be answered
+"""
+
+
+def printable(text: str) -> str:
+    """A text with what a terminal or a log would obey (line ends, escapes, right-to-left marks) written out."""
+    return "".join(each if each.isprintable() else _written_out(each) for each in text)
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as "surrogateescape" decodes it
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
+class LakehouseError(Exception):
+    """An error a person can act on.
+
+    ``what`` is one sentence of fact, ``where`` names the place (topic, file, table), ``action`` says
+    what to do next. The text of the error is the three together, printable and in one line.
+    """
+
+    def __init__(self, what: str, *, where: str = "", action: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.action = action
+        place = f" ({where})" if where else ""
+        advice = f" {action}" if action else ""
+        super().__init__(printable(f"{what.rstrip('.')}{place}.{advice}"))
+
+
+class SettingsError(LakehouseError):
+    """A setting cannot be used."""
+
+
+class DeclarationError(LakehouseError):
+    """A declaration contradicts itself; raised when it is made."""
+
+
+class SetupError(LakehouseError):
+    """Java, a jar or another part of the machine is missing or damaged."""
+
+
+class BrokerError(LakehouseError):
+    """The broker cannot be reached or does not answer."""
+
+
+class TopicError(LakehouseError):
+    """The topic is missing or is not what the declaration says."""
+
+
+class DataLossError(LakehouseError):
+    """Records that were never merged are gone from the topic; a person has to accept the gap."""
+
+
+class ReadLossError(DataLossError):
+    """Records of a plan went away before they were read; nothing was written, the batch has to be planned again."""
+
+
+class LedgerError(LakehouseError):
+    """A table's history does not say how far it got."""
+
+
+class ConflictError(LakehouseError):
+    """Another writer committed first; nothing was written, the batch has to be planned again."""
+
+
+class AccountingError(LakehouseError):
+    """A batch does not account for every record it read."""
+
+
+class BaseFileError(LakehouseError):
+    """A base file cannot be read; nothing was loaded."""
+
+
+class TableError(LakehouseError):
+    """A table is missing or does not fit its declaration, or cannot be read or written."""
+
+
+class StoreUnreachableError(TableError):
+    """The store of the tables does not answer; that says nothing of the tables."""
+
+
+class StoreRefusedError(TableError):
+    """The store of the tables lets nobody in with these permissions or credentials."""
+
+
+class TableDamagedError(TableError):
+    """A part of a table is missing or cannot be read."""
+
+
+class QueryError(LakehouseError):
+    """A query cannot be answered."""

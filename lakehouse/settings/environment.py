@@ -1,0 +1,168 @@
+"""The settings: the only reader of the environment."""
+
+import os
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from dotenv import dotenv_values
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from lakehouse.errors import SettingsError
+from lakehouse.settings.properties import parse_properties
+from lakehouse.settings.shapes import Folder, Home, Master, Memory, PemFile, Properties, Remote, Root, Servers
+
+_PREFIX = "LAKEHOUSE_"
+_ENV_FILE = ".env"
+# set in every container of Kubernetes beside a service called "lakehouse"
+_NOT_OURS = re.compile(_PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
+_ADVICE = "Correct it in the environment or in .env; README.md lists the settings."
+
+
+class Settings(BaseSettings):
+    """Where things are, read from ``LAKEHOUSE_*`` variables or a ``.env`` file in the working directory.
+
+    Every part takes a ``Settings`` as an argument; nothing else reads the environment. An empty variable is
+    the same as none.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX,
+        env_file=_ENV_FILE,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    home: Home = Field(Path(".lakehouse"), description="State folder: tables, broker data, Dagster's storage.")
+    tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
+    kafka_bootstrap_servers: Servers | None = Field(
+        None, description="host:port[,host:port]. Unset: the embedded broker of this home."
+    )
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="How to speak to the broker."
+    )
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "SCRAM-SHA-256", description="Used with the SASL protocols."
+    )
+    kafka_username: str | None = Field(None, description="Used with the SASL protocols.")
+    kafka_password: SecretStr | None = Field(None, description="Used with the SASL protocols; never shown.")
+    kafka_ca_file: PemFile | None = Field(None, description="PEM file of the authority that signed the broker.")
+    kafka_client_certificate_file: PemFile | None = Field(
+        None, description="PEM file of the certificate we show to the broker, for mutual TLS."
+    )
+    kafka_client_key_file: PemFile | None = Field(None, description="PEM file of its private key, in PKCS#8.")
+    kafka_client_key_password: SecretStr | None = Field(None, description="Of an encrypted private key; never shown.")
+    kafka_properties: Properties | None = Field(
+        None, description="JSON object of any other property of Kafka's clients; its values are never shown."
+    )
+    spark_master: Master = Field(
+        "local[*]", description="Spark master of a session started here, as local[2] or spark://host:7077."
+    )
+    spark_remote: Remote | None = Field(
+        None, description="sc://host:port of a Spark Connect server, used instead; what follows may hold a token."
+    )
+    spark_driver_memory: Memory = Field("2g", description="Memory of the Spark driver started here, as 512m or 4g.")
+    jars: Folder = Field(
+        Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by every clone on a machine."
+    )
+
+    @classmethod
+    def load(cls) -> "Settings":
+        """Read the environment; a value that cannot be used is a ``SettingsError`` that names its variable."""
+        _require_known([*_named_in_file(), *os.environ])
+        try:
+            return cls()
+        except ValidationError as error:
+            raise SettingsError(_explained(error.errors()[0]), action=_ADVICE) from None
+
+    @model_validator(mode="after")
+    def _require_what_belongs_together(self) -> Self:
+        given = self.kafka_username and self.kafka_password
+        if self.kafka_security_protocol.startswith("SASL") and not given:
+            raise ValueError(
+                f"{self.kafka_security_protocol} needs {_PREFIX}KAFKA_USERNAME and {_PREFIX}KAFKA_PASSWORD"
+            )
+        if bool(self.kafka_client_certificate_file) != bool(self.kafka_client_key_file):
+            both = f"{_PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {_PREFIX}KAFKA_CLIENT_KEY_FILE"
+            raise ValueError(f"{both} go together, and one of them is missing")
+        return self
+
+    @cached_property
+    def home_folder(self) -> Path:
+        """The state folder as an absolute path; it may not exist yet."""
+        return self.home.expanduser().resolve()
+
+    @cached_property
+    def jar_folder(self) -> Path:
+        """The jar cache as an absolute path; it may not exist yet."""
+        return self.jars.expanduser().resolve()
+
+    @cached_property
+    def tables_root(self) -> str:
+        """The root under which each table has a folder of its name: an absolute path or a URI."""
+        root = self.tables or str(self.home_folder / "tables")
+        return root.rstrip("/") if "://" in root else str(Path(root).expanduser().resolve())
+
+    @cached_property
+    def client_properties(self) -> dict[str, str]:
+        """Other properties of Kafka's clients by their names there; the values may be secret."""
+        return parse_properties(self.kafka_properties.get_secret_value()) if self.kafka_properties else {}
+
+    @cached_property
+    def spark_place(self) -> str:
+        """Where Spark runs, to be shown: what follows the address of a Connect server may hold a token."""
+        remote = self.spark_remote.get_secret_value() if self.spark_remote else None
+        return f"sc://{urlsplit(remote).netloc}" if remote else self.spark_master
+
+    def make_folder(self, *names: str) -> Path:
+        """Return a folder of the home, made where it is missing; ``SettingsError`` where it cannot be."""
+        folder = self.home_folder.joinpath(*names)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(
+                f"The state folder cannot be used: {error.strerror}",
+                where=str(folder),
+                action="Correct its permissions, or set LAKEHOUSE_HOME to another folder.",
+            ) from None
+        return folder
+
+    def table_uri(self, name: str) -> str:
+        """Where the table of that name is, whether it exists or not."""
+        return f"{self.tables_root}/{name}"
+
+
+def _named_in_file() -> list[str]:
+    try:
+        return list(dotenv_values(_ENV_FILE)) if Path(_ENV_FILE).exists() else []
+    except (OSError, UnicodeDecodeError):
+        raise SettingsError("The file .env cannot be read", where=str(Path(_ENV_FILE).absolute())) from None
+
+
+def _require_known(names: Iterable[str]) -> None:
+    """Refuse a variable with our prefix that no setting has: a misspelt one would count as not set."""
+    known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for name in map(str.upper, names):
+        if name.startswith(_PREFIX) and name not in known and not _NOT_OURS.fullmatch(name):
+            near = get_close_matches(name, known, 1)
+            hint = f"; is it {near[0]}?" if near else ""
+            raise SettingsError(f"{name} is no setting{hint}", action=_ADVICE)
+
+
+def _explained(error: Any) -> str:
+    """Name the variable, its value and what it is for; what several settings share shows no value."""
+    fact = error["msg"].removeprefix("Value error, ")
+    if not error["loc"]:
+        return f"{_PREFIX}* cannot be used: {fact}"
+    name = str(error["loc"][0]).removeprefix(_PREFIX.lower())
+    field = Settings.model_fields[name]
+    hidden = "SecretStr" in repr(field.annotation) or name == "tables"
+    value = "" if hidden else f"={error['input']!r}"
+    return f"{_PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"

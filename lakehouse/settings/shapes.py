@@ -1,0 +1,88 @@
+"""What a setting may look like: types that refuse in one sentence what could never work."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
+
+from lakehouse.settings.properties import parse_properties
+
+_SERVERS = r"^(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):\d+(,(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):\d+)*$"
+_MASTER = r"^(local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://\S+)$"
+_REMOTE = re.compile(r"sc://[^\s/:;@]+(:\d+)?(/\S*)?")
+_SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
+"""What both Spark and the readers without a JVM can open."""
+_MISREAD = "#%?\\"
+"""What readers of Delta tables take for something else in a path: a table's history would seem empty."""
+_HIGHEST_PORT = 65535
+
+
+def _require_folder(given: Any) -> Any:
+    """Refuse a folder that cannot be made, since it is a file, lies below one, or is somewhere else."""
+    if "://" in str(given):
+        raise ValueError("it has to be a folder of this machine")
+    path = Path(given).expanduser().absolute()
+    existing = next((each for each in (path, *path.parents) if each.exists()), None)
+    if existing is not None and not existing.is_dir():
+        raise ValueError(f"{existing} is a file and no folder")
+    return given
+
+
+def _require_folder_of_tables(given: Any) -> Any:
+    _require_folder(given)
+    folder = str(Path(given).expanduser().absolute())
+    misread = " ".join(sorted({*folder} & {*_MISREAD}))
+    if misread:
+        raise ValueError(f"tables cannot be read in {folder}, whose name holds {misread}")
+    return given
+
+
+def _require_root(root: str) -> str:
+    if "://" not in root:
+        _require_folder_of_tables(root)
+        return root
+    address = urlsplit(root)
+    if address.scheme not in _SCHEMES:
+        raise ValueError(f"tables are kept in a folder or under one of {', '.join(_SCHEMES)}")
+    if address.password is not None:
+        raise ValueError("it is shown in many places and may hold no password")
+    return root
+
+
+def _require_ports(servers: str) -> str:
+    if any(not 1 <= int(server.rpartition(":")[2]) <= _HIGHEST_PORT for server in servers.split(",")):
+        raise ValueError(f"a port is a number from 1 to {_HIGHEST_PORT}")
+    return servers
+
+
+def _require_remote(remote: SecretStr) -> SecretStr:
+    found = _REMOTE.fullmatch(remote.get_secret_value())
+    if not found or int((found[1] or ":1")[1:]) > _HIGHEST_PORT:
+        raise ValueError("it has to be sc://host:port")
+    return remote
+
+
+def _require_properties(given: Any) -> Any:
+    text = json.dumps(given) if isinstance(given, Mapping) else given
+    if text is not None:
+        parse_properties(text.get_secret_value() if isinstance(text, SecretStr) else text)
+    return text
+
+
+def _expanded(path: Any) -> Any:
+    return Path(path).expanduser() if isinstance(path, str | Path) else path
+
+
+Folder = Annotated[Path, BeforeValidator(_require_folder)]
+Home = Annotated[Path, BeforeValidator(_require_folder_of_tables)]
+Master = Annotated[str, Field(pattern=_MASTER)]
+Memory = Annotated[str, Field(pattern="^[1-9][0-9]*[mg]$")]
+PemFile = Annotated[FilePath, BeforeValidator(_expanded)]
+Properties = Annotated[SecretStr, BeforeValidator(_require_properties)]
+Remote = Annotated[SecretStr, AfterValidator(_require_remote)]
+Root = Annotated[str, AfterValidator(_require_root)]
+Servers = Annotated[str, Field(pattern=_SERVERS), AfterValidator(_require_ports)]

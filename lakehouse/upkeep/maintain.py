@@ -1,0 +1,203 @@
+"""Maintenance: compaction and vacuum of every table of a declaration. It changes no row.
+
+One run over a table compacts its small files, removes the files that its retention no longer promises, and
+commits one empty MERGE that carries on what the ledger tells, so that a quiet table keeps it when its log
+expires. A table whose newest commit is such a one is left alone.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from lakehouse.batch.load import base_layout, reference_layout
+from lakehouse.batch.rejected import rejected_layout
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Source
+from lakehouse.delta.engine import again, merged_ledger
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_nothing, upkeep
+from lakehouse.derive.feed import changes_layout
+from lakehouse.derive.refresh import refresh_changes, refresh_rollup
+from lakehouse.derive.rollup import rollup_layout
+from lakehouse.errors import LakehouseError
+from lakehouse.settings import Settings
+from lakehouse.spark import FILE_SIZE
+
+_SEVERAL = 2  # small files in one partition that are worth one instead
+_RECENT = 20  # commits in which to look for what VACUUM tells of itself
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """What maintenance did to one table.
+
+    ``files_before`` and ``files_after`` count the files of its newest version. ``removed`` counts the files
+    and folders that VACUUM deleted; ``None`` where it did not run, or where the store does not let it tell.
+    ``idle``: nothing happened since the last time, and nothing was done. ``kept`` says why old files had to
+    stay: somebody still needs them; the next run tries again.
+    """
+
+    name: str
+    version: int
+    files_before: int
+    files_after: int
+    removed: int | None = None
+    idle: bool = False
+    kept: str | None = None
+
+
+def maintain(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> list[Maintained]:
+    """Compact and vacuum every table of the declaration that exists; returns what was done to each.
+
+    Change feed and rollups are brought up to date first, since VACUUM removes the changes they read. One that
+    cannot be is left alone, and what it has not read yet stays. A second run does nothing. A merge at the
+    same time wins, or plans again: no row changes.
+    """
+    failed = _refresh(spark, settings, table, run)
+    needed = _Needed(settings, table, failed)
+    there = [layout for layout in _layouts(settings, table) if read_ledger(layout.uri, layout.name).exists]
+    return [
+        _left(layout, failed[layout.name])
+        if layout.name in failed
+        else _Work(spark, layout, run).go(needed if layout.name == table.name else None)
+        for layout in there
+    ]
+
+
+def _refresh(spark: SparkSession, settings: Settings, table: StreamTable, run: str) -> dict[str, str]:
+    """Bring the derived tables up to date; returns what kept one from it, by its name."""
+    if not merged_ledger(settings, table).exists:
+        return {}
+    failed: dict[str, str] = {}
+    with _noted(failed, table.changes_name):
+        refresh_changes(spark, settings, table, run)
+    for rollup in table.rollups:
+        with _noted(failed, rollup.name):
+            refresh_rollup(spark, settings, table, rollup, run)
+    return failed
+
+
+@contextmanager
+def _noted(failed: dict[str, str], name: str) -> Iterator[None]:
+    try:
+        yield
+    except LakehouseError as error:
+        failed[name] = str(error)
+
+
+def _derived(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    yield changes_layout(table, settings)
+    for rollup in table.rollups:
+        yield rollup_layout(table, rollup, settings)
+
+
+def _layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    yield merged_layout(table, settings)
+    yield rejected_layout(table, settings)
+    if table.base:
+        yield base_layout(table, settings)
+    yield from _derived(settings, table)
+    for reference in table.references:
+        yield reference_layout(table, reference, settings)
+
+
+def _left(layout: Layout, reason: str) -> Maintained:
+    files = sum(len(part) for part in _file_sizes(layout))
+    return Maintained(layout.name, read_ledger(layout.uri, layout.name).version, files, files, kept=reason)
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """What the derived tables still have to read of the merged one; ``failed`` says why they could not."""
+
+    settings: Settings
+    table: StreamTable
+    failed: dict[str, str]
+
+    def reason(self) -> str | None:
+        """Why VACUUM has to wait; ``None`` where every derived table has read what it could remove."""
+        for layout in _derived(self.settings, self.table):
+            consumed = read_ledger(layout.uri, layout.name).source
+            if self._misses(consumed):
+                upto = f"up to version {consumed.version}" if consumed else "not at all"
+                cause = f": {self.failed[layout.name]}" if layout.name in self.failed else "."
+                return f"{layout.name} has read {self.table.name} {upto}{cause}"
+        return None
+
+    def _misses(self, consumed: Source | None) -> bool:
+        """Whether VACUUM may remove changes that were not consumed and can still be read.
+
+        A file is older than the commit it came with: half of the retention is for that.
+        """
+        ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name)
+        if ledger.is_consumed(consumed):
+            return False
+        same = consumed is not None and consumed.table_id == ledger.table_id
+        first = ledger.next_change(consumed.version) if consumed and same else 0
+        told = {commit["version"]: commit["timestamp"] for commit in DeltaTable(ledger.uri).history()}
+        since = datetime.fromtimestamp(told[first] / 1000, UTC) if first in told else None
+        return since is not None and datetime.now(UTC) - since > self.table.retention / 2
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The maintenance of one table."""
+
+    spark: SparkSession
+    layout: Layout
+    run: str
+
+    def go(self, needed: _Needed | None) -> Maintained:
+        """Compact, vacuum and carry the ledger on, each where there is reason to."""
+        again(lambda: ensure_table(self.spark, self.layout))
+        ledger, sizes = self._ledger(), _file_sizes(self.layout)
+        before = sum(len(part) for part in sizes)
+        if _is_idle(ledger):
+            return Maintained(self.layout.name, ledger.version, before, before, idle=True)
+        if any(sum(size < FILE_SIZE for size in part) >= _SEVERAL for part in sizes):
+            again(lambda: upkeep(self.spark, self.layout, f"OPTIMIZE {self.layout.sql}", self.run))
+        kept = needed.reason() if needed else None
+        removed = None if kept else self._vacuum(ledger.version)
+        if kept is None:
+            again(self._carry_on)
+        after = sum(len(part) for part in _file_sizes(self.layout))
+        return Maintained(self.layout.name, self._ledger().version, before, after, removed, kept=kept)
+
+    def _ledger(self) -> Ledger:
+        return read_ledger(self.layout.uri, self.layout.name)
+
+    def _vacuum(self, since: int) -> int | None:
+        upkeep(self.spark, self.layout, f"VACUUM {self.layout.sql}", self.run)
+        history = DeltaTable(self.layout.uri).history(_RECENT)
+        told = [commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > since]
+        counted: dict[str, Any] = told[0].get("operationMetrics", {}) if told else {}
+        return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
+
+    def _carry_on(self) -> None:
+        commit_nothing(self.spark, self.layout, self._ledger().next_commit("maintenance", self.run))
+
+
+def _is_idle(ledger: Ledger) -> bool:
+    """Whether nothing happened to the table since its last maintenance, or ever."""
+    last = ledger.entries[0] if ledger.entries else None
+    at_rest = last is not None and last.version == ledger.version and last.commit.kind == "maintenance"
+    return at_rest or ledger.rows_version <= 0
+
+
+def _file_sizes(layout: Layout) -> list[list[int]]:
+    """The sizes of the files of the newest version in bytes, partition by partition."""
+    files = pa.table(DeltaTable(layout.uri).get_add_actions(flatten=True))
+    columns = [name for name in files.column_names if name.startswith("partition.")]
+    parts: dict[tuple[Any, ...], list[int]] = {}
+    for row in files.select([*columns, "size_bytes"]).to_pylist():
+        parts.setdefault(tuple(row[name] for name in columns), []).append(row["size_bytes"])
+    return list(parts.values())

@@ -1,0 +1,67 @@
+"""Which records are rejected, by reason; without a JVM."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehouse.batch.rejected import unresolved
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.engine import whole_ledger
+from lakehouse.delta.log import open_table
+from lakehouse.errors import TableError
+from lakehouse.serve import query
+from lakehouse.settings import Settings
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none."""
+
+    incarnation: str
+    partition: int
+    offset: int
+    time: datetime
+    key: bytes | None
+    value: bytes | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The rejected records of one reason: how many, and the newest of them."""
+
+    reason: str
+    count: int
+    samples: tuple[Sample, ...]
+
+
+def list_rejected(settings: Settings, table: StreamTable, reason: str | None = None, limit: int = 3) -> list[Reason]:
+    """List the rejected records by reason, the most frequent first, with ``limit`` samples of each; without a JVM.
+
+    Left out are those that were resolved and those that are pending.
+    """
+    name = table.rejected_name
+    ledger = whole_ledger(settings, table)
+    stored = open_table(settings.table_uri(name))
+    if stored is None:
+        return []
+    if "position" not in (field.name for field in stored.schema().fields):
+        action = f"It gets today's form with the next: lakehouse merge {table.name}"
+        raise TableError(f"Table {name} was written by an older lakehouse", where=stored.table_uri, action=action)
+    which = f"reason = {_quoted(reason)} AND " if reason is not None else ""
+    sample = (
+        "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"
+        " 'time': time, 'key': key, 'value': value, 'detail': detail}"
+    )
+    newest = "{'time': time, 'partition': position.partition, 'offset': position.offset}"
+    found = query(
+        settings,
+        f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
+        f" WHERE {which}{unresolved(ledger, _quoted)} GROUP BY reason ORDER BY 2 DESC, 1",
+        [name],
+    )
+    return [Reason(why, count, tuple(Sample(**each) for each in newest[:limit])) for why, count, newest in found.rows]
+
+
+def _quoted(text: str) -> str:
+    """Text in DuckDB's SQL, in which a backslash is itself."""
+    return "'" + text.replace("'", "''") + "'"

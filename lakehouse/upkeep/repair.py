@@ -1,0 +1,101 @@
+"""What a person decides when records or the ledger are gone: accept a gap, record the progress anew.
+
+Each is a commit of its own in the ledger, an empty MERGE, so that the decision stays visible.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.engine import merged_ledger
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_nothing, read_table
+from lakehouse.settings import Settings
+from lakehouse.topic import look, read_failures, read_records
+from lakehouse.topic.offsets import Plan, Range, TopicState, plan_batch
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a person is asked to decide, and the commit that records it: exactly what was shown.
+
+    ``facts`` say what is gone; ``offsets`` where each partition goes on.
+    """
+
+    facts: tuple[str, ...]
+    commit: Commit
+
+    @property
+    def offsets(self) -> Mapping[int, int]:
+        """The next offset to read of every partition, once it is recorded."""
+        return self.commit.progress or {}
+
+
+def record(spark: SparkSession, settings: Settings, table: StreamTable, accepted: Proposal) -> Entry:
+    """Record a proposal as it was shown, without another look at the topic.
+
+    Raises ``ConflictError`` where somebody committed since: it has to be shown again then. Where the topic lost
+    more records since, the next merge stops and names those.
+    """
+    return commit_nothing(spark, merged_layout(table, settings), accepted.commit)
+
+
+def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Proposal | None:
+    """Propose to go on behind records that are gone, without a JVM; ``None`` where none are.
+
+    Raises ``DataLossError`` where the gap cannot be accepted: the rows would be ordered wrongly behind it.
+
+    Partitions that lost records go on at the earliest offset there is. Nothing that is still in the topic
+    is stepped over: what was merged before is merged again, which changes nothing.
+    """
+    ledger = merged_ledger(settings, table)
+    plan = plan_batch(look(settings, table.topic), ledger.progress)
+    if plan.gap is None:
+        return None
+    if not can_be_accepted(plan.gap, table):
+        raise loss(plan.gap, table)
+    return Proposal(plan.gap.facts, gap_commit(ledger, table, plan, run))
+
+
+@table_failures()
+def propose_progress(spark: SparkSession, settings: Settings, table: StreamTable, run: str = "cli") -> Proposal:
+    """Propose a progress from the merged rows: one past the greatest offset of each partition.
+
+    For a table whose log no longer tells. An offset counts only where the topic still holds the record that the
+    row came from: rows of a former topic of that name have offsets too. Any other partition starts at its
+    earliest offset; merging records again changes nothing. Rejected records never count.
+    """
+    layout = merged_layout(table, settings)
+    ledger, state = read_ledger(layout.uri, layout.name), look(settings, table.topic)
+    newest = _newest_rows(read_table(spark, layout), table, state).localCheckpoint()
+    seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
+    found: set[int] = set()
+    if seen:
+        plan = Plan(state.topic, state.incarnation, seen)
+        with read_failures(plan, f"lakehouse recover-progress {table.name}"):
+            records = decode_records(read_records(spark, settings, plan), table)
+            found = {row[0] for row in records.join(newest, newest.columns).select("_partition").collect()}
+    offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
+    said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets}
+    commit = ledger.next_commit("recovery", run).model_copy(update={**said, "declaration": table.fingerprint})
+    return Proposal((), commit)
+
+
+def _newest_rows(rows: DataFrame, table: StreamTable, state: TopicState) -> DataFrame:
+    """Of each partition the row with the greatest offset that the topic holds: position, timestamp and key."""
+    within = (
+        f"(_record.partition = {p} AND _record.offset >= {earliest} AND _record.offset < {state.end[p]})"
+        for p, earliest in state.earliest.items()
+    )
+    place = F.expr("struct(_record.offset AS _offset, _record.time AS _time)")
+    newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.offset").alias("_newest")
+    grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias("_partition")).agg(newest)
+    return grouped.select("_partition", "_newest._at.*", *(f"_newest.{name}" for name in table.key))

@@ -1,0 +1,182 @@
+"""A process is killed at every point of its work; a plain rerun makes everything as if nothing had happened."""
+
+import random
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from pyspark.sql import SparkSession
+
+from lakehouse.errors import LakehouseError
+from lakehouse.settings import Settings
+from lakehouse.topic import create_topic
+from lakehouse_tests.helpers.base_files import base_folder
+from lakehouse_tests.helpers.clients import with_client
+from lakehouse_tests.helpers.scenes import records, told, write
+from lakehouse_tests.helpers.streams import hour, record, send
+from lakehouse_tests.helpers.tables import Tables, footprint
+from lakehouse_tests.helpers.worker import Job, Point
+from lakehouse_tests.helpers.workers import Standby, standby
+
+pytestmark = pytest.mark.invariant(1, 3)
+
+CRASH = "A crash loses nothing"
+SCENES = {
+    "merge": ("merge", "refresh"),
+    "base": ("merge", "load_base", "merge", "refresh"),
+    "redrive": ("merge", "redrive", "refresh"),
+    "replay": ("merge", "replay", "refresh"),
+    # base rows come in a file of their own: there is something to compact
+    "maintain": ("merge", "load_base", "merge", "refresh", "maintain"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kill: in which step of which scene, and at which point of it."""
+
+    how: str
+    point: Point
+    scene: str = "merge"
+    step: int = 0
+
+
+# of the statement in which a process dies at these points: whether its commit is there
+COMMITTED = {"file": 0, "version": 1}
+CASES = [
+    Case("before reading", Point("batch.ingest.read_records", nth=1)),
+    Case("after the rejected write", write("after", "_rejected")),
+    Case("MERGE: first data file", write("file", nth=1)),
+    Case("after the commit, before anybody heard", write("after")),
+    Case("MERGE: Python alone", write("file", alone=True)),
+    Case("change feed: first data file", write("file", "_changes"), step=1),
+    Case("before the tables are made", Point("delta.ensure._create")),
+    Case("between the tables", Point("delta.ensure._create", "after")),
+    Case("after the tables are made", Point("delta.ensure._create", "after", nth=1)),
+    Case("after reading", Point("batch.ingest.merge_decided")),
+    Case("rejected write: first data file", write("file", "_rejected")),
+    Case("rejected write: log entry", write("version", "_rejected")),
+    Case("before the MERGE", write("before", nth=1)),
+    Case("MERGE: log entry is written", write("log")),
+    Case("MERGE: log entry", write("version", nth=1)),
+    Case("after the last commit, before anybody heard", write("after", nth=1)),
+    Case("MERGE: Python alone", write("log", nth=1, alone=True)),
+    *(Case("MERGE: some time", write("delay", nth=n % 2, delay=0.2 * 1.6**n)) for n in range(7)),
+    Case("change feed: log entry", write("version", "_changes"), step=1),
+    Case("change feed: after the commit", write("after", "_changes"), step=1),
+    Case("rollup: before it is made", Point("delta.ensure._create", nth=1), step=1),
+    Case("rollup: first data file", write("file", "_by_location"), step=1),
+    Case("rollup: after the commit", write("after", "_by_location"), step=1),
+    Case("base load: first data file", write("file", "_base"), "base", 1),
+    Case("base load: after the commit", write("after", "_base"), "base", 1),
+    Case("base MERGE: first data file", write("file"), "base", 2),
+    Case("base MERGE: after the commit", write("after"), "base", 2),
+    Case("redrive: first data file", write("file"), "redrive", 1),
+    Case("redrive: after the commit", write("after"), "redrive", 1),
+    Case("redrive: marking, first data file", write("file", "_rejected"), "redrive", 1),
+    Case("redrive: after marking", write("after", "_rejected"), "redrive", 1),
+    Case("replay: after the commit", write("after"), "replay", 1),
+    Case("maintenance: first file of OPTIMIZE", write("file"), "maintain", 4),
+    Case("maintenance: OPTIMIZE done", write("after"), "maintain", 4),
+    Case("maintenance: VACUUM begun", write("version", nth=1), "maintain", 4),
+    Case("maintenance: VACUUM done", write("after", nth=1), "maintain", 4),
+    Case("maintenance: ledger carried on", write("after", nth=2), "maintain", 4),
+]
+
+
+@dataclass
+class World:
+    """A topic, base files, a session that is warm, and workers to lose."""
+
+    spark: SparkSession
+    settings: Settings
+    standby: Standby
+    topic: str
+    folder: str
+    sent: int
+    undisturbed: dict[str, Any] = field(default_factory=dict)
+
+    def jobs(self, scene: str) -> list[Job]:
+        """The steps of a scene over tables of their own."""
+        first = Job("", f"c_{uuid4().hex[:12]}", self.topic, max_records=self.sent // 2 + 1, folder=self.folder)
+        after = [do for do in SCENES[scene] if do == "redrive"]
+        return [replace(first, do=do, hottest=100.0 if after and do != "merge" else 70.0) for do in SCENES[scene]]
+
+    def run(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            job.run(self.spark, self.settings)
+
+    def expected(self, scene: str) -> Any:
+        if scene not in self.undisturbed:
+            jobs = self.jobs(scene)
+            self.run(jobs)
+            self.undisturbed[scene] = told(self.settings, jobs[-1])
+        return self.undisturbed[scene]
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    topic = f"crash-{uuid4().hex[:8]}"
+    base = base_folder(tmp_path_factory.mktemp("base"), {hour(number): float(number) for number in range(3, 9)})
+    create_topic(broker, Job("", "t", topic).table)
+    drawn = random.Random(4)
+    for partition in range(3):
+        send(broker, topic, records(drawn, 10), partition)
+    with standby(broker) as workers:
+        yield World(spark, broker, workers, topic, str(base), sent=42)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.how)
+def test_a_plain_rerun_after_a_kill_makes_everything_as_if_nothing_had_happened(case, world, attack):
+    jobs = world.jobs(case.scene)
+    world.run(jobs[: case.step])
+    expected = world.expected(case.scene)
+    with attack(CRASH, f"SIGKILL, {case.how}"):
+        uri = world.settings.table_uri(jobs[case.step].name + case.point.suffix)
+        version, left = footprint(uri)
+        with world.standby.take() as worker:
+            worker.die(jobs[case.step], case.point)
+        if case.point.when in COMMITTED:
+            version_after, left_after = footprint(uri)
+            assert version_after - version == case.point.nth + COMMITTED[case.point.when]
+            assert case.point.when != "file" or left_after - left, "it died before there was a file"
+        world.run(jobs[case.step :])
+        found = told(world.settings, jobs[-1])
+        assert found[0].read == world.sent
+        assert found == expected
+
+
+GAP_POINTS = {
+    "before its commit": write("before"),
+    "its log entry": write("version"),
+    "after its commit": write("after"),
+}
+
+
+def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
+    table = Job("merge", "t", f"gap-{uuid4().hex[:8]}")
+    create_topic(world.settings, table.table)
+    recorded = ("its log entry", "after its commit")
+    jobs = {how: replace(table, name=f"g_{uuid4().hex[:12]}") for how in ["undisturbed", *GAP_POINTS]}
+    send(world.settings, table.topic, [record(time=hour(number)) for number in range(5)])
+    world.run(list(jobs.values()))
+    send(world.settings, table.topic, [record(time=hour(number)) for number in range(5, 12)])
+    gone = {TopicPartition(table.topic, 0): RecordsToDelete(before_offset=8)}
+    with_client(AIOKafkaAdminClient, world.settings, lambda admin: admin.delete_records(gone))
+    found = {}
+    for how, job in jobs.items():
+        accept = replace(job, do="accept_gap")
+        if how in GAP_POINTS:
+            with attack(CRASH, f"SIGKILL, accepting a gap, {how}"), world.standby.take() as worker:
+                worker.die(accept, GAP_POINTS[how])
+        with suppress(LakehouseError) if how in recorded else nullcontext():
+            world.run([accept])
+        world.run([job, replace(job, do="refresh")])
+        gaps = [entry.commit.gap for entry in Tables(world.settings, job.table).ledger().entries if entry.commit.gap]
+        found[how] = (gaps, told(world.settings, job))
+    assert all(one == found["undisturbed"] for one in found.values())

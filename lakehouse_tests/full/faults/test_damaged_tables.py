@@ -1,0 +1,168 @@
+"""Folders of tables are damaged: whoever looks or merges is told in one sentence, and nothing is lost."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable
+
+import lakehouse.spark
+from lakehouse.cli import main
+from lakehouse.definitions import build_defs
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.errors import TableError
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep.status import status
+from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.upsets import assert_all_is_right, undone
+
+pytestmark = pytest.mark.invariant(9)
+
+LOST, SILENT = "Nothing is lost", "Nothing is silent"
+
+
+@pytest.fixture(scope="module")
+def stream(spark, broker) -> Stream:
+    """A table with a checkpoint, for tests that put back what they damage."""
+    stream = Stream.create(spark, broker)
+    stream.send(record(time=hour(0)))
+    stream.merge()
+    DeltaTable(stream.uri).create_checkpoint()
+    for number in (1, 2):
+        stream.send(record(time=hour(number)))
+        stream.merge()
+    return stream
+
+
+def commit(folder: Path, version: int) -> Path:
+    return folder / "_delta_log" / f"{version:020d}.json"
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:40])
+
+
+def replaced_by_a_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+
+
+def unlink(file: Path) -> None:
+    shutil.rmtree(file) if file.is_dir() else file.unlink()
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "the newest commit cut short": (lambda folder: cut(commit(folder, 3)), "log cannot be read"),
+    "garbage in a commit": (lambda folder: commit(folder, 2).write_text("garbage\n"), "log cannot be read"),
+    "a commit missing": (lambda folder: commit(folder, 2).unlink(), "log cannot be read.* [Gg]ap"),
+    "a checkpoint cut short": (
+        lambda folder: [cut(file) for file in folder.glob("_delta_log/*.checkpoint.parquet")],
+        "log cannot be read",
+    ),
+    "a file instead of the log": (
+        lambda folder: [unlink(folder / "_delta_log"), (folder / "_delta_log").write_text("")],
+        "log cannot be read",
+    ),
+    "the log missing": (lambda folder: unlink(folder / "_delta_log"), "not a Delta table: it holds observed_month="),
+    "a file instead of the folder": (replaced_by_a_file, "A file stands where the table's folder belongs"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_table_is_named_to_whoever_looks_or_merges(stream, how, tmp_path, attack):
+    folder = Path(stream.uri)
+    damage, said = DAMAGES[how]
+    looks = [stream.merge, lambda: status(stream.settings, stream.table), lambda: stream.ledger, stream.refresh]
+    with attack(SILENT, f"table damaged: {how}"), undone(folder, tmp_path):
+        damage(folder)
+        for look in looks:
+            with pytest.raises(TableError, match=f"(?s){said}.*{re.escape(str(folder))}") as caught:
+                look()
+            assert len(str(caught.value).splitlines()) == 1
+    with attack(LOST, f"table damaged and brought back: {how}"):
+        assert stream.merge() == []
+
+
+def test_what_other_writers_left_behind_does_no_harm(stream, attack):
+    log = Path(stream.uri, "_delta_log")
+    with attack(LOST, "left behind in the log: temporary files, a damaged _last_checkpoint"):
+        (log / "_last_checkpoint").write_text("garbage")
+        next_version = f"{stream.ledger.version + 1:020d}.json"
+        (log / f"{next_version}.tmp").write_text('{"add')
+        (log / f".{next_version}.0123.tmp").write_text('{"add')
+        stream.send(record(time=hour(3)))
+        stream.merge()
+        assert set(stream.temperatures()) == {hour(number) for number in range(4)}
+
+
+def test_tables_whose_creation_was_cut_off_are_created(spark, broker, attack):
+    stream = Stream.create(spark, broker)
+    stream.send(record(time=hour(0)), b"{")
+    with attack(LOST, "creation of the tables cut off"):
+        for name in (stream.table.name, stream.table.rejected_name, stream.table.changes_name):
+            log = Path(stream.settings.table_uri(name), "_delta_log")
+            log.mkdir(parents=True)
+            (log / f".{0:020d}.json.0123.tmp").write_text('{"protocol')
+        assert not status(stream.settings, stream.table).ledger.exists
+        stream.merge()
+        assert (len(stream.temperatures()), len(stream.rejected())) == (1, 1)
+        assert_all_is_right(stream)
+        made = DeltaTable(stream.uri)
+        assert made.metadata().partition_columns == ["observed_month"]
+        assert "delta.deletedFileRetentionDuration" in made.metadata().configuration
+        assert made.schema().fields[0].metadata["comment"].startswith("Degrees north")
+
+
+def test_a_folder_that_may_not_be_read_is_no_missing_table(stream, attack):
+    if os.geteuid():
+        pytest.skip("only root can become another user")
+    folder = Path(stream.uri)
+    with attack(SILENT, "a folder that may not be read"):
+        try:
+            os.seteuid(65534)
+            with pytest.raises(TableError, match="Permission denied"):
+                read_ledger(str(folder), stream.table.name)
+        finally:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def damaged(broker, spark, tmp_path, monkeypatch) -> Settings:
+    """Where the merged table of ``temperatures`` cannot be read."""
+    address = bootstrap_servers(broker)
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", address)
+    monkeypatch.setattr(lakehouse.spark, "build_session", lambda _: spark)
+    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+    settings = Settings(home=tmp_path, kafka_bootstrap_servers=address, _env_file=None)
+    log = Path(settings.table_uri("temperatures"), "_delta_log")
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text('{"protocol')
+    return settings
+
+
+def test_verbs_runs_and_the_sensor_say_it_in_one_sentence(damaged, capfd, attack):
+    for verb in (["status"], ["audit"], ["merge", "--dry-run"], ["merge"], ["query", "SELECT 1 FROM temperatures"]):
+        with attack(SILENT, f"table damaged: lakehouse {verb[0]}"):
+            assert main.run(verb) == 1
+            said = capfd.readouterr().err.removeprefix("Starting Spark ...\n").splitlines()
+            assert len(said) == 1
+            assert ("Table temperatures cannot be read" if verb[0] == "query" else "log cannot be read") in said[0]
+    resources = {"lakehouse": LakehouseResource.with_settings(damaged)}
+    defs = build_defs([temperatures], resources)
+    with attack(SILENT, "table damaged: a run in Dagster"):
+        run = defs.resolve_job_def("merge_temperatures").execute_in_process(raise_on_error=False)
+        failed = [event.step_failure_data for event in run.get_step_failure_events()]
+        assert "log cannot be read" in failed[0].user_failure_data.description
+    with attack(SILENT, "table damaged: the sensor"), dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_sensor_context(instance, resources=resources)
+        with context:
+            tick = defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context)
+        assert "log cannot be read" in tick.skip_message

@@ -1,0 +1,39 @@
+"""Random histories against the model."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from pyspark.sql import SparkSession
+
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.histories import Histories, Parts
+from lakehouse_tests.helpers.reliability import Attack
+
+pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
+
+HISTORIES, STEPS = 8, 40
+
+
+@pytest.mark.parametrize("number", range(HISTORIES))
+def test_random_histories_give_the_tables_of_the_model(
+    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory, attack: Attack, number: int
+) -> None:
+    """The first history Hypothesis draws is the plainest there is, so one more is drawn than counts."""
+    steps: list[None] = []
+
+    class Attacked(Histories):
+        parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
+
+    drawn = settings(
+        max_examples=2,
+        stateful_step_count=STEPS,
+        deadline=None,
+        derandomize=False,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+    how = "a step of a random history, compared with a model"
+    with attack("Nothing is lost, doubled or silent", how, lambda: len(steps)):
+        run_state_machine_as_test(Attacked, settings=drawn, _min_steps=STEPS)  # else some end early

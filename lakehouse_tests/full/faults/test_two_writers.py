@@ -1,0 +1,167 @@
+"""Two processes write the same tables at the same moment: each commit is made by one of them, and none is lost."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lakehouse.delta import engine, lock
+from lakehouse.delta.lock import table_lock
+from lakehouse.errors import ConflictError
+from lakehouse.topic import create_topic, look
+from lakehouse_tests.helpers.base_files import base_folder
+from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.upsets import assert_all_is_right
+from lakehouse_tests.helpers.worker import Job
+from lakehouse_tests.helpers.workers import Worker
+
+pytestmark = pytest.mark.invariant(11)
+
+ONE_WRITER = "One writer at a time"
+HOURS = range(12)
+HOT = 80.0
+
+
+@dataclass
+class Race:
+    """A topic and its tables, two warm processes that write them, and what the rows have to be in the end."""
+
+    stream: Stream
+    workers: list[Worker]
+    job: Job
+    drawn: random.Random
+    rows: dict[str, float | None] = field(default_factory=dict)
+    base: dict[str, float] = field(default_factory=dict)
+    sent: int = 0
+
+    def send(self, many: int) -> None:
+        """Send rows, updates and malformed records; the records of a key stay in one partition."""
+        for partition in range(3):
+            values: list[bytes | None] = [b"{"] * self.drawn.randrange(2)
+            for _ in range(many // 3):
+                time = hour(self.drawn.choice(HOURS[partition::3]))
+                value = self.drawn.choice([None, *(round(self.drawn.uniform(-20, 40), 1) for _ in range(4))])
+                values.append(record(time=time, temperature_2m=value))
+                self.rows[time] = self.rows.get(time) if value is None else value
+            self.stream.send(*values, partition=partition)
+            self.sent += len(values)
+
+    def run(self, *jobs: Job) -> list[dict[str, Any]]:
+        """Let both do something at once; who was never first stops with the word of a conflict."""
+        for worker, job in zip(self.workers, jobs, strict=True):
+            worker.start(job)
+        answers = [worker.answer() for worker in self.workers]
+        for answer in answers:
+            assert "done" in answer or answer["error"] == "ConflictError", answer
+        return answers
+
+    def assert_right(self) -> None:
+        """Everything sent is merged, once, whoever did it."""
+        valued = {time: value for time, value in self.rows.items() if value is not None}
+        assert self.stream.temperatures() == {**self.rows, **self.base, **valued}
+        assert self.stream.ledger.totals.read == self.sent
+        assert self.stream.ledger.progress.offsets == look(self.stream.settings, self.job.topic).end
+        self.stream.assert_accounted()
+
+
+@pytest.fixture(scope="module")
+def workers(broker) -> Iterator[list[Worker]]:
+    workers = [Worker(broker), Worker(broker)]
+    for worker in workers:
+        worker.wait_ready()
+    yield workers
+    for worker in workers:
+        worker.stop()
+
+
+@pytest.fixture(scope="module")
+def begun(spark, broker, workers) -> Race:
+    name = f"r_{uuid4().hex[:12]}"
+    job = Job("merge", name, name, max_records=8)
+    create_topic(broker, job.table)
+    return Race(Stream(spark, broker, job.table), workers, job, random.Random(5))
+
+
+@pytest.fixture
+def race(begun) -> Race:
+    begun.send(12)
+    return begun
+
+
+@pytest.mark.parametrize("turn", range(20))
+def test_two_processes_merge_each_batch_once(race, attack, turn):
+    numbers = {entry.commit.number for entry in race.stream.ledger.entries}
+    with attack(ONE_WRITER, "two processes merge at once"):
+        answers = race.run(race.job, race.job)
+        mine, other = (set(answer.get("done", ())) for answer in answers)
+        assert not mine & other
+        race.assert_right()
+        there = {entry.commit.number for entry in race.stream.ledger.entries}
+        assert mine | other <= there - numbers
+        assert any("error" in answer for answer in answers) or mine | other == there - numbers
+        numbers = there
+    race.send(12)
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_a_merge_and_maintenance_at_once(race, attack, turn):
+    with attack(ONE_WRITER, "a merge and maintenance at once"):
+        race.run(race.job, replace(race.job, do="maintain"))
+        race.assert_right()
+    race.send(12)
+
+
+def test_a_merge_and_a_redrive_at_once(race, attack):
+    race.run(race.job, race.job)
+    for number in range(3):
+        race.send(6)
+        hot = hour(100 + number)
+        race.stream.send(record(time=hot, temperature_2m=HOT))
+        race.rows[hot] = HOT
+        race.sent += 1
+        with attack(ONE_WRITER, "a merge and a redrive at once"):
+            redrive = replace(race.job, do="redrive", hottest=100.0)
+            race.run(race.job, redrive)
+            assert "done" in race.workers[0].do(redrive)
+            race.assert_right()
+            assert "out_of_range" not in {reason for *_, reason in race.stream.rejected()}
+
+
+def test_a_merge_and_a_base_load_at_once(race, attack, tmp_path: Path):
+    for number in range(3):
+        race.base = {hour(each): float(each % 20 + number) for each in (*HOURS, 200)}
+        job = replace(race.job, folder=str(base_folder(tmp_path / "base", race.base)))
+        with attack(ONE_WRITER, "a merge and a base load at once"):
+            race.run(job, replace(job, do="load_base"))
+            assert "done" in race.workers[0].do(job)
+            race.assert_right()
+        race.send(12)
+
+
+def test_two_processes_refresh_feed_and_rollup_at_once(race, attack):
+    for _ in range(3):
+        race.run(race.job, race.job)
+        with attack(ONE_WRITER, "two refreshes at once"):
+            refresh = replace(race.job, do="refresh")
+            race.run(refresh, refresh)
+            versions = race.stream.sql("SELECT DISTINCT source_version, number FROM {changes}")
+            assert len(versions) == len({version for version, _ in versions}), "a version is told twice"
+            assert_all_is_right(race.stream)
+        race.send(12)
+
+
+def test_a_merge_waits_for_the_process_that_writes_the_table(race, attack, monkeypatch):
+    race.send(3)
+    before = race.stream.ledger
+    monkeypatch.setattr(lock, "_PATIENCE", 0.1)
+    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
+    with attack(ONE_WRITER, "another process holds the table's lock"):
+        with table_lock(race.stream.uri, race.job.name), pytest.raises(ConflictError, match="Another process"):
+            race.stream.merge()
+        assert race.stream.ledger == before
+        race.stream.merge()
+        race.assert_right()

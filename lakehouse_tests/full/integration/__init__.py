@@ -1,0 +1,1 @@
+"""Each part and each verb on real parts, in detail."""

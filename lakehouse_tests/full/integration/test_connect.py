@@ -1,0 +1,64 @@
+"""The whole merge path over a Spark Connect session: the same tests, with a server that this one starts."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from lakehouse.local.ports import draw_port
+from lakehouse.settings import Settings
+from lakehouse.spark import spark_conf
+from lakehouse_tests.conftest import SPARK_REMOTE
+from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.waiting import wait_until
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+SAME_TESTS = (
+    "test_newest_wins.py",
+    "test_derived.py::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
+)
+
+
+def accepts(port: int, server: subprocess.Popen) -> bool:
+    assert server.poll() is None, "the server ended by itself"
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
+    """A Spark Connect server on loopback, with the settings a session of ours has."""
+    port = draw_port()
+    conf = {
+        **spark_conf(home),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    with (tmp_path / "server.log").open("wb") as log:
+        command = [str(submit), "--class", SERVER, *options, "spark-internal"]
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+        try:
+            assert wait_until(lambda: accepts(port, server), 60), (tmp_path / "server.log").read_text()
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            os.killpg(server.pid, 15)
+            server.wait(30)
+
+
+@pytest.mark.timeout(600)
+def test_the_merge_path_is_the_same_over_spark_connect(remote: str) -> None:
+    tests = [str(ROOT / "lakehouse_tests" / "real" / name) for name in SAME_TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(
+        command, env={**os.environ, SPARK_REMOTE: remote}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert " passed" in done.stdout

@@ -1,0 +1,45 @@
+"""``lakehouse follow`` as a process."""
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.local.broker import running_broker
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import publish
+from lakehouse_tests.helpers.places import DATA
+from lakehouse_tests.helpers.waiting import wait_until
+
+RECORDS = (DATA / "stream.jsonl").read_bytes().splitlines()
+
+
+def test_it_merges_what_arrives_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, _env_file=None)
+
+    def merged(batches: int) -> bool:
+        return read_ledger(settings.table_uri("temperatures"), "temperatures").totals.batches == batches
+
+    with running_broker(settings):
+        following = subprocess.Popen(
+            [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow", "temperatures"],
+            env={**os.environ, "LAKEHOUSE_HOME": str(tmp_path), "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            for number in (1, 2):
+                publish(settings, temperatures, RECORDS)
+                assert wait_until(partial(merged, number), 120)
+            following.send_signal(signal.SIGINT)
+            out, err = following.communicate(timeout=60)
+        finally:
+            following.kill()
+    assert following.returncode == 0, err
+    assert "Stopped" in out
+    assert "Traceback" not in err

@@ -1,0 +1,173 @@
+"""What records, file names and topic names hold is data: never a statement, a path, or a line that misleads."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+
+import lakehouse.tables
+from lakehouse import serve
+from lakehouse.batch.sources import OpenMeteoFiles
+from lakehouse.cli import main
+from lakehouse.cli.output import print_table
+from lakehouse.declaration import Column, Measure, Rollup, StreamTable
+from lakehouse.errors import BaseFileError
+from lakehouse.settings import Settings
+from lakehouse.topic import create_topic, look, publish
+from lakehouse_tests.helpers.places import DATA
+from lakehouse_tests.helpers.streams import Stream
+
+pytestmark = pytest.mark.invariant(13)
+
+BASE = DATA / "base"
+HOSTILE = [
+    "'; DROP TABLE prices; --",
+    "' OR '1'='1",
+    '"; DROP VIEW prices; --',
+    "delta.`/etc/passwd`",
+    "`x`.`y``z`",
+    "${env:HOME} ${spark.app.name} ${x}",
+    "{t} {{rollup}} %s %(x)s $x \\1 \\' \\\\",
+    "../../../../etc/passwd",
+    "/etc/passwd",
+    "file:///etc/passwd",
+    "line\nbatch 7: read 0, all is well\r\nLag: 0 offsets.",
+    "\x1b[2J\x1b]0;owned\x07\x1b[31m",
+    "nul\x00 in between",
+    "\u202egnidaer si eno on\u202c \u2066x\u2069",
+    "\u2028\u2029\ufeff\u200b",
+    "[bold]x[/bold] [/nothing] [link=file:///etc/passwd]x[/link] :bomb:",
+    "<script>alert(1)</script> {{7*7}}",
+    "=cmd|'/c calc'!A0",
+    "\U0001f600" * 20 + "e\u0301 \u00e9",
+    "x" * 100_000,
+    "__HIVE_DEFAULT_PARTITION__",
+    "null",
+    "NaN",
+    " ",
+    "",
+]
+ODD_TOPICS = ["my.topic-1_x", "-leading", "..name", "0"]
+
+
+def prices(topic: str | None = None) -> StreamTable:
+    name = f"prices_{uuid4().hex[:8]}"
+    columns = [
+        Column("shop", "STRING", required=True, doc='It\'s `a` \\ "name" of ${env:HOME}; -- a shop.'),
+        Column("price", "DECIMAL(9,2)", between=(0, 100_000), doc="Euro."),
+    ]
+    measures = {"prices": Measure("count(price)", "BIGINT", "How many.")}
+    by_shop = Rollup(f"{name}_by_shop", by=["shop"], measures=measures, doc="By shop, it's said.")
+    doc = "Prices of ${spark.app.name}; it's `all`."
+    return StreamTable(name, topic or f"{name}.of-shops", doc, columns, key=["shop"], rollups=[by_shop])
+
+
+def line(**fields: object) -> bytes:
+    return json.dumps({"price": 1, **fields}).encode()
+
+
+@pytest.fixture(scope="module")
+def odd_home(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Tables under a path with all that a path may hold."""
+    tables = tmp_path_factory.mktemp("odd") / 'it\'s `my` ${env:HOME} home; -- $HOME é "1" [x] {x}'
+    return Settings(home=broker.home, tables=str(tables), _env_file=None)
+
+
+@pytest.fixture
+def stream(spark: SparkSession, odd_home: Settings) -> Iterator[Stream]:
+    stream = Stream(spark, odd_home, prices())
+    create_topic(odd_home, stream.table)
+    yield stream
+    shutil.rmtree(odd_home.tables_root, ignore_errors=True)
+
+
+def test_hostile_values_come_out_as_they_went_in(stream: Stream) -> None:
+    table = stream.table
+    assert publish(stream.settings, table, [line(shop=value) for value in HOSTILE]) == len(HOSTILE)
+    stream.merge()
+    changed = [line(shop=value, price=2) for value in HOSTILE]
+    assert publish(stream.settings, table, changed) == len(HOSTILE)
+    (outcome,) = stream.merge()
+    assert outcome.entry.metrics.updated == len(HOSTILE)
+    stream.refresh()
+    rows = stream.spark.read.format("delta").load(stream.uri).select("shop", "price").collect()
+    assert sorted(row.shop for row in rows) == sorted(HOSTILE)
+    assert {int(row.price) for row in rows} == {2}
+    rollup = stream.spark.read.format("delta").load(stream.settings.table_uri(table.rollups[0].name)).collect()
+    assert sorted((row.shop, row.prices) for row in rollup) == sorted((value, 1) for value in HOSTILE)
+    answer = serve.query(stream.settings, f"SELECT shop FROM {table.name}")
+    assert sorted(row[0] for row in answer.rows) == sorted(HOSTILE)
+    stream.assert_accounted()
+
+
+def test_what_a_rejected_record_holds_is_written_out(stream: Stream, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the detail that is stored, and where a verb shows it."""
+    bad = [value for value in HOSTILE if value]
+    sent = [line(shop="x", price=value) for value in bad] + [f'{{"{"a" * 9}\\u001b[2J": 1, "a": 2, "a": 3}}'.encode()]
+    stream.send(*sent, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
+    stream.merge()
+    rejected = stream.spark.read.format("delta").load(stream.settings.table_uri(stream.table.rejected_name))
+    details = [row.detail for row in rejected.collect()]
+    assert len(details) == len(sent) + 3
+    assert [detail for detail in details if not detail.isprintable()] == []
+    assert max(map(len, details)) <= 500
+    print_table(["value", "detail"], [*((value, "") for value in HOSTILE[:16]), *(("", detail) for detail in details)])
+    said = capsys.readouterr().out
+    assert [each for each in said.split("\n") if not each.isprintable()] == []
+    assert "[/nothing]" in said
+
+
+@pytest.mark.parametrize("topic", ODD_TOPICS)
+def test_an_odd_name_of_a_topic_is_only_a_name(broker: Settings, topic: str) -> None:
+    """Reading one with Spark is part of the test of hostile values."""
+    table = prices(f"{topic}{uuid4().hex[:6]}")
+    assert publish(broker, table, [line(shop="a")]) == 1
+    assert sum(look(broker, table.topic).end.values()) == 1
+
+
+def hostile_files(folder: Path) -> list[Path]:
+    """Names that a file may have; the last is no text."""
+    names = [
+        b"'; DROP TABLE x; --.json",
+        b"${env:HOME}`.json",
+        b"\x1b[2J\nLag: 0.json",
+        b"\xe2\x80\xae[x].json",
+        b"\xff.json",
+    ]
+    return [Path(os.fsdecode(os.fsencode(folder) + b"/" + name)) for name in names]
+
+
+def test_a_base_file_is_loaded_or_refused_by_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    """One that is no text cannot be stored, and is refused; an error shows any name in one line."""
+    fields = lakehouse.tables.TABLES[0].fields
+    *good, no_text = hostile_files(tmp_path)
+    for file in good:
+        shutil.copyfile(next(BASE.glob("*.json")), file)
+    rows = OpenMeteoFiles(tmp_path).read(spark, tmp_path, fields)
+    assert sorted(row.file for row in rows.select("file").distinct().collect()) == sorted(file.name for file in good)
+    shutil.copyfile(good[0], no_text)
+    for refused in (no_text, good[2]):
+        if refused != no_text:
+            refused.write_text("none")
+        with pytest.raises(BaseFileError) as caught:
+            OpenMeteoFiles(tmp_path).read(spark, tmp_path, fields)
+        assert str(caught.value).isprintable()
+        no_text.unlink(missing_ok=True)
+
+
+def test_publish_shows_any_name_of_a_file_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in hostile_files(tmp_path):
+        assert main.run(["publish", "temperatures", str(file)]) == 2
+        said = capsys.readouterr().err
+        assert len(said.splitlines()) == 1
+        assert said[:-1].isprintable()
+        assert main.run(["load-base", "temperatures", str(file)]) == 2
+        assert capsys.readouterr().err[:-1].isprintable()

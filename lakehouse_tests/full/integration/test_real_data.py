@@ -1,0 +1,59 @@
+"""The whole path on real weather: the counts that are known of it come out exactly."""
+
+import gzip
+import tarfile
+from collections import Counter
+
+import pytest
+
+from lakehouse.batch.load import load_base
+from lakehouse.topic import publish
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.streams import Stream, counts
+
+REAL = ROOT.parent / "shared" / "data"
+BY_YEAR = {2009: 10, 2019: 52_560, 2020: 52_704, 2021: 52_560, 2022: 52_560, 2023: 26_064}
+
+pytestmark = [
+    pytest.mark.invariant(7),
+    pytest.mark.skipif(not REAL.is_dir(), reason=f"the real weather files are not at {REAL}"),
+]
+
+
+@pytest.mark.timeout(600)
+def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
+    stream = Stream.create(spark, broker)
+    with tarfile.open(REAL / "open_meteo" / "base_2019_2022.tar.gz") as archive:
+        archive.extractall(tmp_path / "base", filter="data")
+    loaded = load_base(spark, broker, stream.table, tmp_path / "base")
+    assert (loaded.files, loaded.rows, loaded.duplicate) == (24, 210_384, 0)
+    stream.merge()
+    assert stream.sql("SELECT count(*), count(_record.offset) FROM {t}") == [(210_384, 0)]
+
+    assert publish(broker, stream.table, lines("stream_2023.jsonl.gz")) == 26_064
+    outcomes = stream.merge(max_records=10_000)
+    assert len(outcomes) == 3
+    assert sum((Counter(counts(outcome.entry)) for outcome in outcomes), Counter()) == Counter(
+        read=26_064, inserted=26_064
+    )
+    assert stream.sql("SELECT count(*), count_if(temperature_2m IS NULL) FROM {t}") == [(236_448, 96)]
+
+    assert publish(broker, stream.table, lines("update_payload.jsonl.gz")) == 8_770
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=8_770, rejected=0, duplicate=0, inserted=10, updated=8_760, stale=0)
+    by_year = dict(stream.sql("SELECT year(observed_at), count(*) FROM {t} GROUP BY 1"))
+    assert by_year == BY_YEAR
+    assert sum(by_year.values()) == 236_458
+
+    rows = stream.snapshot()
+    assert {counts(outcome.entry)["stale"] for outcome in stream.replay()} == {34_834}
+    assert stream.snapshot() == rows
+    stream.refresh()
+    stream.assert_accounted()
+    assert verify_keys(spark, broker, stream.table).passed
+    assert verify_rollup(spark, broker, stream.table, stream.table.rollups[0]).passed
+
+
+def lines(name: str) -> list[bytes]:
+    return gzip.decompress((REAL / name).read_bytes()).splitlines()

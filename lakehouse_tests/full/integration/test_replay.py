@@ -1,0 +1,52 @@
+"""Replay changes nothing: any range, any number of times, in any split into batches, in any order."""
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from lakehouse.batch.replay import replay
+from lakehouse.errors import LakehouseError
+from lakehouse.topic.offsets import Range
+from lakehouse_tests.helpers.streams import ABSENT, Stream, hour, record
+
+pytestmark = pytest.mark.invariant(3)
+
+
+@pytest.fixture
+def stream(spark, broker):
+    """A topic in which keys repeat over partitions, values are missing and some records are malformed."""
+    stream = Stream.create(spark, broker)
+    source = random.Random(7)
+    for partition in (0, 1, 2, 1, 0):
+        values = [source.choice([ABSENT, None, float(source.randrange(30))]) for _ in range(8)]
+        hours = [hour(source.randrange(6)) for _ in values]
+        good = [record(time=time, temperature_2m=value) for time, value in zip(hours, values, strict=True)]
+        stream.send(*good, b"{", partition=partition)
+    return stream
+
+
+def test_only_what_was_merged_and_is_still_there_can_be_replayed(stream):
+    stream.merge(until={0: 5, 1: 0, 2: 0})
+    with pytest.raises(LakehouseError, match="Offsets 0 to 9 of partition 0 cannot be replayed"):
+        replay(stream.spark, stream.settings, stream.table, [Range(0, 0, 9)])
+
+
+def test_another_process_goes_on_where_this_one_stopped(stream):
+    """Progress is in the table: a process that knows nothing but the settings plans the rest."""
+    stream.merge(until={0: 5, 1: 5, 2: 5})
+    script = (
+        "from dataclasses import replace\n"
+        "from lakehouse.batch.ingest import plan_next\nfrom lakehouse.settings import Settings\n"
+        "from lakehouse.tables.temperatures import temperatures\n"
+        f"table = replace(temperatures, name={stream.table.name!r}, topic={stream.table.topic!r}, rollups=[])\n"
+        "print([(r.partition, r.start) for r in plan_next(Settings.load(), table).ranges])"
+    )
+    environment = {
+        "LAKEHOUSE_HOME": str(stream.settings.home_folder),
+        "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": stream.settings.kafka_bootstrap_servers or "",
+    }
+    environment = {name: value for name, value in environment.items() if value}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[(0, 5), (1, 5), (2, 5)]"

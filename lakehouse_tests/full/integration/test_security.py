@@ -1,0 +1,197 @@
+"""A broker that asks who we are, over TLS: the same settings serve publishing, looking and Spark."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from cryptography.hazmat.primitives.serialization import PrivateFormat
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import StreamTable
+from lakehouse.errors import BrokerError, SettingsError
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import look, publish, read_failures, read_records
+from lakehouse.topic.offsets import Plan, plan_batch
+from lakehouse_tests.helpers.certificates import Authority, encrypted_for_java
+from lakehouse_tests.helpers.secured import Secured, secured_broker
+
+PASSWORDS = {"PLAIN": 'a "quoted" word', "SCRAM-SHA-256": "another word"}
+USER = "LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD"
+MECHANISM = "LAKEHOUSE_KAFKA_SASL_MECHANISM"
+PROTOCOL = "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL"
+OWN = "LAKEHOUSE_KAFKA_CLIENT_CERTIFICATE_FILE"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    with secured_broker(tmp_path_factory.mktemp("secured"), PASSWORDS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def known(broker: Secured) -> Settings:
+    """With a certificate that the broker trusts; its key is encrypted."""
+    certificate, key = broker.authority.sign("client")
+    files = {
+        "kafka_client_certificate_file": certificate,
+        "kafka_client_key_file": encrypted_for_java(key, "pass word"),
+    }
+    return broker.with_certificate(**files, kafka_client_key_password="pass word")
+
+
+def changed(settings: Settings, **changes: Any) -> Settings:
+    return Settings(**{**{name: getattr(settings, name) for name in Settings.model_fields}, **changes}, _env_file=None)
+
+
+def table() -> StreamTable:
+    return replace(temperatures, topic=f"t-{uuid4().hex[:12]}")
+
+
+def published_and_read(spark: SparkSession, settings: Settings) -> list[bytes]:
+    stream = table()
+    assert publish(settings, stream, [b"one", b"two"]) == 2
+    rows = read_records(spark, settings, plan_batch(look(settings, stream.topic), None)).collect()
+    return sorted(bytes(row.value) for row in rows)
+
+
+@pytest.mark.parametrize("mechanism", PASSWORDS)
+def test_records_are_published_and_read_by_spark(spark: SparkSession, broker: Secured, mechanism: str) -> None:
+    assert published_and_read(spark, broker.with_sasl(mechanism)) == [b"one", b"two"]
+
+
+def test_a_client_certificate_opens_the_broker_to_all_clients(spark: SparkSession, known: Settings) -> None:
+    assert published_and_read(spark, known) == [b"one", b"two"]
+
+
+def test_other_properties_reach_all_clients(spark: SparkSession, broker: Secured) -> None:
+    """A client id for all, one for the producer alone, one that only Spark knows."""
+    properties = {"client.id": "somebody", "linger.ms": 1, "batch.size": 1000, "receive.buffer.bytes": 65536}
+    settings = broker.with_sasl(kafka_properties=properties)
+    assert published_and_read(spark, settings) == [b"one", b"two"]
+
+
+def other_authority(broker: Secured, tmp_path: Path) -> Settings:
+    certificate, key = Authority(tmp_path / "other").sign("client")
+    return broker.with_certificate(kafka_client_certificate_file=certificate, kafka_client_key_file=key)
+
+
+CAUSES = {
+    "a wrong password": (
+        lambda broker, _: broker.with_sasl(kafka_password="wrong"),
+        ("refuses the user name or the password", USER),
+    ),
+    "a wrong password of PLAIN": (
+        lambda broker, _: broker.with_sasl("PLAIN", kafka_password="wrong"),
+        ("refuses the user name or the password", USER),
+    ),
+    "an unknown user": (
+        lambda broker, _: broker.with_sasl(kafka_username="nobody"),
+        ("refuses the user name or the password", USER),
+    ),
+    "an unknown mechanism": (lambda broker, _: broker.with_sasl("SCRAM-SHA-512"), ("SASL mechanism", MECHANISM)),
+    "an unknown authority": (
+        lambda broker, _: broker.with_sasl(kafka_ca_file=None),
+        ("authority that is not trusted", "LAKEHOUSE_KAFKA_CA_FILE"),
+    ),
+    "another host": (
+        lambda broker, _: broker.with_sasl(kafka_bootstrap_servers=broker.sasl.replace("127.0.0.1", "localhost")),
+        ("certificate is for another host", "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS"),
+    ),
+    "no client certificate": (
+        lambda broker, _: broker.with_certificate(),
+        ("asks for a client certificate, and none is set", OWN),
+    ),
+    "a client certificate of another authority": (other_authority, ("refuses the client certificate", OWN)),
+    "plaintext to a TLS port": (
+        lambda broker, _: Settings(kafka_bootstrap_servers=broker.sasl, _env_file=None),
+        ("speaks TLS, and we do not", PROTOCOL),
+    ),
+    "a password in plaintext to a TLS port": (
+        lambda broker, _: broker.with_sasl(kafka_security_protocol="SASL_PLAINTEXT"),
+        ("speaks TLS, and we do not", PROTOCOL),
+    ),
+    "TLS to a plaintext port": (
+        lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.plain),
+        ("does not speak TLS, and we do", PROTOCOL),
+    ),
+    "no password where one is wanted": (
+        lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.sasl),
+        ("asks for a user name and a password", PROTOCOL),
+    ),
+    "a password where none is taken": (
+        lambda broker, _: broker.with_sasl(
+            kafka_bootstrap_servers=broker.plain, kafka_security_protocol="SASL_PLAINTEXT"
+        ),
+        ("takes no user name and password", PROTOCOL),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CAUSES)
+def test_an_error_names_its_cause_and_the_setting(broker: Secured, tmp_path: Path, case: str) -> None:
+    make, (fact, setting) = CAUSES[case]
+    with pytest.raises(BrokerError) as caught:
+        look(make(broker, tmp_path), "any")
+    assert fact in caught.value.what
+    assert setting in caught.value.action
+    assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "case", ["a wrong password", "an unknown authority", "a client certificate of another authority"]
+)
+def test_spark_names_the_same_cause(spark: SparkSession, broker: Secured, tmp_path: Path, case: str) -> None:
+    make, (fact, setting) = CAUSES[case]
+    stream = table()
+    publish(broker.with_sasl(), stream, [b"one"])
+    plan: Plan = plan_batch(look(broker.with_sasl(), stream.topic), None)
+    with pytest.raises(BrokerError) as caught, read_failures(plan, "lakehouse merge"):
+        read_records(spark, make(broker, tmp_path), plan).collect()
+    assert fact in caught.value.what
+    assert setting in caught.value.action
+
+
+def test_a_file_without_a_certificate_is_a_wrong_setting(broker: Secured, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("none")
+    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CA_FILE is no readable PEM file"):
+        look(broker.with_sasl(kafka_ca_file=tmp_path / "ca.pem"), "any")
+
+
+@pytest.mark.parametrize("password", [None, "wrong"])
+def test_a_key_without_its_password_is_a_wrong_setting(known: Settings, password: str | None) -> None:
+    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as caught:
+        look(changed(known, kafka_client_key_password=password), "any")
+    assert "LAKEHOUSE_KAFKA_CLIENT_KEY_PASSWORD" in caught.value.action
+
+
+@pytest.mark.parametrize(
+    ("form", "fact"),
+    [
+        ({"key_format": PrivateFormat.TraditionalOpenSSL}, "holds no private key in PKCS#8"),
+        ({"password": "pass word"}, "encrypted with PBES2"),
+    ],
+)
+def test_a_key_that_spark_cannot_read_is_told_with_the_command_that_rewrites_it(
+    broker: Secured, tmp_path: Path, form: dict[str, Any], fact: str
+) -> None:
+    certificate, key = Authority(tmp_path).sign("client", **form)
+    settings = broker.with_certificate(kafka_client_certificate_file=certificate, kafka_client_key_file=key)
+    with pytest.raises(SettingsError, match=fact) as caught:
+        look(settings, "any")
+    assert "openssl pkcs8 -topk8" in caught.value.action
+
+
+def test_a_property_of_the_wrong_type_is_named_without_its_value(broker: Secured) -> None:
+    settings = broker.with_sasl(kafka_properties={"metadata.max.age.ms": "a while"})
+    with pytest.raises(SettingsError, match="metadata.max.age.ms has to be a whole number") as caught:
+        look(settings, "any")
+    assert "a while" not in str(caught.value)
+
+
+def test_a_property_that_only_the_client_of_spark_knows_passes_ours_by(broker: Secured) -> None:
+    settings = broker.with_sasl(kafka_properties={"client.dns.lookup": "use_all_dns_ips"})
+    assert publish(settings, table(), [b"one"]) == 1

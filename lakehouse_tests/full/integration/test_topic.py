@@ -1,0 +1,200 @@
+"""Topics on a real broker: identity, offsets, publishing, reading, and brokers that do not answer."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from itertools import count
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
+
+from lakehouse.declaration import StreamTable
+from lakehouse.errors import BrokerError, TopicError
+from lakehouse.settings import Settings
+from lakehouse.topic import (
+    PublishOptions,
+    add_partitions,
+    create_topic,
+    delete_topic,
+    look,
+    publish,
+    topic_names,
+)
+from lakehouse_tests.helpers.clients import stored, with_client
+
+pytestmark = pytest.mark.invariant(2)
+
+READING = b'{"latitude": 13.0, "longitude": 77.6000064, "time": "2023-01-01T00:00", "temperature_2m": 20.5}'
+
+
+@pytest.fixture
+def mute() -> Iterator[Settings]:
+    """A broker that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield Settings(kafka_bootstrap_servers=f"127.0.0.1:{server.getsockname()[1]}", _env_file=None)
+
+
+@pytest.fixture
+def down() -> Settings:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    return Settings(kafka_bootstrap_servers=address, _env_file=None)
+
+
+def test_a_created_topic_has_the_declared_partitions_and_is_dated_by_the_broker(
+    broker: Settings, table: StreamTable, topic: str
+) -> None:
+    state = look(broker, topic)
+    assert state.end == state.earliest == dict.fromkeys(range(table.partitions), 0)
+    assert not state.producer_time
+    assert len(state.incarnation.topic_id) == len(state.incarnation.cluster_id) == 22
+    assert topic in topic_names(broker)
+
+
+def test_a_topic_that_exists_is_left_as_it_is(broker: Settings, table: StreamTable, topic: str) -> None:
+    before = look(broker, topic)
+    assert not create_topic(broker, table, partitions=7)
+    assert look(broker, topic) == before
+
+
+def test_a_topic_that_is_made_again_has_another_id_in_the_same_cluster(
+    broker: Settings, table: StreamTable, topic: str
+) -> None:
+    before = look(broker, topic)
+    delete_topic(broker, topic)
+    assert topic not in topic_names(broker)
+    assert create_topic(broker, table)
+    after = look(broker, topic)
+    assert after.incarnation.topic_id != before.incarnation.topic_id
+    assert after.incarnation.cluster_id == before.incarnation.cluster_id
+
+
+def test_a_topic_can_be_given_more_partitions_but_never_fewer(broker: Settings, topic: str) -> None:
+    before = look(broker, topic)
+    add_partitions(broker, topic, 5)
+    after = look(broker, topic)
+    assert sorted(after.end) == [0, 1, 2, 3, 4]
+    assert after.incarnation.topic_id == before.incarnation.topic_id
+    with pytest.raises(TopicError, match="has 5 partitions"):
+        add_partitions(broker, topic, 4)
+
+
+def test_a_topic_dated_by_producers_says_so(broker: Settings) -> None:
+    name = f"t-{uuid4().hex[:12]}"
+    made = NewTopic(name, 1, 1, topic_configs={"message.timestamp.type": "CreateTime"})
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([made]))
+    assert look(broker, name).producer_time
+
+
+def test_records_that_were_deleted_move_the_earliest_offset(broker: Settings, table: StreamTable, topic: str) -> None:
+    publish(broker, table, [READING] * 10)
+    partition = next(p for p, end in look(broker, topic).end.items() if end == 10)
+    gone = {TopicPartition(topic, partition): RecordsToDelete(before_offset=4)}
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
+    assert look(broker, topic).earliest[partition] == 4
+    assert look(broker, topic).end[partition] == 10
+
+
+def test_an_open_transaction_holds_the_end_back_until_it_is_over(broker: Settings, topic: str) -> None:
+    async def transact(producer: AIOKafkaProducer) -> tuple[int, int]:
+        await producer.begin_transaction()
+        await producer.send_and_wait(topic, b"open", partition=0)
+        during = (await asyncio.to_thread(look, broker, topic)).end[0]
+        await producer.commit_transaction()
+        return during, (await asyncio.to_thread(look, broker, topic)).end[0]
+
+    during, after = with_client(AIOKafkaProducer, broker, transact, transactional_id=topic)
+    assert during == 0
+    assert after == 2, "one record and the marker of the transaction"
+
+
+def test_every_published_line_is_acknowledged_and_keeps_its_bytes(
+    broker: Settings, table: StreamTable, topic: str
+) -> None:
+    lines = [READING + b"\n", b'  {"latitude": 1}  \r\n', b"\xff\xfe no text", b"", b"{}"]
+    told: list[int] = []
+    assert publish(broker, table, lines, PublishOptions(on_progress=told.append)) == 5
+    assert told == [1, 2, 3, 4, 5]
+    values = sorted(found.value for found in stored(broker, topic))
+    assert values == sorted([READING, b'  {"latitude": 1}  ', b"\xff\xfe no text", b"", b"{}"])
+
+
+def test_a_record_is_keyed_by_the_merge_key_where_it_can_be_read(
+    broker: Settings, table: StreamTable, topic: str
+) -> None:
+    publish(broker, table, [READING, b"{"])
+    keys = {found.value: found.key for found in stored(broker, topic)}
+    assert keys == {READING: b"13.000000|77.600006|2023-01-01T00:00:00+00:00", b"{": None}
+
+
+def test_records_of_one_row_stay_in_one_partition_in_their_order(
+    broker: Settings, table: StreamTable, topic: str
+) -> None:
+    number = count()
+    lines = [READING.replace(b"20.5", b"%d" % next(number)) for _ in range(500)]
+    publish(broker, table, lines)
+    found = stored(broker, topic)
+    assert len({one.partition for one in found}) == 1
+    assert [one.value for one in sorted(found, key=lambda one: one.offset)] == lines
+
+
+def test_publishing_creates_a_missing_topic(broker: Settings, table: StreamTable) -> None:
+    assert publish(broker, table, [READING]) == 1
+    assert sum(look(broker, table.topic).end.values()) == 1
+
+
+def test_a_rate_spreads_records_over_time(broker: Settings, table: StreamTable, topic: str) -> None:
+    assert publish(broker, table, [READING] * 60, PublishOptions(rate=100)) == 60
+    moments = [found.timestamp for found in stored(broker, topic)]
+    assert max(moments) - min(moments) >= 400, "59 pauses of 10 ms, less what one batch gathers"
+
+
+def test_a_line_that_is_too_long_for_the_broker_is_named(broker: Settings, table: StreamTable, topic: str) -> None:
+    with pytest.raises(TopicError, match="Record 2 has 2000000 bytes"):
+        publish(broker, table, [READING, b"x" * 2_000_000])
+
+
+def test_an_error_of_the_lines_themselves_is_not_blamed_on_the_broker(
+    broker: Settings, table: StreamTable, topic: str
+) -> None:
+    def lines() -> Iterator[bytes]:
+        yield READING
+        raise ValueError("no such line")
+
+    with pytest.raises(ValueError, match="no such line"):
+        publish(broker, table, lines())
+
+
+def test_a_missing_topic_is_named_and_not_created_by_looking(broker: Settings, table: StreamTable) -> None:
+    for use in (look, delete_topic):
+        with pytest.raises(TopicError, match=f"'{table.topic}' does not exist"):
+            use(broker, table.topic)
+    assert table.topic not in topic_names(broker)
+
+
+@pytest.mark.parametrize("use", [lambda settings: look(settings, "any"), topic_names])
+def test_a_broker_that_is_down_or_mute_is_an_error_and_nothing_else_is_said(
+    use: Callable[[Settings], object], down: Settings, mute: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logging.getLogger("aiokafka").setLevel(logging.NOTSET)
+    for settings, said in ((down, "cannot be reached: .*refused|Connect call failed"), (mute, "no answer")):
+        with pytest.raises(BrokerError, match=said) as caught:
+            use(settings)
+        assert caught.value.where == settings.kafka_bootstrap_servers
+        assert "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS" in caught.value.action
+    assert capfd.readouterr() == ("", "")
+
+
+def test_many_mute_brokers_take_no_longer_than_the_limit(mute: Settings) -> None:
+    address = str(mute.kafka_bootstrap_servers)
+    many = mute.model_copy(update={"kafka_bootstrap_servers": ",".join([address] * 20)})
+
+    async def bounded() -> None:
+        async with asyncio.timeout(3.0):
+            with pytest.raises(BrokerError, match="does not answer"):
+                await asyncio.to_thread(look, many, "any", 1.0)
+
+    asyncio.run(bounded())

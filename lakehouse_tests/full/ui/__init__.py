@@ -1,0 +1,1 @@
+"""The built web interface in a browser."""

@@ -1,0 +1,83 @@
+"""A process that does all that a home is used for, with secrets in its environment and everything logged.
+
+Spark logs at INFO and keeps its event log; a merge and a run of Dagster succeed, and each fails in Spark with
+the client's own error, which is what a person would never see otherwise.
+"""
+
+import sys
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from dagster._cli import create_dagster_cli
+from pydantic import SecretStr
+
+import lakehouse.spark
+from lakehouse.batch import ingest
+from lakehouse.cli.main import run
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import look, publish, read_records
+from lakehouse_tests.helpers.places import DATA
+
+RECORDS = DATA / "stream.jsonl"
+ASSETS = "temperatures,temperatures_rejected"
+
+
+def log_everything(settings: Settings) -> None:
+    events = settings.make_folder("events")
+    told = {
+        "log.level": "INFO",
+        "eventLog.enabled": "true",
+        "eventLog.compress": "false",
+        "eventLog.dir": events.as_uri(),
+    }
+    lakehouse.spark._QUIET |= {f"spark.{name}": value for name, value in told.items()}
+
+
+def fail_in_spark() -> None:
+    """From here on Spark asks with a wrong password, and its own error is passed on."""
+
+    def read(spark: Any, settings: Settings, plan: Any) -> Any:
+        assert settings.kafka_password
+        wrong = SecretStr(f"{settings.kafka_password.get_secret_value()}-wrong")
+        return read_records(spark, settings.model_copy(update={"kafka_password": wrong}), plan)
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(ingest, "read_records", read)
+    patch.setattr(ingest, "read_failures", lambda *_: nullcontext())
+
+
+def materialize() -> bool:
+    command = ["asset", "materialize", "-m", "lakehouse.definitions", "--select", ASSETS]
+    try:
+        create_dagster_cli()(command, standalone_mode=False)
+    except Exception as error:  # what a run that failed raises
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return False
+    return True
+
+
+def main() -> None:
+    settings = Settings.load()
+    log_everything(settings)
+    session = lakehouse.spark.build_session(settings)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(lakehouse.spark, "build_session", lambda _: session)
+    patch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+    done = [run(["publish", "temperatures", str(RECORDS)]), run(["merge"])]
+    done += [run([*verb]) for verb in (["status"], ["status", "--json"], ["doctor", "--json"], ["audit"])]
+    assert done == [0] * len(done), done
+    publish(settings, temperatures, [b"{}"])
+    assert materialize()
+    assert look(settings, "temperatures").end
+    publish(settings, temperatures, [b"{}"])
+    fail_in_spark()
+    assert run(["merge"]) == 1
+    assert not materialize()
+    session.stop()
+    sys.stdout.write("all was done\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""A writer in a process of its own, that can be told to die at a chosen moment.
+
+``python -m lakehouse_tests.helpers.worker HOME SERVERS`` starts a session of Spark, says that it is ready and
+takes commands, one JSON object a line: what to do, to which table, and at which ``Point`` to die. It leads a
+process group, so that SIGKILL to the group ends Python and its JVM at the same moment.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.batch import ingest
+from lakehouse.batch.ingest import Request
+from lakehouse.batch.load import load_base
+from lakehouse.batch.redrive import redrive
+from lakehouse.batch.replay import replay
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.layout import Layout
+from lakehouse.derive import refresh
+from lakehouse.settings import Settings
+from lakehouse.spark import build_session
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep import repair
+from lakehouse.upkeep.maintain import maintain
+
+_LOOK = 0.0005  # seconds between looks at a table's folder
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do to which table; ``hottest`` is the greatest temperature that its declaration allows."""
+
+    do: str
+    name: str
+    topic: str
+    max_records: int | None = None
+    folder: str | None = None
+    hottest: float = 70.0
+
+    @property
+    def table(self) -> StreamTable:
+        """The temperatures under another name."""
+        rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in temperatures.rollups]
+        column = replace(temperatures.by_name["temperature_2m"], between=(-100, self.hottest))
+        columns = [*temperatures.columns[:3], column]
+        return replace(temperatures, name=self.name, topic=self.topic, rollups=rollups, columns=columns, references=())
+
+    def run(self, spark: SparkSession, settings: Settings) -> list[int]:
+        """Do it; returns the numbers of the batches that it committed to the merged table."""
+        done: Any = ()
+        if self.do == "merge":
+            done = ingest.merge_all(spark, settings, self.table, Request(self.max_records))
+        elif self.do == "replay":
+            done = replay(spark, settings, self.table, None, Request(self.max_records))
+        elif self.do == "redrive":
+            done = redrive(spark, settings, self.table)
+        elif self.do == "load_base":
+            load_base(spark, settings, self.table, Path(self.folder or ""))
+        elif self.do == "maintain":
+            maintain(spark, settings, self.table)
+        elif self.do == "accept_gap":
+            gap = repair.propose_gap(settings, self.table)
+            if gap:
+                repair.record(spark, settings, self.table, gap)
+        else:
+            refresh.refresh_changes(spark, settings, self.table)
+            refresh.refresh_rollup(spark, settings, self.table, self.table.rollups[0])
+        return [outcome.entry.commit.number for outcome in done]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A moment to die at, the ``nth`` time (from 0) it comes.
+
+    ``at`` names a function as ``module.function``, or ``write`` for a statement that writes the table with the
+    job's name and ``suffix``. ``when``: before or after; of a statement also when its first data file is there
+    (``file``), when its log entry is (``version``; ``log`` already while that is being written), or so many
+    seconds after it began (``delay``). ``alone`` kills Python only: the JVM ends by itself.
+    """
+
+    at: str
+    when: str = "before"
+    nth: int = 0
+    suffix: str = ""
+    delay: float = 0.0
+    alone: bool = False
+
+    def die(self) -> None:
+        if self.alone:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.killpg(0, signal.SIGKILL)
+
+
+def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
+    """Put the end at a point of the product; returns what was changed and what stood there."""
+    module_name, _, function = ("delta.write", "", "_writing") if point.at == "write" else point.at.rpartition(".")
+    module = sys.modules[f"lakehouse.{module_name}"]
+    real = getattr(module, function)
+    deadly = _deadly_writing(point, name + point.suffix, real) if point.at == "write" else _deadly_call(point, real)
+    setattr(module, function, deadly)
+    return module, function, real
+
+
+class Died(BaseException):
+    """Instead of the end of a process: no ``except Exception`` of the product stops it."""
+
+
+@contextmanager
+def dying(point: Point, name: str) -> Iterator[None]:
+    """What is done here comes to a point, before or after, and no further; else it is an error."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Point, "die", _die)
+        module, function, real = inject(point, name)
+        try:
+            with pytest.raises(Died):
+                yield
+        finally:
+            setattr(module, function, real)
+
+
+def _die(_: Point) -> None:
+    raise Died
+
+
+def _deadly_call(point: Point, real: Callable[..., Any]) -> Callable[..., Any]:
+    passed = count()
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        now = next(passed) == point.nth
+        if now and point.when == "before":
+            point.die()
+        result = real(*arguments, **options)
+        if now:
+            point.die()
+        return result
+
+    return call
+
+
+def _deadly_writing(point: Point, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    passed = count()
+
+    @contextmanager
+    def writing(spark: SparkSession, layout: Layout, said: Any) -> Iterator[None]:
+        now = layout.name == name and next(passed) == point.nth
+        if now and point.when == "before":
+            point.die()
+        with real(spark, layout, said):
+            if now and point.when not in ("before", "after"):
+                threading.Thread(target=_watch, args=(point, Path(layout.uri)), daemon=True).start()
+            yield
+        if now and point.when == "after":
+            point.die()
+
+    return writing
+
+
+def _watch(point: Point, folder: Path) -> None:
+    """Die at the moment that the point names."""
+    if point.when == "delay":
+        time.sleep(point.delay)
+        point.die()
+    before = _seen(point.when, folder)
+    while not _seen(point.when, folder) - before:
+        time.sleep(_LOOK)
+    point.die()
+
+
+def _seen(when: str, folder: Path) -> set[str]:
+    """The files whose coming is awaited."""
+    log = folder / "_delta_log"
+    if when == "version":
+        return {file.name for file in log.glob("[0-9]*.json")}
+    if when == "log":
+        return {file.name for file in log.glob("*.json")} | {file.name for file in log.glob(".*.tmp")}
+    return {str(file) for file in folder.rglob("*.parquet") if log not in file.parents}
+
+
+def main() -> None:
+    home, servers = sys.argv[1:]
+    settings = Settings(
+        home=Path(home),
+        kafka_bootstrap_servers=servers,
+        spark_master="local[1]",
+        spark_driver_memory="640m",
+        _env_file=None,
+    )
+    spark = build_session(settings)
+    _say({"ready": os.getpid()})
+    for line in sys.stdin:
+        command = json.loads(line)
+        job = Job(**command["job"])
+        if command["point"]:
+            inject(Point(**command["point"]), job.name)
+        try:
+            _say({"done": job.run(spark, settings)})
+        except Exception as error:
+            _say({"error": type(error).__name__, "text": str(error)[:2000]})
+
+
+def _say(what: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def command(job: Job, point: Point | None) -> str:
+    """The line that tells a worker what to do."""
+    return json.dumps({"job": asdict(job), "point": asdict(point) if point else None})
+
+
+if __name__ == "__main__":
+    main()

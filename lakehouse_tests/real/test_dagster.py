@@ -1,0 +1,116 @@
+"""Everything that follows from a declaration, as one run of Dagster makes it: a real broker, Spark and Delta."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from lakehouse.cli.figures import Figures
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.topic import publish
+from lakehouse_tests.helpers.dagster_runs import FIRST, Lakehouse, checks, facts
+
+pytestmark = pytest.mark.invariant(7, 10)
+
+TABLES = (
+    "locations",
+    "temperatures",
+    "temperatures_base",
+    "temperatures_by_location",
+    "temperatures_changes",
+    "temperatures_rejected",
+)
+
+
+COUNTS = ("read", "rejected", "duplicate", "source_rows", "inserted", "updated", "stale", "batches")
+Facts = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def lakehouse(spark: SparkSession, broker: Settings, tmp_path_factory) -> Iterator[Lakehouse]:
+    settings = Settings(home=tmp_path_factory.mktemp("home"), kafka_bootstrap_servers=bootstrap_servers(broker))
+    with dg.DagsterInstance.ephemeral() as instance:
+        lakehouse = Lakehouse(settings, instance, f"dagster-{uuid4().hex[:8]}")
+        assert publish(settings, lakehouse.table, FIRST) == len(FIRST)
+        yield lakehouse
+
+
+@pytest.fixture(scope="module")
+def run(lakehouse: Lakehouse) -> dg.ExecuteInProcessResult:
+    """A run of all assets, without configuration."""
+    return lakehouse.run()
+
+
+@pytest.fixture(scope="module")
+def first(run: dg.ExecuteInProcessResult) -> Facts:
+    return facts(run)
+
+
+def test_a_run_without_configuration_makes_every_table_and_accounts_for_every_record(lakehouse, first) -> None:
+    merged = first["temperatures"]
+    assert {name: merged[name] for name in COUNTS} == {
+        "read": len(FIRST),
+        "rejected": 2,
+        "duplicate": 0,
+        "source_rows": 60,
+        "inserted": 60,
+        "updated": 0,
+        "stale": 0,
+        "batches": 1,
+    }
+    assert merged["total_read"] == len(FIRST)
+    assert (merged["lag_before"], merged["lag_after"]) == (len(FIRST), 0)
+    assert merged["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336
+    assert merged["dagster/row_count"] == 60 + merged["base_rows_inserted"]
+    assert first["temperatures_rejected"]["dagster/row_count"] == 2
+    assert first["locations"]["dagster/row_count"] == 6
+    parts = [record.data for record in merged["ranges"].records]
+    assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)
+
+
+def test_every_table_tells_where_it_is_its_version_and_how_long_it_took(lakehouse, first) -> None:
+    for name in TABLES:
+        told = first[name]
+        assert told["table_version"] > 0
+        assert told["seconds"] >= 0
+        assert told["dagster/uri"] == lakehouse.settings.table_uri(name)
+        event = lakehouse.instance.get_latest_materialization_event(dg.AssetKey(name))
+        assert event.asset_materialization.tags["dagster/data_version"] == str(told["table_version"])
+
+
+def test_maintenance_is_done_for_every_table(first) -> None:
+    assert set(first) == {*TABLES, "temperatures_maintenance"}
+    maintained = first["temperatures_maintenance"]
+    assert {row.data["table"] for row in maintained["tables"].records} == set(TABLES)
+    assert (maintained["idle"], maintained["kept"], maintained["removed"]) == (False, "", 0)
+
+
+def test_every_check_is_made_and_those_that_fail_say_so(run) -> None:
+    made = checks(run)
+    assert len(made) == 13
+    assert [name for name, check in made.items() if not check.passed] == ["rejected_share"]
+    assert made["rejected_share"].severity is dg.AssetCheckSeverity.WARN
+
+
+def test_the_figures_of_the_demo_name_the_places_of_the_sample_files(lakehouse, first) -> None:
+    """Two places have a week of base rows, and the records are of all six in turn."""
+    figures = Figures(lakehouse.settings, lakehouse.table)
+    others = "178 at Anchorage, AK, USA, 178 at London, England"
+    assert figures.count() == f"396 rows, 10 at each of 4 locations, {others}"
+    group, newest = figures.newest_of_one_group(lakehouse.table.rollups[0])
+    assert (group, [str(row[0]) for row in newest.rows]) == ("Anchorage, AK, USA", ["2022-01-01", "2023-01-01"])
+    assert sum(row[newest.columns.index("rows")] for row in newest.rows) == 178
+
+
+def test_a_second_run_changes_nothing(lakehouse, first) -> None:
+    now = {name: DeltaTable(lakehouse.settings.table_uri(name)).version() for name in TABLES}
+    second = facts(lakehouse.run())
+    assert {name: second[name]["table_version"] for name in TABLES} == now
+    assert second["temperatures_maintenance"]["idle"]
+    assert [second["temperatures"][name] for name in COUNTS] == [0] * len(COUNTS)
+    assert len(second["temperatures"]["ranges"].records) == 0

@@ -1,0 +1,62 @@
+"""Where rows are ordered by offset alone, nobody steps into a topic whose offsets begin again. No Spark."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from lakehouse.delta.commits import Commit
+from lakehouse.errors import DataLossError
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.topic import create_topic, look, publish
+from lakehouse.topic.offsets import Incarnation
+from lakehouse.upkeep import repair
+from lakehouse_tests.helpers.clients import delete_before
+from lakehouse_tests.helpers.streams import record, unique_table
+
+pytestmark = pytest.mark.invariant(4, 9)
+
+
+@pytest.fixture
+def table(settings):
+    """A table whose topic holds five records in its first partition."""
+    table = replace(unique_table(), order="offset", partitions=1)
+    create_topic(settings, table)
+    publish(settings, table, [record()] * 5)
+    return table
+
+
+@pytest.fixture
+def settings(broker, tmp_path):
+    return Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker))
+
+
+def merged_up_to(settings: Settings, name: str, offset: int, incarnation: Incarnation) -> None:
+    """The merged table of that name tells this progress."""
+    uri = settings.table_uri(name)
+    write_deltalake(uri, pa.table({"id": [1]}))
+    progress = {"incarnation": incarnation, "progress": {0: offset}}
+    said = Commit(kind="batch", number=1, attempt="a", table_version=0, **progress).model_dump_json()
+    properties = CommitProperties(custom_metadata={"userMetadata": said})
+    merge = DeltaTable(uri).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
+    merge.when_matched_update_all().execute()
+
+
+@pytest.mark.parametrize("case", ["a topic made anew", "a broker rolled back"])
+def test_a_gap_behind_which_offsets_begin_again_cannot_be_accepted(settings, table, case):
+    here = look(settings, table.topic).incarnation
+    anew = case == "a topic made anew"
+    merged_up_to(settings, table.name, 3 if anew else 9, replace(here, topic_id="before") if anew else here)
+    with pytest.raises(DataLossError, match=r'Declare order="timestamp" first') as refused:
+        repair.propose_gap(settings, table)
+    assert "accept-gap" not in str(refused.value)
+    by_time = replace(table, order="timestamp")
+    assert repair.propose_gap(settings, by_time).offsets == {0: 0}, "each row has its broker time beside its offset"
+
+
+def test_expired_records_can_be_accepted(settings, table):
+    merged_up_to(settings, table.name, 1, look(settings, table.topic).incarnation)
+    delete_before(settings, table.topic, {0: 4})
+    assert repair.propose_gap(settings, table).offsets == {0: 4}

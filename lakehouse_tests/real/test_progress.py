@@ -1,0 +1,198 @@
+"""Progress is in the table, whatever happens to its history; the tests share one, each with hours of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lakehouse.batch.counts import NOTHING
+from lakehouse.batch.merge import Target, merge_rows
+from lakehouse.delta import engine, lock
+from lakehouse.delta.lock import table_lock
+from lakehouse.delta.order import merged_layout
+from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.errors import ConflictError, LedgerError
+from lakehouse.topic import look
+from lakehouse.topic.offsets import Range
+from lakehouse.upkeep.maintain import maintain
+from lakehouse.upkeep.repair import propose_progress
+from lakehouse.upkeep.repair import record as record_decision
+from lakehouse_tests.helpers.streams import Stream, clean_log, counts
+
+pytestmark = pytest.mark.invariant(1, 11)
+
+
+@pytest.fixture(scope="module")
+def shared(spark, broker) -> Stream:
+    return Stream.create(spark, broker)
+
+
+@pytest.fixture
+def stream(shared: Stream) -> Iterator[Stream]:
+    """All that was sent is merged before and after a test, and its history accounts for it."""
+    shared.merge()
+    yield shared
+    shared.merge()
+    shared.assert_accounted()
+
+
+def merged(stream: Stream) -> int:
+    """The progress of the only partition that these tests fill."""
+    progress = stream.ledger.progress
+    return progress.offsets[0] if progress else 0
+
+
+def empty_commit(stream: Stream, number: int) -> None:
+    """What a second writer does that takes a number: commit under it."""
+    commit = stream.ledger.next_commit("replay", "other writer").model_copy(update={"number": number})
+    target = Target(stream.table, merged_layout(stream.table, stream.settings))
+    merge_rows(stream.spark, target, read_table(stream.spark, target.layout).where("false"), NOTHING, commit)
+
+
+def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stream):
+    before, number = merged(stream), stream.ledger.next_number
+    hours = stream.send_hours(2)
+    (outcome,) = stream.merge()
+    commit = outcome.entry.commit
+    assert commit.ranges == (Range(0, before, before + 2), Range(1, 0, 0), Range(2, 0, 0))
+    assert commit.progress == {0: before + 2, 1: 0, 2: 0}
+    assert (commit.number, commit.kind, commit.topic) == (number, "batch", stream.table.topic)
+    assert commit.cluster_id and commit.topic_id
+    assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=2, updated=0, stale=0)
+    assert set(hours) <= set(stream.temperatures())
+
+
+def test_a_second_run_finds_nothing_to_do(stream):
+    version = stream.ledger.version
+    assert stream.merge() == []
+    assert stream.ledger.version == version
+
+
+def test_an_empty_topic_gives_an_empty_table_and_no_commit_of_a_batch(spark, broker):
+    empty = Stream.create(spark, broker)
+    assert empty.merge() == []
+    assert empty.temperatures() == {}
+    assert empty.ledger.entries == ()
+
+
+def test_a_number_that_is_taken_writes_nothing_and_says_so(stream):
+    number = stream.ledger.next_number
+    empty_commit(stream, number)
+    version = stream.ledger.version
+    with pytest.raises(ConflictError, match=f"Commit {number} .* made by another writer"):
+        empty_commit(stream, number)
+    assert stream.ledger.version == version
+
+
+def test_a_batch_whose_number_was_taken_is_planned_again(stream, interference):
+    """Another writer commits between this batch's plan and its MERGE."""
+    (hour,) = stream.send_hours(1)
+    taken = stream.ledger.next_number
+    interference.before_reading(lambda: empty_commit(stream, taken))
+    (outcome,) = stream.merge()
+    assert outcome.entry.commit.number == taken + 1
+    assert hour in stream.temperatures()
+
+
+def test_records_that_come_after_the_plan_belong_to_the_next_batch(stream, interference):
+    before = merged(stream)
+    stream.send_hours(1)
+    interference.before_reading(lambda: stream.send_hours(1))
+    (outcome,) = stream.merge()
+    assert (outcome.entry.commit.read, outcome.lag_after) == (1, 0)
+    assert merged(stream) == before + 1
+
+
+def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, spark):
+    commit = stream.ledger.next_commit("batch", "test")
+    layout = merged_layout(stream.table, stream.settings)
+    with pytest.raises(Exception, match="DELTA_MERGE_UNRESOLVED_EXPRESSION"):
+        commit_merge(spark, layout, spark.range(1), "ON s.no_such_column WHEN MATCHED THEN DELETE", commit)
+    for name in ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata"):
+        assert spark.conf.get(f"spark.databricks.delta.{name}", None) is None
+
+
+def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch):
+    monkeypatch.setattr(lock, "_PATIENCE", 0.1)
+    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
+    (hour,) = stream.send_hours(1)
+    before = stream.ledger
+    with table_lock(stream.uri, stream.table.name), pytest.raises(ConflictError, match="Another process"):
+        stream.merge()
+    assert stream.ledger == before
+    stream.merge()
+    assert hour in stream.temperatures()
+
+
+def test_after_a_restore_the_undone_records_are_merged_again(stream):
+    before = stream.ledger
+    for _ in range(2):
+        stream.send_hours(1)
+        stream.merge()
+    rows, number = stream.snapshot(), stream.ledger.next_number
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {before.version}")
+    assert stream.ledger.progress == before.progress
+    assert stream.ledger.foreign[0].operation == "RESTORE"
+    (outcome,) = stream.merge()
+    assert (outcome.entry.commit.number, outcome.entry.commit.read) == (number, 2)
+    assert stream.snapshot() == rows
+    assert stream.ledger.totals.read == before.totals.read + 2
+
+
+def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference):
+    version = stream.ledger.version
+    hours = stream.send_hours(1)
+    stream.merge()
+    hours += stream.send_hours(1)
+    interference.before_reading(lambda: stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}"))
+    stream.merge()
+    assert set(hours) <= set(stream.temperatures())
+
+
+def test_foreign_commits_between_ours_are_passed_and_named(stream):
+    before = merged(stream)
+    stream.send_hours(1)
+    stream.merge()
+    stream.sql("UPDATE {t} SET temperature_2m = 0")
+    stream.sql("OPTIMIZE {t}")
+    rows = stream.temperatures()
+    (hour,) = stream.send_hours(1)
+    stream.merge()
+    assert merged(stream) == before + 2
+    assert "UPDATE" in [commit.operation for commit in stream.ledger.foreign]
+    assert stream.temperatures() == {**rows, hour: 20.0}
+
+
+def test_maintenance_changes_no_row_and_carries_the_ledger_on_past_its_log(stream):
+    for _ in range(2):
+        stream.send_hours(1)
+        stream.merge()
+    rows, before = stream.snapshot(), stream.ledger
+    done, *_ = maintain(stream.spark, stream.settings, stream.table)
+    assert (done.idle, done.kept, done.files_after) == (False, None, 1)
+    carried = stream.ledger
+    assert (carried.newest.commit.kind, carried.newest.commit.number) == ("maintenance", before.next_number)
+    clean_log(stream.uri)
+    left = stream.ledger
+    assert (left.complete, len(left.entries), stream.snapshot()) == (False, 1, rows)
+    for name in ("progress", "totals", "source"):
+        assert getattr(left, name) == getattr(carried, name) == getattr(before, name), name
+    stream.send_hours(1)
+    (outcome,) = stream.merge()
+    assert (outcome.entry.commit.kind, outcome.entry.commit.read) == ("batch", 1)
+
+
+def test_a_log_that_no_longer_tells_the_progress_stops_with_the_command_that_goes_on(stream):
+    """The commits of the log are gone, and a checkpoint made by somebody else is all that is left."""
+    hours = set(stream.temperatures())
+    (waiting,) = stream.send_hours(1)
+    stream.sql("UPDATE {t} SET temperature_2m = 0")
+    clean_log(stream.uri)
+    with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
+        stream.merge()
+    shown = propose_progress(stream.spark, stream.settings, stream.table)
+    end = look(stream.settings, stream.table.topic).end
+    assert shown.offsets == {**end, 0: end[0] - 1}
+    record_decision(stream.spark, stream.settings, stream.table, shown)
+    (outcome,) = stream.merge()
+    assert outcome.entry.commit.read == 1
+    assert set(stream.temperatures()) == hours | {waiting}

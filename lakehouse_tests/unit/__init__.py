@@ -1,0 +1,1 @@
+"""What needs neither a broker nor Spark: arithmetic, declarations, decoding, settings, the command line, files."""

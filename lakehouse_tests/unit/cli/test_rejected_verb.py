@@ -1,0 +1,115 @@
+"""``lakehouse rejected``: what it lists, and that nothing a record holds misleads whoever reads it."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from lakehouse.cli import main
+from lakehouse.delta.commits import Commit
+from lakehouse.topic.offsets import Incarnation
+
+pytestmark = pytest.mark.invariant(8)
+
+HOSTILE = "\x1b[2J[red]rm -rf[/] \u202egnp.exe\nversion 9, 0 rejected\r\x9b1m".encode() + b"\xff\\"
+AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HERE = Incarnation("c", "t'\\")
+SCHEMA = pa.schema(
+    [
+        ("position", pa.struct([("incarnation", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])),
+        ("time", pa.timestamp("us", tz="UTC")),
+        *[(name, pa.binary()) for name in ("key", "value")],
+        *[(name, pa.string()) for name in ("reason", "detail")],
+        ("resolved_number", pa.int64()),
+        ("resolved_table_id", pa.string()),
+    ]
+)
+
+
+def row(offset: int, reason: str = "truncated", **changes: Any) -> dict[str, Any]:
+    position = {"incarnation": changes.pop("incarnation", HERE.text), "partition": changes.pop("partition", 0)}
+    fixed = dict(time=AT, key=None, value=b"{", detail="cut", resolved_number=None, resolved_table_id=None)
+    return {**fixed, "position": {**position, "offset": offset}, "reason": reason, **changes}
+
+
+@pytest.fixture(autouse=True)
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A merged table that got up to offset 10 of partition 0, and its rejected records."""
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    uri = tmp_path / "tables" / "temperatures"
+    write_deltalake(str(uri), pa.table({"id": [1]}))
+    said = Commit(kind="batch", number=1, attempt="a", table_version=0, incarnation=HERE, progress={0: 10})
+    properties = CommitProperties(custom_metadata={"userMetadata": said.model_dump_json()})
+    merge = DeltaTable(str(uri)).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
+    merge.when_matched_update_all().execute()
+    return tmp_path / "tables"
+
+
+def store(tables: Path, *rows: dict[str, Any]) -> None:
+    write_deltalake(str(tables / "temperatures_rejected"), pa.Table.from_pylist(list(rows), SCHEMA))
+
+
+def told(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    assert main.run(["rejected", "--json", *options]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    return table
+
+
+def test_reasons_are_counted_and_their_newest_records_shown(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store(tables, *map(row, range(5)), row(7, "late", key=b"k", value=None))
+    found = told(capsys, "--limit", "2")
+    assert found["rejected"] == 6
+    reasons = {each["reason"]: each for each in found["reasons"]}
+    assert list(reasons) == ["truncated", "late"]
+    assert [sample["offset"] for sample in reasons["truncated"]["samples"]] == [4, 3]
+    (late,) = reasons["late"]["samples"]
+    assert (late["time"], late["key"], late["value"]) == ("2026-05-01T12:00:00Z", "k", None)
+    assert [each["reason"] for each in told(capsys, "--reason", "late")["reasons"]] == ["late"]
+    assert [each["samples"] for each in told(capsys, "--limit", "0")["reasons"]] == [[], []]
+
+
+def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At or beyond the progress of the topic it belongs to, or of a partition that has none yet."""
+    pending = [row(10), row(0, partition=1)]
+    table_id = str(DeltaTable(tables / "temperatures").metadata().id)
+    resolved = row(8, resolved_number=1, resolved_table_id=table_id)
+    store(tables, row(9), *pending, resolved, row(99, incarnation="c/the one before"))
+    (reason,) = told(capsys)["reasons"]
+    assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
+
+
+def test_a_record_that_passed_in_a_table_that_is_no_more_is_listed(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The merged table was made anew since."""
+    store(tables, row(8, resolved_number=1, resolved_table_id="the table before"))
+    (reason,) = told(capsys)["reasons"]
+    assert [sample["offset"] for sample in reason["samples"]] == [8]
+
+
+def test_what_a_record_holds_cannot_mislead(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store(tables, row(1, value=HOSTILE, key=b"[/]", detail="a\x1bb\nc"))
+    assert main.run(["rejected"]) == 0
+    said = capsys.readouterr().out
+    assert all(each.isprintable() for line in said.split("\n") for each in line)
+    shown = "".join(said.split())
+    assert "\\x1b[2J[red]rm-rf[/]\\u202egnp.exe\\nversion9,0rejected\\r\\x9b1m\\xff" in shown
+    (sample,) = told(capsys)["reasons"][0]["samples"]
+    assert sample["value"].startswith("\\x1b[2J[red]rm -rf[/] \\u202egnp.exe\\nversion 9")
+    assert sample["detail"] == "a\\x1bb\\nc"
+
+
+def test_a_long_value_is_cut(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store(tables, row(1, value=b"x" * 100_000))
+    (sample,) = told(capsys)["reasons"][0]["samples"]
+    assert sample["value"] == "x" * 200 + "…"
+
+
+def test_without_a_table_nothing_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["rejected"]) == 0
+    assert capsys.readouterr().out == "temperatures: no record is rejected.\n"

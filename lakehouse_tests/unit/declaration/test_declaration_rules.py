@@ -1,0 +1,204 @@
+"""What would corrupt tables, or crash later, is refused where it is declared, by name and with the way on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster._core.definitions.utils import DISALLOWED_NAMES
+
+from lakehouse.batch.load import base_layout
+from lakehouse.declaration import Column, Late, Measure, Month, Reference, Rollup, StreamTable, declared_together
+from lakehouse.definitions import build_defs
+from lakehouse.delta.order import merged_layout
+from lakehouse.derive.feed import changes_layout
+from lakehouse.errors import DeclarationError
+from lakehouse.settings import Settings
+
+ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
+RATED_AT = Column(
+    "rated_at", "TIMESTAMP", required=True, source="time", pattern="%Y-%m-%d %H:%M:%S", doc="When it was rated."
+)
+STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
+MEASURES = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
+
+
+def declare(*columns: Column, **changes: Any) -> StreamTable:
+    parts: dict[str, Any] = {"columns": [ID, RATED_AT, STARS, *columns], "key": ["id"]}
+    return StreamTable(**{"name": "ratings", "topic": "ratings", "doc": "Ratings."} | parts | changes)
+
+
+def column(name: str = "n", type_: str = "INT", **rules: Any) -> Column:
+    return Column(name, type_, "A column.", **rules)
+
+
+def key(name: str, *others: Column) -> StreamTable:
+    return declare(column(name, required=True), *others, key=["id", name])
+
+
+def rollup(**changes: Any) -> StreamTable:
+    parts: dict[str, Any] = {"name": "by_movie", "by": ["id"], "measures": MEASURES, "doc": "By movie."}
+    return declare(partition_by=Month("rated_at"), rollups=[Rollup(**parts | changes)])
+
+
+def reference(*columns: Column, **changes: Any) -> StreamTable:
+    parts: dict[str, Any] = {"name": "movies", "file": Path("movies.jsonl"), "key": ["id"], "doc": "The movies."}
+    return declare(references=[Reference(**parts | {"columns": [ID, *columns]} | changes)])
+
+
+def measures(*names: str, type_: str = "BIGINT") -> dict[str, Measure]:
+    return {name: Measure("count(*)", type_, "") for name in names}
+
+
+def one(**changes: Any) -> Callable[[], StreamTable]:
+    """A table with one column of this kind."""
+    return lambda: declare(column(**changes))
+
+
+KEPT_AT = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
+REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
+    # names of ours beside declared columns
+    (one(name="_record"), "column '_record': names are lower case"),
+    (one(name="n" * 201), "names are .* at most 200"),
+    (lambda: declare(name="n" * 201), "names are .* at most 200"),
+    *[(lambda name=name: key(name), f"key column {name}: .*taken in the key") for name in ("number", "committed_at")],
+    *[(lambda name=name: key(name), f"key column {name}: .*taken in the key") for name in ("change", "reconciled")],
+    (lambda: key("stars_before"), "key column stars_before: .*change feed's column for stars"),
+    (lambda: key("stars_after"), "key column stars_after: .*change feed's column for stars"),
+    (lambda: declare(column("rated_month"), partition_by=Month("rated_at")), "column rated_month: .*partition column"),
+    # types and their rules
+    (one(type_="DECIMAL(99,2)"), r"column n: DECIMAL\(99,2\) .*at most 38"),
+    (one(type_="DECIMAL(0,0)"), "column n: no such type"),
+    (one(type_="DECIMAL(2,5)"), r"column n: DECIMAL\(2,5\) has more places than digits"),
+    (one(type_="DECIMAL(09,6)"), "column n: no such type"),
+    (one(type_="STRING", between=(1, 2)), "column n: between is for numbers"),
+    (one(type_="BOOLEAN", between=(0, 1)), "column n: between is for numbers"),
+    (one(type_="DATE", pattern="%Y-%m-%d", between=(0, 1)), "column n: between is for numbers"),
+    (one(type_="TIMESTAMP", pattern="%Y-%m-%d", between=(0, 1)), "column n: between is for numbers"),
+    (one(between=(5, 1)), "column n: between begins at 5 and ends at 1"),
+    (one(type_="DOUBLE", between=(float("nan"), 1)), "column n: between needs two numbers"),
+    (one(type_="DOUBLE", between=(0, float("nan"))), "column n: between needs two numbers"),
+    (one(between=(None, 1)), "column n: between needs two numbers"),
+    (one(between=("0", "1")), "column n: between needs two numbers"),
+    (one(between=(True, 5)), "column n: between needs two numbers"),
+    (one(between=(1,)), "column n: between needs two numbers"),
+    (one(between=(0, 2**31)), "column n: between goes beyond what INT holds.*2147483647"),
+    (one(type_="BIGINT", between=(-(2**63) - 1, 0)), "column n: between goes beyond what BIGINT holds"),
+    (one(type_="DECIMAL(9,6)", between=(0, 1000)), r"between goes beyond what DECIMAL\(9,6\) holds.*999\.999999"),
+    (one(type_="INT", pattern="%Y"), "column n: a pattern is for a TIMESTAMP or DATE"),
+    (one(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M%z"), "column n: its pattern has %z"),
+    (one(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),
+    (one(type_="TIMESTAMP", pattern="%Y%"), "column n: its pattern has %"),
+    (one(type_="TIMESTAMP", pattern="%Y %Y"), "column n: its pattern has %Y twice"),
+    (one(type_="TIMESTAMP", pattern="%H:%M"), "column n: its pattern has no %Y"),
+    # key, version, partition
+    (lambda: declare(key=["id", "id"]), "key column id stands twice"),
+    (lambda: declare(column("n", keep=True), key=["n"]), "key column n must be declared and required"),
+    (lambda: declare(column("n", keep=True), version="n"), "version n is kept"),
+    (lambda: declare(column("n", "BOOLEAN"), version="n"), "version n is BOOLEAN"),
+    (lambda: declare(KEPT_AT, partition_by=Month("seen_at")), "partition_by seen_at is kept"),
+    (lambda: declare(order="offsets"), "order is timestamp or offset"),
+    # the table as a whole
+    (lambda: declare(retention=timedelta(minutes=59)), "retention is less than an hour"),
+    (lambda: declare(partitions=0), "partitions is less than one"),
+    (lambda: declare(topic=""), "topic '' is no name that Kafka takes"),
+    (lambda: declare(topic="a/b"), "topic 'a/b' is no name that Kafka takes"),
+    (lambda: declare(topic=".."), "no name that Kafka takes"),
+    (lambda: declare(topic="t" * 250), "no name that Kafka takes"),
+    (lambda: declare(owner="somebody"), "owner 'somebody' is neither a team nor an address"),
+    # rollups
+    *[(lambda name=name: rollup(name=name), f"two tables .*{name}") for name in ("ratings", "ratings_base")],
+    *[(lambda name=name: rollup(name=name), f"two tables .*{name}") for name in ("ratings_rejected", "ratings_topic")],
+    (lambda: declare(rollups=[*rollup().rollups, *rollup().rollups]), "two tables .*by_movie"),
+    (lambda: rollup(by=[]), "rollup by_movie: groups by nothing"),
+    (lambda: rollup(by=["id", "id"]), "rollup by_movie: groups by id twice"),
+    (lambda: rollup(measures={}), "rollup by_movie: has no measure"),
+    (lambda: rollup(measures=measures("id")), "rollup by_movie: measure id is named like a column it groups by"),
+    (lambda: rollup(measures=measures("Ratings")), "measure 'Ratings': names are lower case"),
+    (lambda: rollup(measures={"n": Measure(" ", "BIGINT", "")}), "measure n: has no SQL"),
+    (lambda: rollup(measures=measures("n", type_="NUMBER")), "measure n: no such type NUMBER"),
+    # references
+    (lambda: reference(name="Movies"), "names are lower case"),
+    (lambda: reference(name="ratings"), "two tables .*ratings"),
+    (lambda: reference(name="ratings_changes"), "two tables .*ratings_changes"),
+    (lambda: reference(ID), "reference movies: two columns have the same name: id"),
+    (lambda: reference(column("Title", "STRING")), "reference movies: column 'Title': names are lower case"),
+    (lambda: reference(column("title", "TEXT")), "reference movies: column title: no such type TEXT"),
+    (lambda: reference(column("title", keep=True)), "reference movies: column title: keep is for records"),
+    (lambda: reference(key=[]), "reference movies: a table needs a key"),
+    (lambda: reference(key=["title"]), "reference movies: key column title must be declared and required"),
+    (lambda: reference(column("title"), key=["title"]), "reference movies: key column title must be"),
+    (lambda: reference(key=["id", "id"]), "reference movies: key column id stands twice"),
+]
+
+
+@pytest.mark.parametrize(("made", "said"), REFUSED, ids=[said[:60] for _, said in REFUSED])
+def test_a_declaration_that_would_corrupt_or_crash_is_refused(made: Callable[[], StreamTable], said: str) -> None:
+    with pytest.raises(DeclarationError, match=said) as refused:
+        made()
+    assert refused.value.what.startswith("Table '")
+    assert len(refused.value.action) > 10, "it says what to do"
+
+
+@pytest.mark.parametrize("name", sorted(DISALLOWED_NAMES))
+def test_a_table_is_not_named_as_dagster_names_nothing(name: str) -> None:
+    for made in (
+        lambda: declare(name=name),
+        lambda: rollup(name=name),
+        lambda: reference(name=name),
+    ):
+        with pytest.raises(DeclarationError, match=f"no table can be named {name}|names are lower case"):
+            made()
+
+
+def test_every_column_of_the_change_feed_is_refused_as_a_key_of_that_name() -> None:
+    table = declare()
+    for ours in changes_layout(table, Settings()).names:
+        if ours not in table.key:
+            with pytest.raises(DeclarationError, match=ours):
+                key(ours)
+
+
+def test_every_column_of_ours_is_refused_as_a_declared_one() -> None:
+    table = declare(column("n", keep=True), version="stars", partition_by=Month("rated_at"))
+    ours = {*merged_layout(table, Settings()).names, *base_layout(table, Settings()).names} - set(table.by_name)
+    assert ours
+    for name in ours:
+        with pytest.raises(DeclarationError, match=f"column '?{name}'?: "):
+            replace(table, columns=[*table.columns, column(name)])
+
+
+def test_what_is_odd_and_does_no_harm_is_accepted() -> None:
+    """Two columns of one field, a late column that is kept, a version in the key, a column without words."""
+    same = column("rated_on", "DATE", source="time", pattern="%Y-%m-%d %H:%M:%S")
+    yearly = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
+    anything = [
+        column("x", "DOUBLE", between=(0, float("inf"))),
+        column("y", "DECIMAL(38,38)"),
+        Column("z", "INT", doc=""),
+    ]
+    values = [column(name) for name in ("number", "change", "place", "file", "count", "key", "kafka_offset")]
+    columns = [ID, RATED_AT, STARS, same, yearly, *anything, *values]
+    table = declare(
+        columns=columns, version="id", late=Late("seen_at", timedelta(1)), retention=timedelta(hours=1), doc=""
+    )
+    build_defs([table]).get_repository_def()
+
+
+def test_two_declarations_share_no_table() -> None:
+    table = rollup()
+    for other in (
+        table,
+        replace(table, name="other", topic="other"),
+        replace(table, name="by_movie", rollups=[]),
+        replace(table, name="ratings_base", rollups=[]),
+        replace(table, name="ratings_checks", rollups=[]),
+    ):
+        for check in (declared_together, lambda *tables: build_defs(tables)):
+            with pytest.raises(DeclarationError, match="ratings|by_movie") as refused:
+                check(table, other)
+            assert refused.value.action
+    other = replace(table, name="other", rollups=[])
+    assert declared_together(table, other) == (table, other), "one topic may fill two tables"

@@ -1,0 +1,185 @@
+"""The definitions as Dagster loads them: no Spark, no broker."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import dagster as dg
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.definitions import build_defs, defs
+from lakehouse.defs import resources
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+
+TOPIC, BASE, MERGED = "temperatures_topic", "temperatures_base", "temperatures"
+REJECTED, CHANGES, ROLLUP = "temperatures_rejected", "temperatures_changes", "temperatures_by_location"
+MAINTENANCE = "temperatures_maintenance"
+EVERY = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
+
+
+WITH_A_RUN = {
+    (MERGED, "batches_accounted"),
+    (CHANGES, "changes_kept"),
+    (ROLLUP, "touched_groups_equal_recomputation"),
+}
+DOUBTS = {(MERGED, "rejected_share"), (MERGED, "producer_time")}
+WHOLE = {
+    *((MERGED, name) for name in ("accounting_read", "accounting_stale", "ranges_contiguous", "totals", "keys_unique")),
+    (CHANGES, "every_change_kept"),
+    (ROLLUP, "rollup_equals_recomputation"),
+}
+
+
+def checks_in(job: dg.JobDefinition) -> set[tuple[str, str]]:
+    """The checks that a job executes, by asset and name."""
+    return {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
+
+
+@pytest.fixture(scope="module")
+def repository() -> dg.RepositoryDefinition:
+    return defs.get_repository_def()
+
+
+@pytest.fixture(scope="module")
+def specs() -> dict[str, dg.AssetSpec]:
+    return {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
+
+
+@pytest.fixture(scope="module")
+def tables(specs) -> dict[str, dg.AssetSpec]:
+    """The assets that are tables or topics."""
+    return {name: spec for name, spec in specs.items() if name != MAINTENANCE}
+
+
+def test_a_fresh_interpreter_loads_the_definitions_and_starts_nothing():
+    program = """
+import socket, subprocess
+import dagster, dagster_pyspark, deltalake
+from pyspark import SparkContext
+def refuse(*_, **__): raise AssertionError("something was started at import")
+subprocess.Popen.__init__ = socket.socket.connect = refuse
+import lakehouse.definitions
+assert lakehouse.definitions.defs.get_repository_def() and SparkContext._active_spark_context is None
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_part_of_the_declaration_is_an_asset_of_its_group(specs):
+    assert set(specs) == {*EVERY, MAINTENANCE}
+    assert {spec.group_name for spec in specs.values()} == {"temperatures"}
+
+
+@pytest.mark.parametrize("name", sorted(EVERY))
+def test_an_asset_tells_what_it_is(specs, name):
+    spec = specs[name]
+    assert spec.description
+    assert spec.owners == [temperatures.owner]
+    assert spec.kinds == ({"kafka"} if name == TOPIC else {"delta", "spark", "table"})
+    assert spec.metadata["dagster/table_name"] == name
+    columns = spec.metadata["dagster/column_schema"].columns
+    assert columns
+    assert all(column.description for column in columns)
+    (reference,) = spec.metadata["dagster/code_references"].code_references
+    assert reference.file_path == temperatures.file
+
+
+def test_the_lineage_is_the_flow(specs):
+    edges = {name: {dep.asset_key.to_user_string() for dep in spec.deps} for name, spec in specs.items()}
+    assert edges == {
+        "locations": set(),
+        TOPIC: set(),
+        BASE: set(),
+        MERGED: {TOPIC, BASE},
+        REJECTED: {TOPIC},
+        CHANGES: {MERGED},
+        ROLLUP: {MERGED},
+        MAINTENANCE: {MERGED, CHANGES, ROLLUP},
+    }
+
+
+def test_columns_say_which_columns_they_are_made_from(specs):
+    def origins(name: str, column: str) -> set[tuple[str, str]]:
+        deps = specs[name].metadata["dagster/column_lineage"].deps_by_column[column]
+        return {(dep.asset_key.to_user_string(), dep.column_name) for dep in deps}
+
+    assert origins(MERGED, "observed_at") == {(TOPIC, "time"), (BASE, "observed_at")}
+    assert origins(MERGED, "observed_month") == origins(MERGED, "observed_at")
+    assert origins(CHANGES, "temperature_2m_before") == {(MERGED, "temperature_2m")}
+    assert origins(ROLLUP, "temperature_avg") == {(MERGED, "temperature_2m")}
+    assert origins(ROLLUP, "observed_month") == {(MERGED, "observed_month")}
+    assert origins(ROLLUP, "rows") == set()
+
+
+def test_every_column_of_a_lineage_is_in_a_schema(tables):
+    schemas = {n: {c.name for c in spec.metadata["dagster/column_schema"].columns} for n, spec in tables.items()}
+    lineages = {
+        n: s.metadata["dagster/column_lineage"] for n, s in tables.items() if "dagster/column_lineage" in s.metadata
+    }
+    assert set(lineages) == {MERGED, CHANGES, ROLLUP}
+    for name, lineage in lineages.items():
+        assert set(lineage.deps_by_column) <= schemas[name]
+        for dep in (dep for deps in lineage.deps_by_column.values() for dep in deps):
+            assert dep.column_name in schemas[dep.asset_key.to_user_string()]
+
+
+def test_merged_and_rejected_are_one_step_that_cannot_be_split(repository):
+    merged = repository.assets_defs_by_key[dg.AssetKey(MERGED)]
+    assert merged.keys == {dg.AssetKey(MERGED), dg.AssetKey(REJECTED)}
+    assert not merged.can_subset
+
+
+def test_every_writer_of_a_table_waits_in_its_pool(repository):
+    writers = [asset for asset in repository.assets_defs_by_key.values() if asset.is_executable]
+    assert {asset.op.pool for asset in writers} == {"temperatures"}
+
+
+def test_the_job_runs_everything_that_follows_from_the_topic(repository):
+    job = repository.get_job("merge_temperatures")
+    selected = {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
+    assert selected == {MERGED, REJECTED, CHANGES, ROLLUP}
+    assert checks_in(job) == {*WITH_A_RUN, *DOUBTS}
+
+
+def test_whole_tables_are_checked_every_night_by_a_job_of_its_own(repository):
+    job = repository.get_job("verify_temperatures")
+    assert not job.asset_layer.executable_asset_keys
+    assert checks_in(job) == {*WHOLE, *DOUBTS, (MERGED, "batch_can_be_planned")}
+    schedule = repository.get_schedule_def("verify_temperatures_daily")
+    assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 4 * * *", "UTC")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+
+
+def test_maintenance_runs_every_night_by_a_job_of_its_own(repository):
+    job = repository.get_job("maintain_temperatures")
+    assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} == {MAINTENANCE}
+    schedule = repository.get_schedule_def("temperatures_daily")
+    assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 3 * * *", "UTC")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+
+
+def test_every_job_runs_in_one_process(repository):
+    jobs = repository.get_all_jobs()
+    assert {"merge_temperatures", "maintain_temperatures", "__ASSET_JOB"} <= {job.name for job in jobs}
+    assert {job.executor_def.name for job in jobs} == {"in_process"}
+
+
+def test_the_sensor_is_on_and_asks_for_the_job(repository):
+    sensor = repository.get_sensor_def("temperatures_sensor")
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    assert [target.job_name for target in sensor.targets] == ["merge_temperatures"]
+
+
+def test_a_session_starts_when_it_is_asked_for_and_is_stopped_by_who_started_it(monkeypatch):
+    calls: list[str] = []
+    monkeypatch.setattr(resources, "build_session", lambda _: calls.append("start") or SimpleNamespace())
+    monkeypatch.setattr(resources, "stop_session", lambda _: calls.append("stop"))
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    made = resources.LakehouseResource.with_settings(Settings())
+    with made.from_resource_context_cm(dg.build_init_resource_context()) as resource:
+        assert calls == []
+        assert resource.spark_session is resource.spark_session
+        assert calls == ["start"]
+    assert calls == ["start", "stop"]

@@ -1,0 +1,68 @@
+"""The proof from a history alone: what is not contiguous, or stepped over without a word, is found."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lakehouse.delta.audit import audit
+from lakehouse.delta.commits import Commit, Entry, Metrics
+from lakehouse.delta.ledger import Ledger
+from lakehouse.topic.offsets import Incarnation, Range
+
+ANEW = Incarnation("c", "u")
+
+pytestmark = pytest.mark.invariant(7)
+
+
+def entry(number: int, start: int, end: int, **said: Any) -> Entry:
+    """A commit that reads one partition from start to end, or says otherwise."""
+    told: dict[str, Any] = {
+        "kind": "batch",
+        "number": number,
+        "attempt": "",
+        "table_version": number - 1,
+        "incarnation": Incarnation("c", "t"),
+        "ranges": (Range(0, start, end),),
+        "progress": {0: end},
+    }
+    return Entry(number, datetime.now(UTC), Commit(**(told | said)), Metrics())
+
+
+def gap(number: int, end: int, *gone: Range, **said: Any) -> Entry:
+    return entry(number, end, end, **{"kind": "gap", "ranges": (), "gap": gone, **said})
+
+
+def contiguous(*history: Entry) -> str | None:
+    """What the audit says of a history, oldest first; ``None`` where it holds."""
+    findings = {each.check: each for each in audit(Ledger("", entries=history[::-1]))}
+    found = findings["ranges_contiguous"]
+    return None if found.passed else found.detail
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        (entry(1, 0, 3), entry(2, 3, 5)),
+        (entry(1, 0, 3), gap(2, 5, Range(0, 3, 5)), entry(3, 5, 9)),
+        (entry(1, 0, 3), gap(2, 0, Range(0, 2, 3)), entry(3, 0, 2)),
+        (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), incarnation=ANEW), entry(3, 7, 9, incarnation=ANEW)),
+    ],
+    ids=["batches", "a gap that is named", "a topic cut off", "a topic made anew"],
+)
+def test_a_history_without_a_break_holds(history: tuple[Entry, ...]) -> None:
+    assert contiguous(*history) is None
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        ((entry(1, 0, 3), entry(2, 4, 5)), "Version 2: gap in partition 0, offsets 3 to 3"),
+        ((entry(1, 0, 3), entry(2, 2, 5)), "Version 2: overlap in partition 0, offsets 2 to 2"),
+        ((entry(1, 0, 3), gap(2, 5)), "Version 2: steps over offsets 3 to 4 of partition 0 without naming them"),
+        ((entry(1, 0, 3), gap(2, 6, Range(0, 3, 5))), "steps over offsets 3 to 5 of partition 0"),
+        ((entry(1, 0, 3), entry(2, 0, 2, incarnation=ANEW)), "reads another topic than version 1, and no gap says so"),
+    ],
+)
+def test_a_break_is_named(history: tuple[Entry, ...], said: str) -> None:
+    assert said in (contiguous(*history) or "")

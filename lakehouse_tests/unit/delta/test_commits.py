@@ -1,0 +1,134 @@
+"""What a commit says of itself: its form has a version, and what is newer than this process is never foreign."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from pydantic import BaseModel
+
+from lakehouse.delta.commits import VERSION, Commit, Newer, Source, Totals, Upkeep, said_in
+from lakehouse.delta.ledger import app_id, read_ledger
+from lakehouse.errors import LedgerError
+from lakehouse.topic.offsets import Incarnation, Range
+
+SAID_BY_VERSION_1 = {
+    "metadata": 1,
+    "kind": "batch",
+    "number": 7,
+    "attempt": "a",
+    "table_version": 9,
+    "rows_version": 9,
+    "cluster_id": "c",
+    "topic": "readings",
+    "topic_id": "t",
+    "ranges": [{"partition": 0, "start": 3, "end": 5}],
+    "progress": {"0": 5},
+    "read": 2,
+    "rejected": 1,
+    "duplicate": 0,
+    "late": 0,
+    "totals_before": {"batches": 6, "read": 3},
+    "source": {"table_id": "b", "version": 2},
+    "gap": [],
+    "folder": None,
+    "reconciled": False,
+    "declaration": "d",
+    "run": "cli",
+}
+
+
+def newer(**changes: Any) -> str:
+    return json.dumps({**SAID_BY_VERSION_1, "metadata": VERSION + 1, **changes})
+
+
+def table_with(folder: Path, *metadata: str) -> str:
+    """A table with one commit for each metadata, numbered from 1, as another process made them."""
+    uri = str(folder / "readings")
+    write_deltalake(uri, pa.table({"id": [1]}))
+    for number, said in enumerate(metadata, start=1):
+        properties = CommitProperties(
+            custom_metadata={"userMetadata": said}, app_transactions=[Transaction(app_id("readings"), number)]
+        )
+        merge = DeltaTable(uri).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
+        merge.when_matched_update_all().execute()
+    return uri
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
+    uri = table_with(tmp_path, Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json(), newer())
+    with pytest.raises(LedgerError, match=f"Version 2 was committed by a newer lakehouse .metadata {VERSION + 1}"):
+        read_ledger(uri, "readings", whole=whole)
+
+
+@pytest.mark.parametrize("changes", [{"number": "seven"}, {"kind": "compaction"}, {"another": 1}])
+def test_a_newer_commit_is_known_whatever_else_it_says(changes):
+    assert said_in(newer(**changes)) == Newer(VERSION + 1)
+
+
+def test_a_field_this_process_does_not_know_is_that_of_a_newer_one():
+    """It would be dropped when the rest is carried on."""
+    said = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
+    assert said_in(json.dumps(said | {"another": 1})) == Newer(VERSION)
+    assert said_in(json.dumps(said | {"totals_before": {"another": 1}})) == Newer(VERSION)
+
+
+@pytest.mark.parametrize(
+    "metadata", ["", "text", "[1]", "3", "null", '{"kind": 1}', '{"metadata": 9}', '{"kind": "job", "job": 1}']
+)
+def test_what_another_program_wrote_is_foreign(metadata):
+    assert said_in(metadata) is None
+
+
+def test_a_commit_of_version_1_says_the_same_now():
+    assert said_in(json.dumps(SAID_BY_VERSION_1)) == Commit(
+        kind="batch",
+        number=7,
+        attempt="a",
+        table_version=9,
+        rows_version=9,
+        topic="readings",
+        incarnation=Incarnation("c", "t"),
+        ranges=(Range(0, 3, 5),),
+        progress={0: 5},
+        read=2,
+        rejected=1,
+        totals_before=Totals(batches=6, read=3),
+        source=Source(table_id="b", version=2),
+        declaration="d",
+        run="cli",
+    )
+
+
+def test_a_progress_recorded_anew_was_a_gap_of_no_offsets_in_version_1():
+    said = said_in(json.dumps({**SAID_BY_VERSION_1, "kind": "gap"}))
+    assert isinstance(said, Commit) and said.kind == "recovery"
+
+
+def test_upkeep_of_version_1_is_upkeep():
+    assert said_in('{"kind": "upkeep", "run": "r"}') == Upkeep(run="r")
+
+
+def test_what_is_written_is_read_back():
+    commit = Commit(kind="batch", number=1, attempt="a", table_version=0, incarnation=Incarnation("c", "t"))
+    assert said_in(commit.model_dump_json()) == commit
+    assert said_in(Upkeep(run="r").model_dump_json()) == Upkeep(run="r")
+
+
+def names(form: type[BaseModel]) -> str:
+    return " ".join(form.model_fields)
+
+
+def test_the_form_of_version_2_is_as_it_was_first_written():
+    """A form that differs needs another version: raise ``VERSION``, and correct this test."""
+    assert VERSION == 2
+    assert names(Upkeep) == "metadata kind run"
+    assert names(Commit) == (
+        "metadata kind number attempt table_version rows_version topic incarnation ranges progress read rejected"
+        " duplicate late totals_before source gap folder reconciled declaration run"
+    )
+    assert names(Totals) == "batches read rejected duplicate inserted updated stale"
+    assert names(Source) == "table_id version"

@@ -1,0 +1,151 @@
+"""The sample weather: its counts, its keys, and that it never changes."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration.records import Rejection, decode
+from lakehouse.samples.temperatures import TemperatureSamples
+from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.helpers.places import DATA
+
+SAMPLES = TemperatureSamples()
+
+Key = tuple[float, float, str]
+
+
+@pytest.fixture(scope="module")
+def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples") / "base"
+    SAMPLES.write_base(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(base_folder: Path) -> dict[Key, float]:
+    rows = {}
+    for file in base_folder.iterdir():
+        archive = json.loads(file.read_text(encoding="utf-8"))
+        hourly = archive["hourly"]
+        for time, value in zip(hourly["time"], hourly["temperature_2m"], strict=True):
+            rows[archive["latitude"], archive["longitude"], time] = value
+    return rows
+
+
+def key_of(record: dict[str, Any]) -> Key:
+    return record["latitude"], record["longitude"], record["time"]
+
+
+def test_base_is_24_files_of_six_places_and_four_years(base_folder: Path) -> None:
+    names = [file.name.split("_")[:2] for file in base_folder.iterdir()]
+    assert len(names) == 24
+    assert {year for year, _ in names} == {"2019", "2020", "2021", "2022"}
+    assert len({place for _, place in names}) == 6
+
+
+def test_base_has_35064_hours_of_each_place_and_no_key_twice(base: dict[Key, float]) -> None:
+    assert len(base) == 210_384
+    assert set(Counter((latitude, longitude) for latitude, longitude, _ in base).values()) == {35_064}
+    assert None not in base.values()
+
+
+def test_a_second_run_writes_the_same_bytes(base_folder: Path, tmp_path: Path) -> None:
+    TemperatureSamples().write_base(tmp_path)
+    assert {f.name: f.read_bytes() for f in tmp_path.iterdir()} == {
+        f.name: f.read_bytes() for f in base_folder.iterdir()
+    }
+
+
+def test_another_seed_is_another_weather() -> None:
+    assert next(TemperatureSamples(seed=1).stream()) != next(SAMPLES.stream())
+
+
+def test_stream_is_26064_new_hours_of_the_first_half_of_2023(base: dict[Key, float]) -> None:
+    records = [json.loads(line) for line in SAMPLES.stream()]
+    keys = {key_of(record) for record in records}
+    assert len(records) == len(keys) == 26_064
+    assert not keys & base.keys()
+    assert (min(time for *_, time in keys), max(time for *_, time in keys)) == (
+        "2023-01-01T00:00",
+        "2023-06-30T23:00",
+    )
+    assert {(latitude, longitude) for latitude, longitude, _ in keys} == {key[:2] for key in base}
+
+
+def test_96_records_of_the_stream_are_of_one_place_and_have_no_temperature() -> None:
+    silent = [record for line in SAMPLES.stream() if "temperature_2m" not in (record := json.loads(line))]
+    assert len(silent) == 96
+    assert len({record["latitude"] for record in silent}) == 1
+    assert min(record["time"] for record in silent) == "2023-06-27T00:00"
+
+
+def test_update_changes_8760_values_and_adds_ten_hours_of_2009(base: dict[Key, float]) -> None:
+    records = [json.loads(line) for line in SAMPLES.update()]
+    hits = [record for record in records if key_of(record) in base]
+    added = [record for record in records if key_of(record) not in base]
+    assert (len(records), len(hits), len(added)) == (8_770, 8_760, 10)
+    assert all(record["temperature_2m"] != base[key_of(record)] for record in hits)
+    assert len({key_of(record) for record in records}) == 8_770
+    assert {record["time"][:4] for record in added} == {"2009"}
+    assert {(record["latitude"], record["longitude"]) for record in records} == {(61.199997, -149.9)}
+
+
+def test_temperatures_are_plausible_and_have_one_decimal(base: dict[Key, float]) -> None:
+    assert -35 < min(base.values()) < -10
+    assert 32 < max(base.values()) < 45
+    assert all(value == round(value, 1) for value in base.values())
+    january = [value for (latitude, _, time), value in base.items() if latitude == 51.5 and time[5:7] == "01"]
+    july = [value for (latitude, _, time), value in base.items() if latitude == 51.5 and time[5:7] == "07"]
+    assert sum(july) / len(july) - sum(january) / len(january) > 8
+
+
+def test_every_sample_record_may_enter_the_table() -> None:
+    for line in [*SAMPLES.stream(), *SAMPLES.update()]:
+        assert decode(line, temperatures.fields)["observed_at"] is not None
+
+
+def test_the_committed_locations_are_the_six_places_of_the_samples(base: dict[Key, float]) -> None:
+    assert (DATA / "locations.jsonl").read_bytes().splitlines() == list(SAMPLES.locations())
+    places = [json.loads(line) for line in (DATA / "locations.jsonl").read_bytes().splitlines()]
+    assert {(place["latitude"], place["longitude"]) for place in places} == {key[:2] for key in base}
+    assert all(place["name"] and place["elevation"] for place in places)
+
+
+def test_the_committed_stream_shows_each_outcome_where_its_readme_says() -> None:
+    outcomes = []
+    for line in (DATA / "stream.jsonl").read_bytes().splitlines():
+        try:
+            decode(line, temperatures.fields)
+            outcomes.append("row")
+        except Rejection as rejection:
+            outcomes.append(rejection.reason)
+    assert outcomes[:11] == ["row"] * 11
+    assert outcomes[11:17] == [
+        "truncated",
+        "invalid_json",
+        "not_an_object",
+        "trailing_bytes",
+        "duplicate_name",
+        "not_finite",
+    ]
+    assert outcomes[17:] == [
+        "missing_field",
+        "null_field",
+        "out_of_range",
+        "wrong_type",
+        "wrong_time_format",
+        "no_such_date",
+    ]
+
+
+def test_the_committed_base_files_are_the_first_week_of_the_generated_ones(base_folder: Path) -> None:
+    committed = sorted((DATA / "base").iterdir())
+    assert len(committed) == 2
+    for file in committed:
+        sample = json.loads(file.read_text(encoding="utf-8"))
+        whole = json.loads((base_folder / file.name).read_text(encoding="utf-8"))
+        assert sample["hourly"] == {name: values[:168] for name, values in whole["hourly"].items()}
+        assert sample | {"hourly": None} == whole | {"hourly": None}

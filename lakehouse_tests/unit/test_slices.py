@@ -1,0 +1,51 @@
+"""The slices of the tests at full scale: each test is in exactly one, and they take about equally long."""
+
+from collections import Counter
+
+import pytest
+
+from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.slices import DURATIONS, HALF, file_of, function_of, halves_of, partition, read_durations
+
+FULL = sorted(str(file.relative_to(ROOT)) for file in DURATIONS.parent.rglob("test_*.py"))
+
+
+def test_every_test_is_in_exactly_one_slice() -> None:
+    """Those that were measured, and one of each file as if it were new."""
+    tests = [*read_durations(), *(f"{file}::test_that_is_new" for file in FULL)]
+    halves = partition(tests, read_durations())
+    assert Counter(test for half in halves for test in half) == Counter(tests)
+    slices = [halves_of(str(number), halves) for number in range(len(halves) // 2)]
+    assert Counter(test for halves in slices for half in halves for test in half) == Counter(tests)
+
+
+def test_the_table_tells_of_files_that_exist() -> None:
+    assert {file_of(test) for test in read_durations()} <= set(FULL)
+
+
+def test_no_slice_is_much_longer_than_it_may_be() -> None:
+    """Where a test has fifty cases, as the longest have."""
+    seconds = {f"{name}.py::test": float(took) for name, took in enumerate([2000, 900, 300, 200, 200, 150, 30, 20, 10])}
+    tests = [f"{test}[{case}]" for test in seconds for case in range(50)]
+    halves = partition(tests, seconds)
+    lengths = [sum(seconds[function_of(test)] / 50 for test in half) for half in halves]
+    assert sum(lengths) == pytest.approx(sum(seconds.values()))
+    assert max(lengths) <= 1.05 * HALF
+
+
+def test_a_file_is_in_one_half_unless_it_is_longer_than_that() -> None:
+    seconds = {"a.py::one": 110.0, "a.py::two": 110.0, "b.py::one": 150.0, "b.py::two": 160.0}
+    halves = partition(seconds, seconds)
+    assert sorted(sorted(half) for half in halves) == [[], ["a.py::one", "a.py::two"], ["b.py::one"], ["b.py::two"]]
+
+
+def test_a_file_of_which_nothing_is_known_counts_as_an_average_one() -> None:
+    seconds = {f"{name}.py::one": 240.0 for name in "abcd"}
+    halves = partition([*seconds, "new.py::one", "newer.py::one"], seconds)
+    assert [len(half) for half in halves] == [1] * 6
+
+
+def test_the_tree_that_is_committed_chooses_the_slice() -> None:
+    halves = [[str(number)] for number in range(8)]
+    assert halves_of("tree", halves) in [halves_of(str(number), halves) for number in range(4)]
+    assert halves_of("1", halves) == halves_of("5", halves) == [["1"], ["5"]]

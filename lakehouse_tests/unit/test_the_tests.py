@@ -1,0 +1,72 @@
+"""The tests themselves: none of the invariants lacks one, and what they patch exists."""
+
+import ast
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from lakehouse_tests.full.faults.test_crash import CASES, GAP_POINTS
+from lakehouse_tests.helpers.invariants import invariants
+from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.real.test_deaths import STEPS
+
+TESTS = ROOT / "lakehouse_tests"
+
+
+def marked(file: Path) -> set[int]:
+    """The invariants that a file of tests names."""
+    calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    marks = [call for call in calls if ast.unparse(call.func) == "pytest.mark.invariant"]
+    return {ast.literal_eval(number) for mark in marks for number in mark.args}
+
+
+def test_every_invariant_of_the_design_has_a_test_that_runs_with_every_change() -> None:
+    files = [file for part in ("unit", "real", "full") for file in (TESTS / part).glob("**/test_*.py")]
+    assert invariants() == set(range(1, len(invariants()) + 1))
+    assert invariants() == set().union(*map(marked, files))
+
+
+def module_named(module: ModuleType, node: ast.AST) -> ModuleType | None:
+    """The module of the product that an expression in a test's file names."""
+    if isinstance(node, ast.Attribute):
+        owner = module_named(module, node.value)
+        found = getattr(owner, node.attr, None)
+    else:
+        found = vars(module).get(node.id) if isinstance(node, ast.Name) else None
+    return found if isinstance(found, ModuleType) and found.__name__.startswith("lakehouse") else None
+
+
+def used(file: Path) -> Iterator[tuple[str, str, ModuleType | None, str]]:
+    """Names of the product's modules that a file uses, or patches by text: where, as what, the module, the name."""
+    module = importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            yield f"{file.name}:{node.lineno}", "used", module_named(module, node.value), node.attr
+        if not isinstance(node, ast.Call):
+            continue
+        where = f"{file.name}:{node.lineno}"
+        texts = [str(each.value) if isinstance(each, ast.Constant) else "" for each in node.args]
+        if texts and re.fullmatch(r"lakehouse\.[\w.]+", texts[0]):
+            owner, _, name = texts[0].rpartition(".")
+            yield where, "patched", importlib.import_module(owner), name
+        for owner_node, name in zip(node.args, texts[1:], strict=False):
+            if name:
+                yield where, "patched", module_named(module, owner_node), name
+
+
+def test_what_the_tests_use_and_patch_of_a_module_exists() -> None:
+    files = [file for part in ("full", "helpers", "real") for file in (TESTS / part).rglob("*.py")]
+    found = [(where, how, owner, name) for file in files for where, how, owner, name in used(file) if owner]
+    assert {how for _, how, *_ in found} == {"used", "patched"}
+    assert [(where, name) for where, _, owner, name in found if not hasattr(owner, name)] == []
+
+
+def test_the_points_at_which_a_worker_dies_exist() -> None:
+    within = (point for _, points in STEPS.values() for point in points)
+    points = [*(case.point for case in CASES), *GAP_POINTS.values(), *within]
+    named = [point.at.rpartition(".") for point in points if point.at != "write"]
+    assert named
+    assert [name for module, _, name in named if not hasattr(sys.modules[f"lakehouse.{module}"], name)] == []

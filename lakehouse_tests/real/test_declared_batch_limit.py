@@ -16,6 +16,8 @@ from lakehouse.tables.temperatures import temperatures
 from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
+pytestmark = pytest.mark.invariant(12)
+
 WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
 
 

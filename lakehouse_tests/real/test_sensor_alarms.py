@@ -28,6 +28,8 @@ from lakehouse.topic.offsets import Incarnation
 from lakehouse_tests.helpers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
+pytestmark = pytest.mark.invariant(9, 12)
+
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
 ALARM = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batch_can_be_planned")
 

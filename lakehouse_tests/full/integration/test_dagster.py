@@ -32,11 +32,11 @@ def test_a_configured_run_merges_no_further_than_it_was_told(lakehouse):
     waiting = plan_next(lakehouse.settings, lakehouse.table).ranges
     busiest = max(waiting, key=lambda part: part.span)
     some = RangeConfig(partition=busiest.partition, start=busiest.start, end=busiest.start + 3)
-    first = lakehouse.batch.merge(MergeConfig(ranges=[some]))
+    first = lakehouse.merge(MergeConfig(ranges=[some]))
     assert (first["read"], first["lag_after"]) == (3, len(FIRST) - 3)
-    again = lakehouse.batch.merge(MergeConfig(ranges=[some]))
+    again = lakehouse.merge(MergeConfig(ranges=[some]))
     assert (again["read"], again["batches"], again["lag_after"]) == (0, 0, len(FIRST) - 3)
-    rest = lakehouse.batch.merge(MergeConfig(max_records=30))
+    rest = lakehouse.merge(MergeConfig(max_records=30))
     assert (rest["read"], rest["batches"], rest["lag_after"]) == (len(FIRST) - 3, 2, 0)
 
 

@@ -16,6 +16,8 @@ from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic.offsets import Bounds, Incarnation, Range, TopicState, plan_batch
 
+pytestmark = pytest.mark.invariant(12)
+
 HERE = Incarnation("cluster", "topic")
 STATE = TopicState("temperatures", HERE, {0: 0, 1: 0}, {0: 900, 1: 300})
 TEN = replace(temperatures, max_records=10)

@@ -11,6 +11,8 @@ import pytest
 from lakehouse.definitions import build_defs
 from lakehouse.defs.retries import pause_after, reason_to_wait
 
+pytestmark = pytest.mark.invariant(12)
+
 KEY = dg.AssetKey("temperatures")
 JOB = "merge_temperatures"
 FAILURE, SUCCESS, CANCELED = (

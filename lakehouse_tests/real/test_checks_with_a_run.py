@@ -14,6 +14,8 @@ from lakehouse.errors import AccountingError
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
+pytestmark = pytest.mark.invariant(7, 10)
+
 PLACES = (1.0, 2.0)  # latitudes: two groups of the rollup
 WITH_A_RUN = {"batches_accounted", "changes_kept", "touched_groups_equal_recomputation"}
 

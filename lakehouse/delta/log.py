@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
@@ -53,6 +54,18 @@ def is_table(uri: str) -> bool:
     """Whether a table stands in an object store. Raises ``TableError`` where the store does not tell."""
     with log_failures(uri):
         return DeltaTable.is_deltatable(uri, _options(uri))
+
+
+def read_history(uri: str, limit: int | None = None) -> list[dict[str, Any]]:
+    """Read what the commits of a table that is there say of themselves: all of them, or so many; newest first."""
+    with log_failures(uri):
+        return DeltaTable(uri, storage_options=_options(uri)).history(limit)
+
+
+def active_files(uri: str) -> pa.Table:
+    """List the active files of a table that is there: path, size in bytes, one column for each partition column."""
+    with log_failures(uri):
+        return pa.table(DeltaTable(uri, storage_options=_options(uri)).get_add_actions(flatten=True))
 
 
 def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:

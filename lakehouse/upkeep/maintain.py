@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lakehouse.batch.load import base_layout, reference_layout
@@ -23,6 +21,7 @@ from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.log import active_files, read_history
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing, upkeep
 from lakehouse.derive.feed import changes_layout
@@ -144,7 +143,7 @@ class _Needed:
             return False
         same = consumed is not None and consumed.table_id == ledger.table_id
         first = ledger.next_change(consumed.version) if consumed and same else 0
-        told = {commit["version"]: commit["timestamp"] for commit in DeltaTable(ledger.uri).history()}
+        told = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
         since = datetime.fromtimestamp(told[first] / 1000, UTC) if first in told else None
         return since is not None and datetime.now(UTC) - since > self.table.retention / 2
 
@@ -178,7 +177,7 @@ class _Work:
 
     def _vacuum(self, since: int) -> int | None:
         upkeep(self.spark, self.layout, f"VACUUM {self.layout.sql}", self.run)
-        history = DeltaTable(self.layout.uri).history(_RECENT)
+        history = read_history(self.layout.uri, _RECENT)
         told = [commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > since]
         counted: dict[str, Any] = told[0].get("operationMetrics", {}) if told else {}
         return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
@@ -196,7 +195,7 @@ def _is_idle(ledger: Ledger) -> bool:
 
 def _file_sizes(layout: Layout) -> list[list[int]]:
     """The sizes of the files of the newest version in bytes, partition by partition."""
-    files = pa.table(DeltaTable(layout.uri).get_add_actions(flatten=True))
+    files = active_files(layout.uri)
     columns = [name for name in files.column_names if name.startswith("partition.")]
     parts: dict[tuple[Any, ...], list[int]] = {}
     for row in files.select([*columns, "size_bytes"]).to_pylist():

@@ -55,9 +55,17 @@ def test_a_store_that_does_not_serve_says_nothing_of_the_table(how: str, monkeyp
     assert re.search(f"{said}.*s3://bucket/t.*{WAYS_ON[kind]}", str(error))
 
 
-def test_a_query_is_told_the_same_of_the_store() -> None:
+LOOKS: dict[str, Callable[[str], object]] = {
+    "a query": lambda root: table_names(Settings(tables=root, _env_file=None), ["t"]),
+    "the files maintenance counts": lambda root: log.active_files(f"{root}/t"),
+    "the history maintenance reads": lambda root: log.read_history(f"{root}/t"),
+}
+
+
+@pytest.mark.parametrize("how", LOOKS)
+def test_whoever_looks_is_told_the_same_of_the_store(how: str) -> None:
     with stores.closed() as root:
-        error = told(lambda: table_names(Settings(tables=root, _env_file=None), ["t"]))
+        error = told(lambda: LOOKS[how](root))
     assert type(error) is StoreUnreachableError
 
 

@@ -10,7 +10,7 @@ from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_tabl
 from lakehouse.cli.batches import refresh
 from lakehouse.cli.output import complain, say
 from lakehouse.cli.session import broker, engine, load_settings
-from lakehouse.errors import BrokerError
+from lakehouse.errors import BrokerError, BrokerRefusedError
 
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome, Request
@@ -74,6 +74,8 @@ class _Follower:
         """Merge what there is; whether the broker answered. That it went away, or came back, is told once."""
         try:
             self._merge()
+        except BrokerRefusedError:
+            raise
         except BrokerError as error:
             if not away:
                 complain(f"{error} Waiting until it answers.")

@@ -13,7 +13,8 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.retries import reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import topic_name
-from lakehouse.defs.waiting import AWAY, alarming, look_ahead
+from lakehouse.defs.waiting import alarming, is_away, look_ahead
+from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Plan, TopicState
 
 _INTERVAL = 10  # seconds between two ticks
@@ -47,7 +48,9 @@ def automation_of(table: StreamTable) -> dg.Definitions:
         try:
             with alarming(context.instance, table):
                 state, plan = look_ahead(lakehouse.settings, table)
-        except AWAY as error:
+        except LakehouseError as error:
+            if not is_away(error):
+                raise
             return dg.SensorResult(skip_reason=str(error))
         wanted = _request(context.instance, table, plan)
         return dg.SensorResult(

@@ -41,11 +41,13 @@ def batches_accounted(history: Sequence[Entry], written: Sequence[Entry]) -> Fin
     """Check the commits of one run by the arithmetic of ``audit``, and that they go on where the one before ended.
 
     ``history`` are the entries of the ledger, newest first, as far as they were read: that need not be far.
-    ``written`` are those of the run.
+    ``written`` are those of the run. Where there are none, the newest of the history stands for them: the run that
+    made it may have stopped at it.
     """
     first = min((entry.version for entry in written), default=None)
     if first is None:
-        return finding("batches_accounted", [], "the run had nothing to commit")
+        newest = [*_unread(history[:1]), *_overfull(history[:1])]
+        return finding("batches_accounted", newest, "the run had nothing to commit, and the newest commit adds up")
     oldest = min((entry.version for entry in history), default=first)
     older = [entry for entry in written if entry.version < oldest]
     told = sorted([*history, *older], key=lambda entry: entry.version)

@@ -5,5 +5,6 @@ that are gone), ``decode`` (records → rows, or a reason), ``counts`` (what it 
 ``rejected`` (records that may not enter), ``merge`` (newest per key, and the MERGE). Other sources of rows for the
 same MERGE: ``load`` and ``sources`` (base files), ``replay`` (ranges again), ``redrive`` (rejected records again).
 
-It is made of ``lakehouse.delta`` and ``lakehouse.topic``, and knows nothing of what is derived from a table.
+Another source of rows for the MERGE is a module beside ``replay``. It is made of ``lakehouse.delta`` and
+``lakehouse.topic``, and knows nothing of what is derived from a table.
 """

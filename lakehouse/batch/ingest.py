@@ -90,6 +90,7 @@ def merge_all(
 
 def prepare(engine: Engine) -> None:
     """Create the merged and the rejected table where they are missing, and add columns they lack."""
+    engine.ledger()  # a table whose history does not tell its progress is left as it is
     ensure_table(engine.spark, merged_layout(engine.table, engine.settings))
     ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import DataType, StructField, StructType
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
@@ -71,10 +72,11 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: st
     counts them: what Delta says of its source is every row of the batch.
     """
     newer = newer_than_stored(target.table)
-    flagged = _flag_stale(spark, target, newest, prune, newer)
+    stored = read_table(spark, target.layout)
+    flagged = _flag_stale(stored, target, _with_fields_of(stored, newest, target.table), prune, newer)
     clauses = (
         f"ON {target.same_key} AND {prune} AND NOT s._stale"
-        f" WHEN MATCHED AND ({newer.anything}) THEN UPDATE SET {_assignments(target.table, target.layout, newer)}"
+        f" WHEN MATCHED AND ({newer.anything}) THEN UPDATE SET {_assignments(target, stored, newer)}"
         f" WHEN NOT MATCHED AND NOT s._stale THEN INSERT ({', '.join(f'`{c}`' for c in target.layout.names)})"
         f" VALUES ({', '.join(f's.`{c}`' for c in target.layout.names)})"
     )
@@ -89,16 +91,38 @@ def _join(commit: Commit) -> str:
     return "broadcast" if commit.read - commit.rejected - commit.duplicate <= _FEW_ROWS else "merge"
 
 
-def _flag_stale(spark: SparkSession, target: Target, newest: DataFrame, prune: str, newer: Newer) -> DataFrame:
-    stored = read_table(spark, target.layout).alias("t")
+def _with_fields_of(stored: DataFrame, newest: DataFrame, table: StreamTable) -> DataFrame:
+    """Give ``_kept`` the fields that the table has, in their order: a declaration may have had others before."""
+    if not table.keep:
+        return newest
+    ours = {field.name for field in kept_order(table)}
+    type_ = stored.schema[KEPT].dataType
+
+    def order(kept: StructField) -> str:
+        read = {f.name: f"{KEPT}.`{kept.name}`.{f.name}" if f.name in ours else "NULL" for f in _fields(kept.dataType)}
+        fields = (f"'{name}', {value}" for name, value in read.items())
+        return f"named_struct({', '.join(fields)})" if kept.name in table.keep else "NULL"
+
+    orders = ", ".join(f"'{kept.name}', {order(kept)}" for kept in _fields(type_))
+    return newest.withColumn(KEPT, F.expr(f"CAST(named_struct({orders}) AS {type_.simpleString()})"))
+
+
+def _fields(type_: DataType) -> list[StructField]:
+    return type_.fields if isinstance(type_, StructType) else []
+
+
+def _flag_stale(stored: DataFrame, target: Target, newest: DataFrame, prune: str, newer: Newer) -> DataFrame:
     stale = f"t.`{target.table.key[0]}` IS NOT NULL AND NOT ({newer.anything})"
-    joined = newest.alias("s").join(stored, F.expr(f"{target.same_key} AND {prune}"), "left")
+    joined = newest.alias("s").join(stored.alias("t"), F.expr(f"{target.same_key} AND {prune}"), "left")
     return joined.select("s.*", F.expr(stale).alias("_stale"))
 
 
-def _assignments(table: StreamTable, layout: Layout, newer: Newer) -> str:
-    taken = {c: f"IF({newer.keep.get(c, newer.row)}, s.`{c}`, t.`{c}`)" for c in layout.names if c not in table.key}
-    if table.keep:
-        orders = (f"'{c}', IF({wins}, s.{KEPT}.`{c}`, t.{KEPT}.`{c}`)" for c, wins in newer.keep.items())
-        taken[KEPT] = f"named_struct({', '.join(orders)})"
+def _assignments(target: Target, stored: DataFrame, newer: Newer) -> str:
+    names = [name for name in target.layout.names if name not in target.table.key]
+    taken = {c: f"IF({newer.keep.get(c, newer.row)}, s.`{c}`, t.`{c}`)" for c in names}
+    if target.table.keep:
+        fields = [field.name for field in _fields(stored.schema[KEPT].dataType)]
+        wins = {name: f"IF({newer.keep[name]}, s.{KEPT}.`{name}`, t.{KEPT}.`{name}`)" for name in newer.keep}
+        orders = ", ".join(f"'{name}', {wins.get(name, f't.{KEPT}.`{name}`')}" for name in fields)
+        taken[KEPT] = f"named_struct({orders})"
     return ", ".join(f"t.`{c}` = {value}" for c, value in taken.items())

@@ -83,14 +83,16 @@ def _parts(engine: Engine, reason: str | None) -> Iterator[_Part]:
             part = replace(part, after=part.upto, upto=None)
             if left > limit:
                 part = replace(part, upto=_cut(part.rows(engine, ledger), limit))
+            if part.upto is None and left > limit:
+                return  # another process resolved the rest meanwhile
             yield part
 
 
-def _cut(rows: DataFrame, limit: int) -> Position:
-    """The position of the last of the first so many rows."""
+def _cut(rows: DataFrame, limit: int) -> Position | None:
+    """The position of the last of the first so many rows; ``None`` where there is none."""
     first = rows.select(F.expr(_PLACE).alias("place")).orderBy("place").limit(limit)
     ((last,),) = first.agg(F.max("place")).collect()
-    return last[0], last[1]
+    return (last[0], last[1]) if last is not None else None
 
 
 def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> DataFrame:

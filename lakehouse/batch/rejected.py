@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit
-from lakehouse.delta.layout import Former, Layout, TableColumn, quoted
+from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
@@ -37,6 +37,7 @@ _DECISION = (
     TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
 )
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
+_FLAT = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _FAILS = "s._reason IS NOT NULL"
 _SAME = "t.position = s.position"
 _CLAUSES = (
@@ -58,18 +59,25 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
         statistics=["position"],
         retention=table.retention,
         anchors=["position", "value"],
-        former=Former("kafka_offset", lambda: _from_flat_columns(table, settings)),
+        former=Former("kafka_offset", lambda _: _from_flat_columns(table, settings), lambda _: _FLAT),
     )
 
 
-def _from_flat_columns(table: StreamTable, settings: Settings) -> dict[str, str]:
-    """The columns as a table of metadata version 1 holds them; it did not tell in which table a record passed."""
-    merged = read_ledger(settings.table_uri(table.name), table.name)
-    return {
+def _from_flat_columns(table: StreamTable, settings: Settings) -> list[Made]:
+    """The columns as a table of metadata version 1 holds them. It did not tell in which table a record passed.
+
+    Where the history does not tell that the commit stands in this one, the record counts as rejected: to redrive one
+    that is in the table changes nothing.
+    """
+    merged = read_ledger(settings.table_uri(table.name), table.name, whole=True)
+    standing = ", ".join(str(entry.commit.number) for entry in merged.entries) or "NULL"
+    by_name = {column.name: column for column in _COLUMNS}
+    sql = {
         "position": "struct(concat(cluster_id, '/', topic_id), kafka_partition, kafka_offset)",
         "time": "kafka_timestamp",
-        "resolved_table_id": f"IF(resolved_number IS NULL, NULL, {quoted(merged.table_id)})",
+        "resolved_table_id": f"IF(resolved_number IN ({standing}), {quoted(merged.table_id)}, NULL)",
     }
+    return [Made(by_name[name], expression) for name, expression in sql.items()]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ MaxRecordsOption = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="At most so many records in a batch, several batches where there are more; wins over the declaration's"
+        help="At most so many positions in a batch, several batches where there are more; wins over the declaration's"
         " max_records, also where it is more.",
         show_default="the declaration's max_records",
     ),

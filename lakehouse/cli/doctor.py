@@ -13,7 +13,7 @@ import typer
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.output import print_json, print_table, say
 from lakehouse.cli.session import load_settings
-from lakehouse.errors import BrokerError, LakehouseError
+from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
 
 if TYPE_CHECKING:
     from lakehouse.settings import Settings
@@ -157,8 +157,9 @@ def _broker(settings: "Settings") -> Iterator[Part]:
         address = bootstrap_servers(settings)
         present = topic_names(settings)
     except BrokerError as error:
-        state: Literal["broken", "note"] = "broken" if kind == "outside" else "note"
-        detail = str(error) if kind == "outside" else "Not up; verbs that need it start it, lakehouse up keeps it."
+        wrong = kind == "outside" or isinstance(error, BrokerRefusedError)
+        state: Literal["broken", "note"] = "broken" if wrong else "note"
+        detail = str(error) if wrong else "Not up; verbs that need it start it, lakehouse up keeps it."
         yield Part(f"broker ({kind})", "", state, detail)
         return
     yield Part(f"broker ({kind})", "", "ok", address)

@@ -10,7 +10,7 @@ from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_tabl
 from lakehouse.cli.batches import refresh
 from lakehouse.cli.output import complain, say
 from lakehouse.cli.session import broker, engine, load_settings
-from lakehouse.errors import BrokerError
+from lakehouse.errors import BrokerError, BrokerRefusedError
 
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome, Request
@@ -32,8 +32,9 @@ def follow(
 ) -> None:
     """Merge again and again as records arrive, until Ctrl-C or until the topic was idle for --idle-exit.
 
-    A broker that goes away is waited for. Ctrl-C ends it at once: a batch that has not been committed is as if it
-    had never begun.
+    A broker that goes away is waited for, and that time is not idle. One that refuses us ends it, and so does a topic
+    that is deleted or made anew: what it held is gone. Ctrl-C ends it at once: a batch that has not been committed
+    is as if it had never begun.
     """
     chosen, settings = chosen_table(table), load_settings()
     try:
@@ -56,27 +57,31 @@ class _Follower:
     refreshed: int = 0
 
     def follow(self, idle_exit: float | None) -> None:
-        """Merge until nothing came for so many seconds.
+        """Merge until nothing came for so many seconds in which the broker answered.
 
         Raises ``BrokerError`` where the broker is not there at first; one that goes away later is waited for.
+        ``BrokerRefusedError``, ``TopicError`` and ``DataLossError`` end it, whenever they come.
         """
         self._plan()
-        data_at, away = time.monotonic(), False
-        while idle_exit is None or time.monotonic() - data_at < idle_exit:
-            before = self.merged
+        idle, away = 0.0, False
+        while idle_exit is None or idle < idle_exit:
+            before, began = self.merged, time.monotonic()
             away = not self._answered(away)
             if self.merged > before:
-                data_at = time.monotonic()
-            else:
-                time.sleep(_POLL)
+                idle = 0.0
+                continue
+            time.sleep(_POLL)
+            idle += 0.0 if away else time.monotonic() - began
 
     def _answered(self, away: bool) -> bool:
         """Merge what there is; whether the broker answered. That it went away, or came back, is told once."""
         try:
             self._merge()
+        except BrokerRefusedError:
+            raise
         except BrokerError as error:
             if not away:
-                complain(f"{error} Waiting until it answers.")
+                complain(f"{error} Waiting until it answers.{self._of_its_own}")
             return False
         if away:
             complain("The broker answers again.")
@@ -92,6 +97,11 @@ class _Follower:
         if self.refreshed < self.merged:
             refresh(self.working)
             self.refreshed = self.merged
+
+    @property
+    def _of_its_own(self) -> str:
+        outside = self.working.settings.kafka_bootstrap_servers
+        return "" if outside else " Where this command started it, nobody starts it again: end it with Ctrl-C."
 
     @property
     def _request(self) -> "Request":

@@ -10,7 +10,6 @@ from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import load_settings, spark
 
 if TYPE_CHECKING:
-    from lakehouse.delta.engine import Engine
     from lakehouse.upkeep.maintain import Maintained
 
 verbs = typer.Typer()
@@ -24,6 +23,7 @@ def maintain(table: TableArgument = None, json: JsonOption = False) -> None:
     rollups have read what they need of them. A table to which nothing happened since the last time is
     left alone.
     """
+    from lakehouse.delta.engine import Engine
     from lakehouse.upkeep.maintain import maintain as keep
 
     chosen, settings = chosen_tables(table), load_settings()

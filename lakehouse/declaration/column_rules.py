@@ -16,6 +16,7 @@ Problem = tuple[str, str]
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
 _TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
 _MOST_DIGITS = 38
+_WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
 
 
 def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
@@ -63,10 +64,10 @@ def _time_problems(column: Column) -> Iterator[Problem]:
     if not timed and column.pattern is not None:
         yield "a pattern is for a TIMESTAMP or DATE", "Declare such a type, or leave the pattern out."
     if timed and column.pattern:
-        yield from _pattern_problems(column.pattern)
+        yield from _pattern_problems(column.pattern, column.type)
 
 
-def _pattern_problems(pattern: str) -> Iterator[Problem]:
+def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
     known = ", ".join(TIME_SHAPES)
     directives = Counter(re.findall("%.?", pattern, re.DOTALL))
     for directive, times in directives.items():
@@ -74,6 +75,8 @@ def _pattern_problems(pattern: str) -> Iterator[Problem]:
             yield f"its pattern has {directive}, which no time matches", f"Write it with {known}, in UTC."
         elif times > 1:
             yield f"its pattern has {directive} twice", "A part of a time stands once."
+        elif type_ == "DATE" and directive in _WITHIN_A_DAY:
+            yield f"its pattern has {directive}, and a DATE drops it", "Declare a TIMESTAMP."
     if "%Y" not in directives:
         yield "its pattern has no %Y", "A time needs its year: without one it would lie in 1900."
 

@@ -1,6 +1,6 @@
 """A stream table as it is declared, and what follows from it by name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -97,10 +97,21 @@ class StreamTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of every table of the declaration, and of what stands beside them in Dagster's catalog."""
-        beside = (f"{self.name}_{suffix}" for suffix in ("topic", "maintenance", "checks"))
-        own = (self.name, self.base_name, self.rejected_name, self.changes_name, *beside)
-        return (*own, *(rollup.name for rollup in self.rollups), *(reference.name for reference in self.references))
+        """Every name the declaration takes: its tables, and what Dagster calls its steps, checks, jobs and the like."""
+        own = (self.name, self.base_name, self.rejected_name, self.changes_name)
+        others = (*(rollup.name for rollup in self.rollups), *(reference.name for reference in self.references))
+        return (*own, *others, *self._names_in_dagster)
+
+    @property
+    def _names_in_dagster(self) -> Iterator[str]:
+        """Names beside those of tables; Dagster takes none twice, whatever it names."""
+        for suffix in ("topic", "sensor", "doubts", "batch_can_be_planned"):
+            yield f"{self.name}_{suffix}"
+        for nightly in ("maintenance", "checks"):
+            yield from (f"{self.name}_{nightly}", f"{self.name}_{nightly}_daily")
+        yield f"{self.changes_name}_every_change_kept"
+        yield from (f"{rollup.name}_rollup_equals_recomputation" for rollup in self.rollups)
+        yield from (f"{job}_{self.name}" for job in ("merge", "maintain", "verify"))
 
     @property
     def fingerprint(self) -> str:
@@ -111,9 +122,9 @@ class StreamTable:
 
 
 def declared_together(*tables: StreamTable) -> tuple[StreamTable, ...]:
-    """Return the tables; ``DeclarationError`` where two declarations have a table of the same name.
+    """Return the tables; ``DeclarationError`` where two declarations take the same name.
 
-    Two tables over one folder would overwrite each other's rows.
+    Two tables over one folder would overwrite each other's rows, and Dagster takes no name twice.
     """
     owners: dict[str, str] = {}
     for table in tables:

@@ -24,10 +24,12 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
     return chain(
         _table_names(table),
         _choices(table),
+        _retention(table),
         columns_problems(table.columns),
         key_problems(table.key, table.columns),
         _order(table),
-        _times(table),
+        _partition(table),
+        _lateness(table),
         _columns_of_ours(table),
         *(_rollup(rollup, table) for rollup in table.rollups),
         *(_reference(reference) for reference in table.references),
@@ -41,7 +43,8 @@ def _table_names(table: "StreamTable") -> Iterator[Problem]:
         if name in NO_TABLE:
             yield f"no table can be named {name}: Dagster keeps that word", "Choose another name."
         if times > 1:
-            yield f"two tables of the declaration are named {name}", "Choose another name for one: each is a folder."
+            fact = f"two parts of the declaration are named {name}"
+            yield fact, "Choose another name for one: each is a folder of a table, or a name in Dagster."
 
 
 def _choices(table: "StreamTable") -> Iterator[Problem]:
@@ -49,15 +52,20 @@ def _choices(table: "StreamTable") -> Iterator[Problem]:
         yield f"topic {table.topic!r} is no name that Kafka takes", "Up to 249 letters, digits, '.', '_' and '-'."
     if not _OWNER.fullmatch(table.owner):
         yield f"owner {table.owner!r} is neither a team nor an address", "Write team:NAME, or an e-mail address."
-    if table.partitions < 1:
-        yield "partitions is less than one", "A topic has at least one."
-    if type(table.max_records) is not int or table.max_records < 1:
-        yield "max_records is a whole number, at least 1", f"Correct {table.max_records!r}."
+    for name in ("partitions", "max_records"):
+        number = getattr(table, name)
+        if type(number) is not int or number < 1:
+            yield f"{name} is a whole number, at least 1", f"Correct {number!r}: one is the least."
     if table.order not in ("timestamp", "offset"):
         yield "order is timestamp or offset", f"Correct {table.order!r}."
     if table.gaps not in ("stop", "accept"):
         yield "gaps is stop or accept", f"Correct {table.gaps!r}."
-    if table.retention < _SHORTEST:
+
+
+def _retention(table: "StreamTable") -> Iterator[Problem]:
+    if not isinstance(table.retention, timedelta):
+        yield "retention is a timedelta", f"Correct {table.retention!r}, as timedelta(days=7)."
+    elif table.retention < _SHORTEST:
         fact = f"retention is less than an hour: {table.retention}"
         yield fact, "VACUUM would remove files of a batch that runs: declare at least an hour."
 
@@ -86,7 +94,7 @@ def _order(table: "StreamTable") -> Iterator[Problem]:
         yield f"version {column.name} is BOOLEAN", "Two values order nothing: name a number, a time or a text."
 
 
-def _times(table: "StreamTable") -> Iterator[Problem]:
+def _partition(table: "StreamTable") -> Iterator[Problem]:
     if table.partition_by:
         column = table.by_name.get(table.partition_by.column)
         if column is None or column.type != "TIMESTAMP":
@@ -94,11 +102,16 @@ def _times(table: "StreamTable") -> Iterator[Problem]:
         elif column.keep:
             fact = f"partition_by {column.name} is kept"
             yield fact, "A row lies in the partition of its newest record: leave keep out."
+
+
+def _lateness(table: "StreamTable") -> Iterator[Problem]:
     if table.late:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
             yield "late needs a TIMESTAMP or DATE column", f"{table.late.column} is none: name one."
-        if table.late.after < timedelta(0):
+        if not isinstance(table.late.after, timedelta):
+            yield "late: after is a timedelta", f"Correct {table.late.after!r}, as timedelta(hours=1)."
+        elif table.late.after < timedelta(0):
             yield "late: after is less than nothing", "Declare how long after its event a record may come."
         if table.late.policy not in ("accept", "reject"):
             yield "late: the policy is accept or reject", f"Correct {table.late.policy!r}."

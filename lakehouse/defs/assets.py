@@ -70,7 +70,8 @@ def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
         found = batches_accounted(ledger.entries, [outcome.entry for outcome in done])
         return Done({table.name: facts, table.rejected_name: {"rejected": facts["rejected"]}}, [found])
 
-    doc = "What the run committed accounts for every record, and goes on where the commit before it ended."
+    doc = "What the run committed accounts for every record, no key it touched stands twice, and it goes on where the"
+    doc += " commit before it ended."
     check = dg.AssetCheckSpec("batches_accounted", asset=table.name, description=doc)
     return step_of(table, merge, [specs.merged_spec(table), specs.rejected_spec(table)], [check], MergeConfig)
 
@@ -95,8 +96,8 @@ def rollup_asset(table: StreamTable, rollup: Rollup) -> dg.AssetsDefinition:
         found = verify.verify_touched(run.engine, rollup, done)
         return Done({done.name: _facts(done)}, [found])
 
-    doc = f"The groups that the run touched stand as {table.name} gives them at the version consumed."
-    check = dg.AssetCheckSpec("touched_groups_equal_recomputation", asset=rollup.name, description=doc)
+    doc = f"{rollup.name} stored the groups that the run touched as it computed them from {table.name}."
+    check = dg.AssetCheckSpec("touched_groups_stored", asset=rollup.name, description=doc)
     return step_of(table, update, [specs.rollup_spec(table, rollup)], [check])
 
 

@@ -10,10 +10,11 @@ from lakehouse.declaration import StreamTable
 from lakehouse.defs.checks import checks_of_their_own
 from lakehouse.defs.config import merge_config
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.defs.retries import reason_to_wait
+from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import topic_name
-from lakehouse.defs.waiting import AWAY, alarming, look_ahead
+from lakehouse.defs.waiting import alarming, is_away, look_ahead
+from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Plan, TopicState
 
 _INTERVAL = 10  # seconds between two ticks
@@ -28,10 +29,9 @@ def merge_job(table: StreamTable) -> str:
 
 def automation_of(table: StreamTable) -> dg.Definitions:
     """The job of a table and the sensor that asks for it."""
-    names = [table.name, table.rejected_name, table.changes_name, *(rollup.name for rollup in table.rollups)]
     job = dg.define_asset_job(
         merge_job(table),
-        selection=dg.AssetSelection.assets(*names) - dg.AssetSelection.checks(*checks_of_their_own(table)),
+        selection=dg.AssetSelection.assets(*_written_by(table)) - dg.AssetSelection.checks(*checks_of_their_own(table)),
         description=f"Merge what is new in topic {table.topic} and bring everything derived from it up to date: "
         "one process and one Spark session. What the run touched is checked with it.",
     )
@@ -47,7 +47,9 @@ def automation_of(table: StreamTable) -> dg.Definitions:
         try:
             with alarming(context.instance, table):
                 state, plan = look_ahead(lakehouse.settings, table)
-        except AWAY as error:
+        except LakehouseError as error:
+            if not is_away(error):
+                raise
             return dg.SensorResult(skip_reason=str(error))
         wanted = _request(context.instance, table, plan)
         return dg.SensorResult(
@@ -60,9 +62,17 @@ def automation_of(table: StreamTable) -> dg.Definitions:
     return dg.Definitions(jobs=[job], sensors=[watch])
 
 
+def _written_by(table: StreamTable) -> list[str]:
+    return [table.name, table.rejected_name, table.changes_name, *(rollup.name for rollup in table.rollups)]
+
+
 def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg.RunRequest | str:
-    """Ask for a run of exactly this plan, or say why not. No run key: a failed run is asked for again, later."""
-    if not plan.span and not plan.gap:
+    """Ask for a run of exactly this plan, or say why not. No run key: a failed run is asked for again, later.
+
+    Also where nothing waits: it may have failed behind its merge, and what derives from the table is behind.
+    """
+    idle = not plan.span and not plan.gap
+    if idle and not is_behind(instance, merge_job(table), map(dg.AssetKey, _written_by(table))):
         return f"Nothing to merge: {table.name} has every record of topic {table.topic}."
     run = unfinished_run(instance, dg.AssetKey(table.name))
     if run:

@@ -19,7 +19,7 @@ from lakehouse.settings import Settings
 from lakehouse.topic import look
 from lakehouse.upkeep import verify
 
-_DAILY = "0 4 * * *"  # UTC, an hour after maintenance
+_DAILY = "0 4 * * *"  # UTC; maintenance is asked for an hour before
 _MERGED = {
     "accounting_read": "Records read = rejected + duplicate + rows merged, batch by batch.",
     "accounting_stale": "Rows merged = inserted + updated + stale, and none of them is negative.",
@@ -52,12 +52,12 @@ def verification_of(table: StreamTable) -> dg.Definitions:
         description=f"Check {table.name} and what derives from it as a whole: every row, group and commit.",
     )
     daily = dg.ScheduleDefinition(
-        name=f"{job.name}_daily",
+        name=f"{table.name}_checks_daily",
         job=job,
         cron_schedule=_DAILY,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Asks for a run of {job.name} every night, after maintenance.",
+        description=f"Asks for a run of {job.name} every night.",
     )
     return dg.Definitions(jobs=[job], schedules=[daily])
 

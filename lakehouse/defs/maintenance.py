@@ -62,7 +62,7 @@ def maintenance_of(table: StreamTable) -> dg.Definitions:
         description=f"Compact and vacuum {table.name} and every table that belongs to it.",
     )
     daily = dg.ScheduleDefinition(
-        name=f"{table.name}_daily",
+        name=f"{table.name}_maintenance_daily",
         job=job,
         cron_schedule=_DAILY,
         execution_timezone="UTC",

@@ -1,17 +1,13 @@
 """When a run that failed is asked for again: after a pause that doubles with every failure in a row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 import dagster as dg
 
-from lakehouse.defs.runs import writes
-
 _FIRST, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
-_BUTTON = "__ASSET_JOB"  # the job of runs that the Materialize button starts
 _ENOUGH = 8  # failures in a row that make the pause the longest
-_RECENT = 10  # successes of the Materialize button among which to look for one that wrote the asset
 _FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 
@@ -23,12 +19,12 @@ def pause_after(failures: int) -> timedelta:
 def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now: datetime) -> str | None:
     """Why a run of the job is not asked for yet, or ``None`` where none of them failed, or the pause is over.
 
-    Counted are the failures since the last run that succeeded, be it of this job or of the Materialize button for
-    the asset; runs that somebody canceled do not count. The clock is only there to wait: a failure that lies
-    further in the future than its pause does not block.
+    Counted are the failures since the last run of the job that succeeded; runs that somebody canceled do not count.
+    An asset that Dagster saw written since the newest of them, by whatever job, is nothing to wait for. The clock is
+    only there to wait: a failure that lies further in the future than its pause does not block.
     """
     failed = _failures(instance, job)
-    if not failed or _written_since(instance, failed[0], key):
+    if not failed or _written_since(instance, failed[0], [key]):
         return None
     pause = pause_after(len(failed))
     due = _ended(failed[0]) + pause
@@ -42,17 +38,23 @@ def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now
     )
 
 
+def is_behind(instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey]) -> bool:
+    """Whether the newest run of the job that ended failed, and one of the assets was not written since."""
+    failed = _failures(instance, job)
+    return bool(failed) and not _written_since(instance, failed[0], keys)
+
+
 def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
     """The failed runs of a job since one succeeded, newest first, as many as make a difference."""
     ended = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=[_FAILURE, _SUCCESS]), limit=_ENOUGH)
     return list(takewhile(lambda record: record.dagster_run.status is _FAILURE, ended))
 
 
-def _written_since(instance: dg.DagsterInstance, failed: dg.RunRecord, key: dg.AssetKey) -> bool:
-    """Whether a run of the Materialize button, made later than this one, wrote the asset and succeeded."""
-    button = dg.RunsFilter(job_name=_BUTTON, statuses=[_SUCCESS])
-    later = (one for one in instance.get_run_records(button, limit=_RECENT) if one.storage_id > failed.storage_id)
-    return any(writes(instance, one.dagster_run, key) for one in later)
+def _written_since(instance: dg.DagsterInstance, failed: dg.RunRecord, keys: Iterable[dg.AssetKey]) -> bool:
+    """Whether all the assets were reported as written after a run ended; who writes without Dagster is not seen."""
+    ended = _ended(failed).timestamp()
+    written = map(instance.get_latest_materialization_event, keys)
+    return all(event is not None and event.timestamp > ended for event in written)
 
 
 def _ended(record: dg.RunRecord) -> datetime:

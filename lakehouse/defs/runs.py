@@ -15,11 +15,11 @@ def unfinished_run(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.Dagster
     as failed and does not count.
     """
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED))
-    writing = (run for run in runs if writes(instance, run, key))
+    writing = (run for run in runs if _writes(instance, run, key))
     return next((run for run in writing if not _ended_unseen(instance, run)), None)
 
 
-def writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
+def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
     """Whether the steps of a run write the asset, whatever job or button it came from."""
     if run.execution_plan_snapshot_id is None:
         return key in (run.asset_selection or ())

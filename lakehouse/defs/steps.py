@@ -12,6 +12,7 @@ from lakehouse.defs import results
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.delta.audit import Finding
 from lakehouse.delta.engine import Engine
+from lakehouse.errors import AccountingError
 from lakehouse.settings import Settings
 
 
@@ -56,13 +57,19 @@ def step_of(
 ) -> dg.AssetsDefinition:
     """Make the step that writes these assets, one at a time in the pool of the table.
 
-    An error a person can act on becomes the text of the failure. Each asset is reported at the version it has then.
+    An error a person can act on becomes the text of the failure; where it is that a commit does not account for its
+    records, the checks of the step fail with it. Each asset is reported at the version it has then.
     """
 
     def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
         started = perf_counter()
         with explained():
-            done = work(Run(context, config, lakehouse, table))
+            try:
+                done = work(Run(context, config, lakehouse, table))
+            except AccountingError as error:
+                failed = [Finding(check.name, passed=False, detail=str(error)) for check in checks]
+                yield from (results.checked(found, specs[0].key) for found in failed)
+                raise
             seconds = {"seconds": round(perf_counter() - started, 2)}
             for spec in specs:
                 yield results.materialized(spec, lakehouse.settings, {**done.facts[spec.key.path[-1]], **seconds})

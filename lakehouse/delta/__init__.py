@@ -1,12 +1,15 @@
 """One Delta table: how it is stored, how it is written, and what its own history tells.
 
-Stored: ``layout`` (columns, partitions, properties), ``order`` (what makes one row newer than another, and the merged
-table that stores it), ``ensure`` (made where it is missing, brought into today's form).
+Stored: ``layout`` (columns, partitions, properties), ``order`` (what makes one row newer than another, and the
+merged table that stores it), ``ensure`` (made where it is missing, brought into today's form), ``engine`` (session,
+settings and table of a step, and how it is run again where another writer was first).
 Written: ``write`` (the one fenced commit, and upkeep), ``lock`` (one writer at a time on a local disk), ``commits``
 (what a commit says of itself).
-Read back, without a JVM: ``log`` (opened, and read commit by commit), ``ledger`` (how far the table got), ``restores``
-(what a RESTORE put back), ``row_versions`` (which versions changed a row), ``audit`` (the proof that every record is
-accounted for). ``failures`` says in our errors what a table, its log or its store cannot do.
+Read back, without a JVM: ``log`` (opened, and read commit by commit), ``ledger`` (how far the table got),
+``restores`` (what a RESTORE put back), ``row_versions`` (which versions changed a row), ``audit`` (the proof that
+every record is accounted for), ``accounting`` (the figures of a commit and their words). ``failures`` says in our
+errors what a table, its log or its store cannot do.
 
-It knows declarations, topics' offsets and Spark; batches, derived tables and upkeep are made of it.
+It knows declarations, topics' offsets and Spark; batches, derived tables and upkeep are made of it. What is
+true of every table of ours goes here: a property into ``layout``, a figure or field of a commit into ``commits``.
 """

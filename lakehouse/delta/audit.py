@@ -41,27 +41,34 @@ def batches_accounted(history: Sequence[Entry], written: Sequence[Entry]) -> Fin
     """Check the commits of one run by the arithmetic of ``audit``, and that they go on where the one before ended.
 
     ``history`` are the entries of the ledger, newest first, as far as they were read: that need not be far.
-    ``written`` are those of the run.
+    ``written`` are those of the run. Where there are none, the newest of the history stands for them: the run that
+    made it may have stopped at it. A touched key that stands twice breaks the arithmetic: rows meet the
+    table before they are counted, so that its record counts twice.
     """
     first = min((entry.version for entry in written), default=None)
     if first is None:
-        return finding("batches_accounted", [], "the run had nothing to commit")
+        newest = [*_unread(history[:1]), *_overfull(history[:1])]
+        return finding("batches_accounted", newest, "the run had nothing to commit, and the newest commit adds up")
     oldest = min((entry.version for entry in history), default=first)
     older = [entry for entry in written if entry.version < oldest]
     told = sorted([*history, *older], key=lambda entry: entry.version)
     before, own = [e for e in told if e.version < first], [e for e in told if e.version >= first]
     progressed = [entry for entry in before if entry.commit.kind in _PROGRESS][-1:]
     wrong = [*_unread(own), *_overfull(own), *_breaks([*progressed, *own]), *_wrong_totals([*before[-1:], *own])]
-    return finding("batches_accounted", wrong, "every commit of the run accounts for its records and follows the last")
+    fact = "every commit of the run accounts for its records, follows the last, and touched no key that stands twice"
+    return finding("batches_accounted", wrong, fact)
 
 
-def finding(check: str, problems: Iterable[str], fact: str) -> Finding:
-    """Make a finding of the problems a check saw: none means that the fact holds."""
+def finding(check: str, problems: Iterable[str], fact: str, advice: str = "") -> Finding:
+    """Make a finding of the problems a check saw: none means that the fact holds.
+
+    ``advice`` is what to do about all of them; it is told however many there are.
+    """
     found = list(problems)
     if not found:
         return Finding(check, True, f"Holds: {fact}.")
     more = f" And {len(found) - _SHOWN} more." if len(found) > _SHOWN else ""
-    return Finding(check, False, f"Does not hold: {fact}. {' '.join(found[:_SHOWN])}{more}")
+    return Finding(check, False, f"Does not hold: {fact}. {' '.join(found[:_SHOWN])}{more} {advice}".rstrip())
 
 
 def every_change_kept(ledger: Ledger) -> Finding:

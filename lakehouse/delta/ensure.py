@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
 
 from lakehouse.delta.failures import table_failures
@@ -12,7 +11,8 @@ from lakehouse.delta.layout import Layout, listed, paths, quoted
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.log import open_table
-from lakehouse.delta.write import commit_overwrite, conflicts, partitioned, read_table, upkeep
+from lakehouse.delta.migrate import is_former, migrate
+from lakehouse.delta.write import conflicts, partitioned, read_table, upkeep
 from lakehouse.errors import TableError
 
 
@@ -28,11 +28,11 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
     with table_failures(layout.uri), conflicts(layout.name):
         stands = (open_table(layout.uri) or _create(spark, layout)).metadata()
         found = _types(read_table(spark, layout).schema)
-        if _is_former(layout, found):
-            migrate(spark, layout)
-            found = _types(read_table(spark, layout).schema)
     _require_types(layout, found)
     _require_partition(layout, stands.partition_columns)
+    if layout.former and is_former(layout, [path[0] for path in found if len(path) == 1]):
+        migrate(spark, layout, layout.former)
+        found = _types(read_table(spark, layout).schema)
     missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
     if missing:
         _require_new(layout, [path[0] for path, _ in missing if len(path) == 1])
@@ -41,11 +41,6 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
     wrong = {name: value for name, value in layout.lasting.items() if stands.configuration.get(name) != value}
     if wrong:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(wrong)})")
-
-
-def _is_former(layout: Layout, found: Mapping[tuple[str, ...], str]) -> bool:
-    known = layout.former is not None and (layout.former.known_by,) in found
-    return known and any((name,) not in found for name in layout.anchors)
 
 
 def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
@@ -57,23 +52,6 @@ def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, .
         if isinstance(each.dataType, StructType):
             found |= _types(each.dataType, path)
     return found
-
-
-def migrate(spark: SparkSession, layout: Layout) -> None:
-    """Bring a table that an older lakehouse wrote into today's form: the same rows, in one fenced commit.
-
-    What the ledger tells is carried on; which columns have statistics is left to Delta from then on, since the former
-    ones are no more. Raises ``ConflictError`` where another writer was first.
-    """
-    if layout.former is None:
-        return
-    named = ", ".join(quoted(name) for name in layout.statistics_properties)
-    upkeep(spark, layout, f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({named})")
-    commit = read_ledger(layout.uri, layout.name).next_commit("migration", "")
-    made = layout.former.columns()
-    chosen = [F.expr(f"CAST({made.get(c.name, f'`{c.name}`')} AS {c.type})").alias(c.name) for c in layout.columns]
-    rows = _commented(read_table(spark, layout).select(*chosen), layout)
-    commit_overwrite(spark, layout, rows, commit)
 
 
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:

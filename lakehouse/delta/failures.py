@@ -97,11 +97,15 @@ def _cause(line: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """What deltalake says, a sentence and its causes below each other: without its trace, and what a URL asks for."""
+    """What deltalake says, a sentence and its causes below each other.
+
+    Without its trace, what a URL asks for, and how long it took: that is never twice the same.
+    """
     lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip() for line in text.splitlines()]
     trace = next((number for number, line in enumerate(lines) if re.match(r"\d+: ", line)), len(lines))
     said = re.sub(r"^((Generic delta )?[Kk]ernel error(:| ->) )*", "", ": ".join(filter(None, lines[:trace])))
-    return _short(re.sub(r"(\w+://[^\s?]+)\?\S+", r"\1", said))
+    said = re.sub(r"(\w+://[^\s?]+)\?\S+", r"\1", said)
+    return _short(re.sub(r" in [\d.]+[nµm]?s\b", "", said))
 
 
 def _short(text: str) -> str:

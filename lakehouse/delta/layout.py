@@ -1,6 +1,6 @@
 """How a table is stored: its columns, partitions and properties. Text for statements; no input or output."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -101,15 +101,24 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class Made:
+    """A column of ours in today's form, and an expression over the columns of a former one."""
+
+    column: TableColumn
+    sql: str
+
+
+@dataclass(frozen=True)
 class Former:
     """An earlier form of a table, known by a column that it has and today's has not.
 
-    ``columns`` gives for each column that is new or another an expression over the columns of that form; it is
-    asked only where such a table is met.
+    ``made`` tells which columns of ours are made from those a table in that form has, ``owned`` which of these were
+    ours and go. Both are asked with the names of its columns, and only where such a table is met.
     """
 
     known_by: str
-    columns: Callable[[], Mapping[str, str]]
+    made: Callable[[Sequence[str]], Sequence[Made]]
+    owned: Callable[[Sequence[str]], Collection[str]]
 
 
 def listed(properties: Mapping[str, str]) -> str:

@@ -6,10 +6,11 @@ kept columns in ``_kept``) and compared as a struct built in place, in which NUL
 than any record.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.layout import Former, Layout, TableColumn
+from lakehouse.delta.layout import Former, Layout, Made, TableColumn
 from lakehouse.settings import Settings
 
 ORDER = (
@@ -19,6 +20,8 @@ ORDER = (
     TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."),
 )
 RECORD, KEPT = "_record", "_kept"
+_RECORD_DOC = "The newest record of the row, or where its base row came from."
+_KEPT_DOC = "Of each column that is merged by itself, what it came with."
 
 
 def merged_layout(table: StreamTable, settings: Settings) -> Layout:
@@ -26,10 +29,10 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
     columns = [TableColumn(c.name, c.type, c.doc) for c in table.columns]
     if table.partition_by:
         columns.append(TableColumn(table.partition_by.name, "DATE", "First day of the month; partition column."))
-    columns.append(TableColumn.struct(RECORD, "The newest record of the row, or where its base row came from.", ORDER))
+    columns.append(TableColumn.struct(RECORD, _RECORD_DOC, ORDER))
     if table.keep:
-        orders = [TableColumn.struct(n, f"The record {n} came with.", kept_order(table)) for n in table.keep]
-        columns.append(TableColumn.struct(KEPT, "Of each column that is merged by itself, what it came with.", orders))
+        orders = [TableColumn.struct(n, _kept_doc(n), kept_order(table)) for n in table.keep]
+        columns.append(TableColumn.struct(KEPT, _KEPT_DOC, orders))
     return Layout(
         table.name,
         settings.table_uri(table.name),
@@ -41,7 +44,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         retention=table.retention,
         anchors=[*table.key, RECORD],
         declaration=table.fingerprint,
-        former=Former("kafka_offset", lambda: _from_flat_columns(table)),
+        former=Former("kafka_offset", lambda names: _from_flat_columns(table, names), _flat_columns),
     )
 
 
@@ -55,17 +58,44 @@ def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:
     )
 
 
-def _from_flat_columns(table: StreamTable) -> dict[str, str]:
-    """The orders as a table of metadata version 1 holds them; base rows are then older than any to come."""
+_FLAT = ("kafka_timestamp", "kafka_partition", "kafka_offset", "base_version")
 
-    def order(prefix: str, *version: str) -> str:
-        names = ("kafka_timestamp", "kafka_partition", "kafka_offset")
-        parts = [*version, *(f"`{prefix}{name}`" for name in names), f"IF(`{prefix}base_version` IS NULL, NULL, 0L)"]
-        return f"struct({', '.join(parts)})"
 
-    own = {name: [f"`{name}_{table.version}`"] if table.version else [] for name in table.keep}
-    kept = ", ".join(order(f"{name}_", *version) for name, version in own.items())
-    return {RECORD: order("")} | ({KEPT: f"struct({kept})"} if kept else {})
+def _flat_columns(names: Collection[str]) -> set[str]:
+    """The columns of ours in a table of metadata version 1: the order of the row, and that of each kept column."""
+    prefixes = ["", *(f"{kept}_" for kept in _kept_before(names))]
+    return {f"{prefix}{name}" for prefix in prefixes for name in _FLAT}
+
+
+def _kept_before(names: Collection[str]) -> list[str]:
+    ends = f"_{_FLAT[2]}"
+    return [name.removesuffix(ends) for name in names if name.endswith(ends) and name.removesuffix(ends) in names]
+
+
+def _from_flat_columns(table: StreamTable, names: Collection[str]) -> list[Made]:
+    """The orders as a table of metadata version 1 holds them; base rows are then older than any to come.
+
+    A column that is declared as kept only now has no order there: it gets its field as in any table.
+    """
+
+    def order(prefix: str) -> str:
+        parts = [f"`{prefix}{name}`" for name in _FLAT[:3]]
+        return ", ".join([*parts, f"IF(`{prefix}base_version` IS NULL, NULL, 0L)"])
+
+    made = [Made(TableColumn.struct(RECORD, _RECORD_DOC, ORDER), f"struct({order('')})")]
+    fields, sql = [], []
+    for name in (name for name in table.keep if name in _kept_before(names)):
+        versioned = f"{name}_{table.version}" in names
+        fields.append(TableColumn.struct(name, _kept_doc(name), kept_order(table) if versioned else ORDER))
+        version = f"`{name}_{table.version}`, " if versioned else ""
+        sql.append(f"struct({version}{order(f'{name}_')})")
+    if fields:
+        made.append(Made(TableColumn.struct(KEPT, _KEPT_DOC, fields), f"struct({', '.join(sql)})"))
+    return made
+
+
+def _kept_doc(name: str) -> str:
+    return f"The record {name} came with."
 
 
 def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str:

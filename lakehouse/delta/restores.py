@@ -103,12 +103,17 @@ def restored_version(uri: str, table_id: str, restore: Info) -> int | None:
     version that the log still holds had them.
     """
     named = named_version(restore)
-    return named if named is not None else _version_put_back(uri, table_id, int(restore["version"]))
+    return (
+        named if named is not None else _version_put_back(uri, table_id, int(restore["version"]), committed_at(restore))
+    )
 
 
 @lru_cache(maxsize=256)
-def _version_put_back(uri: str, table_id: str, restore: int) -> int | None:  # noqa: ARG001 - tables of one place differ
-    """Read the log once for each RESTORE and process: a sensor asks every few seconds."""
+def _version_put_back(uri: str, table_id: str, restore: int, at: datetime) -> int | None:  # noqa: ARG001
+    """Read the log once for each RESTORE and process: a sensor asks every few seconds.
+
+    Tables of one place differ by their id, and histories of one table, as from a backup, by the time of the commit.
+    """
     same = versions_with_the_files_of_the_newest(back_to_a_file_of_the_newest(file_changes(uri, restore)))
     return same[-1] if same else None
 

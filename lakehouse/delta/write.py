@@ -64,10 +64,13 @@ def _require_committed(layout: Layout, commit: Commit) -> Entry:
 
 
 def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
-    """Replace all rows and columns of a table in one commit that carries ``commit``, fenced as a MERGE is."""
+    """Replace all rows and columns of a table in one commit that carries ``commit``, fenced as a MERGE is.
+
+    For who holds the table ``alone`` since it read the rows.
+    """
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     fence = {"txnAppId": app_id(layout.name), "txnVersion": str(commit.number)}
-    with _writing(spark, layout, {_USER_METADATA: commit.model_dump_json()}):
+    with session_settings(spark, {_USER_METADATA: commit.model_dump_json()}):
         partitioned(writer.options(**fence), layout).save(layout.uri)
     return _require_committed(layout, commit)
 
@@ -94,13 +97,15 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
 
 @contextmanager
 def _writing(spark: SparkSession, layout: Layout, said: Mapping[str, str]) -> Iterator[None]:
-    """Run one statement that writes: alone on a local disk, with these settings, its failures as errors of ours."""
-    with (
-        table_failures(layout.uri),
-        conflicts(layout.name),
-        table_lock(layout.uri, layout.name),
-        session_settings(spark, said),
-    ):
+    """Run one statement that writes: alone, and with these settings."""
+    with alone(layout), session_settings(spark, said):
+        yield
+
+
+@contextmanager
+def alone(layout: Layout) -> Iterator[None]:
+    """Write as the only one of ours on a local disk; what fails is told as an error of ours."""
+    with table_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
         yield
 
 

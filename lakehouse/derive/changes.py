@@ -14,7 +14,6 @@ from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.write import session_settings
 from lakehouse.errors.troubles import Trouble, means
 
-# a migration leaves the declared columns as they are, and no others are read
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
 
 
@@ -80,14 +79,27 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     if consumed and (consumed.table_id != upstream.to_consume.table_id or consumed.version > upstream.read_version):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
-    migrated = any(e.commit.kind == "migration" and e.version > start for e in upstream.ledger.entries)
     try:
-        with session_settings(spark, _OTHER_COLUMNS if migrated else {}):
-            return _read_changes(spark, upstream, start).localCheckpoint()
+        return _read_changes(spark, upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
+        if means(error, Trouble.OTHER_COLUMNS):
+            return _over_other_columns(spark, upstream, start)
         if means(error, Trouble.GONE):
             return None
         raise
+
+
+def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame | None:
+    """Read changes of versions that had other columns, as before a migration; ``None`` where that cannot be.
+
+    Delta refuses such a range as a whole. No columns are read but the declared ones, which the table has now; where one
+    was missing or of another type in between, the read fails.
+    """
+    try:
+        with session_settings(spark, _OTHER_COLUMNS):
+            return _read_changes(spark, upstream, start).localCheckpoint()
+    except (PySparkException, Py4JJavaError):
+        return None
 
 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:

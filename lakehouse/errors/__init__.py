@@ -1,6 +1,8 @@
 """What can go wrong, as types: each error says what happened, where, and what to do.
 
-``troubles`` tells what errors of other programs mean. Everything may import this package; it imports nothing of ours.
+``troubles`` tells what errors of other programs mean: another sign by which one is known goes there. A new type
+goes here where a person has to do something else than for those there are. Everything may import this package; it
+imports nothing of ours.
 
 ::
 
@@ -9,6 +11,7 @@
     ├── DeclarationError   a declaration contradicts itself
     ├── SetupError         Java, a jar or another part of the machine is missing or damaged
     ├── BrokerError        the broker cannot be reached or does not answer
+    │   └── BrokerRefusedError     it is there and refuses us: to wait does not help
     ├── TopicError         the topic is missing or is not what the declaration says
     ├── DataLossError      records that were never merged are gone from the topic
     │   └── ReadLossError  those of a plan went away before they were read: plan again
@@ -66,6 +69,10 @@ class SetupError(LakehouseError):
 
 class BrokerError(LakehouseError):
     """The broker cannot be reached or does not answer."""
+
+
+class BrokerRefusedError(BrokerError):
+    """The broker is there and refuses us; a setting or a right has to change, and to wait does not help."""
 
 
 class TopicError(LakehouseError):

@@ -16,6 +16,7 @@ class Trouble(Enum):
     """A kind of failure."""
 
     CONFLICT = auto()  # another writer committed first
+    OTHER_COLUMNS = auto()  # a range of changes lies before or over a change of the columns
     GONE = auto()  # a version of a table, or what changed in it, can no longer be read
     DISK_FULL = auto()
     READ_ONLY = auto()
@@ -52,6 +53,7 @@ _SIGNS = {
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
         patterns=(r"io\.delta\.exceptions\.Concurrent",),
     ),
+    Trouble.OTHER_COLUMNS: _Signs(conditions=("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",)),
     Trouble.GONE: _Signs(
         conditions=(
             "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
@@ -62,7 +64,6 @@ _SIGNS = {
             "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND",
             "DELTA_LOG_FILE_NOT_FOUND",
             "DELTA_TRUNCATED_TRANSACTION_LOG",
-            "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",
             "FAILED_READ_FILE.FILE_NOT_EXIST",
         ),
         patterns=("Could not find any delta files for version", "FileNotFoundException"),

@@ -8,9 +8,19 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
-from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, NodeNotReadyError, NotControllerError
+from aiokafka.errors import (
+    BrokerNotAvailableError,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    KafkaUnavailableError,
+    NodeNotReadyError,
+    NotControllerError,
+    ReplicaNotAvailableError,
+    UnknownError,
+)
 
-from lakehouse.errors import BrokerError
+from lakehouse.errors import BrokerError, BrokerRefusedError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic.causes import Cause, find_cause
@@ -22,6 +32,9 @@ _LONGEST_LOOK = 1.0
 """Seconds for one look at the cause of a failure, where the question has no limit."""
 _PASSING = (NodeNotReadyError, NotControllerError, KafkaTimeoutError)
 """What a client says while a cluster replaces a node that died."""
+_NOT_NOW = (BrokerNotAvailableError, KafkaUnavailableError, ReplicaNotAvailableError, UnknownError)
+"""What passes by itself although aiokafka does not say that it is worth asking again."""
+_TOO_OLD = Cause("The broker is older than Kafka 3.1", "Use a newer one, or correct its address.")
 _PAUSE = 0.1
 _CONNECTING = re.compile(r'^Unable connect to "[^"]*": ?')
 _log = logging.getLogger(__name__)
@@ -31,8 +44,8 @@ _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 def ask(settings: Settings, limit: float | None, question: Callable[[Clients], Awaitable[Answer]]) -> Answer:
     """Run a question, which opens the clients it needs, for at most ``limit`` seconds.
 
-    Raises ``BrokerError`` where the broker is down, refuses us or does not answer in time, and
-    ``SettingsError`` where the settings cannot be used.
+    Raises ``BrokerError`` where the broker is down or does not answer in time, ``BrokerRefusedError`` where it
+    answers and refuses us, and ``SettingsError`` where the settings cannot be used.
     """
     clients = Clients(settings, limit)
     _listen()
@@ -48,9 +61,9 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Clients], A
     except KafkaConnectionError as error:
         raise _unreachable(settings, lines or [str(error.args[0])], due) from None
     except KafkaError as error:
-        raise _broker_error(settings, f"The broker refuses: {error}") from None
+        raise _answered(settings, error) from None
     except NotImplementedError:
-        raise _broker_error(settings, "The broker is older than Kafka 3.1") from None
+        raise _refusal(settings, _TOO_OLD) from None
     finally:
         _heard.reset(token)
 
@@ -62,13 +75,26 @@ def _unreachable(settings: Settings, lines: list[str], due: float | None) -> Bro
     if cause is None:
         said = _CONNECTING.sub("", lines[-1]) or "no answer"
         return _broker_error(settings, f"The broker cannot be reached: {said}")
-    return _broker_error(settings, cause.fact, cause)
+    return _refusal(settings, cause)
 
 
-def _broker_error(settings: Settings, fact: str, cause: Cause | None = None) -> BrokerError:
-    if cause:
-        action = cause.action
-    elif not settings.kafka_bootstrap_servers:
+def _answered(settings: Settings, error: KafkaError) -> BrokerError:
+    """What a broker says that is there: it passes by itself, or somebody has to change something."""
+    if error.retriable or isinstance(error, _NOT_NOW):
+        return _broker_error(settings, f"The broker cannot answer now: {error}")
+    if "Authorization" in type(error).__name__:
+        action = "Have the right granted to this user, or use one that has it (LAKEHOUSE_KAFKA_USERNAME)."
+    else:
+        action = "Check the LAKEHOUSE_KAFKA_ settings, and what the broker allows."
+    return _refusal(settings, Cause(f"The broker refuses: {error}", action))
+
+
+def _refusal(settings: Settings, cause: Cause) -> BrokerRefusedError:
+    return BrokerRefusedError(cause.fact, where=bootstrap_servers(settings), action=cause.action)
+
+
+def _broker_error(settings: Settings, fact: str) -> BrokerError:
+    if not settings.kafka_bootstrap_servers:
         action = "Start it with: lakehouse up broker"
     elif settings.kafka_security_protocol == "PLAINTEXT":
         action = "Check that it runs and that LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS names it."

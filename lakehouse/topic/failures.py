@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse.errors import BrokerError, ReadLossError
+from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError
 from lakehouse.errors.troubles import Trouble, error_text, means
-from lakehouse.topic.causes import Cause, told_cause
+from lakehouse.topic.causes import told_cause
 from lakehouse.topic.offsets import Plan, TopicState
 
 
 @contextmanager
 def read_failures(plan: Plan, command: str) -> Iterator[None]:
-    """Turn a failure to read a plan into ``ReadLossError`` or ``BrokerError``; other errors pass.
+    """Turn a failure to read a plan into ``ReadLossError``, ``BrokerRefusedError`` or ``BrokerError``; others pass.
 
     ``command`` is what a person types to go on.
     """
@@ -24,11 +24,7 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
         if means(error, Trouble.RECORDS_GONE):
             raise _gone(plan, command) from error
         if means(error, Trouble.BROKER):
-            cause = told_cause(error_text(error)) or Cause(
-                "The broker did not give the records", "Look after the broker."
-            )
-            action = f"Nothing was merged. {cause.action} Go on with: {command}"
-            raise BrokerError(cause.fact, where=_where(plan), action=action) from error
+            raise _not_given(plan, command, error_text(error)) from error
         raise
 
 
@@ -36,6 +32,13 @@ def require_same_topic(plan: Plan, state: TopicState, command: str) -> None:
     """Raise ``ReadLossError`` where the topic that was read, by its name, is not the one that was planned."""
     if plan.incarnation != state.incarnation:
         raise _gone(plan, command)
+
+
+def _not_given(plan: Plan, command: str, said: str) -> BrokerError:
+    cause = told_cause(said)
+    kind = BrokerRefusedError if cause else BrokerError
+    fact, advice = cause or ("The broker did not give the records", "Look after the broker.")
+    return kind(fact, where=_where(plan), action=f"Nothing was merged. {advice} Go on with: {command}")
 
 
 def _gone(plan: Plan, command: str) -> ReadLossError:

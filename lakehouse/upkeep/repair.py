@@ -15,12 +15,14 @@ from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, merged_ledger
 from lakehouse.delta.failures import table_failures
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.migrate import in_todays_form
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing, read_table
+from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records
-from lakehouse.topic.offsets import Plan, Range, TopicState, plan_batch
+from lakehouse.topic.offsets import Gap, Plan, Range, TopicState, plan_batch
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,15 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
 def propose_progress(engine: Engine) -> Proposal:
     """Propose a progress from the merged rows: one past the greatest offset of each partition.
 
-    For a table whose log no longer tells. An offset counts only where the topic still holds the record that the
-    row came from: rows of a former topic of that name have offsets too. Any other partition starts at its
-    earliest offset; merging records again changes nothing. Rejected records never count.
+    For a table whose log no longer tells; raises ``LakehouseError`` where it does. An offset counts only where the
+    topic still holds the record that the row came from: rows of a former topic of that name have offsets too. Any
+    other partition starts at its earliest offset; merging records again changes nothing, but where rows are ordered
+    by offset alone they would seem older than the rows: ``DataLossError``. Rejected records never count.
     """
-    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
+    spark, settings, table = engine.spark, engine.settings, engine.table
     layout = merged_layout(table, settings)
-    ledger, state = read_ledger(layout.uri, layout.name), look(settings, table.topic)
-    newest = _newest_rows(read_table(spark, layout), table, state).localCheckpoint()
+    ledger, state = _untold_ledger(engine), look(settings, table.topic)
+    newest = _newest_rows(in_todays_form(read_table(spark, layout), layout), table, state).localCheckpoint()
     seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
     found: set[int] = set()
     if seen:
@@ -85,10 +88,25 @@ def propose_progress(engine: Engine) -> Proposal:
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
             records = decode_records(read_records(spark, settings, plan), table)
             found = {row[0] for row in records.join(newest, newest.columns).select("_partition").collect()}
+    other = [part for part in seen if part.partition not in found]
+    if other and table.order == "offset":
+        facts = (f"Partition {part.partition}: the topic holds another record at offset {part.start}" for part in other)
+        raise loss(Gap(tuple(facts), tuple(other)), table)
     offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets}
-    commit = ledger.next_commit("recovery", run).model_copy(update={**said, "declaration": table.fingerprint})
+    commit = ledger.next_commit("recovery", engine.run).model_copy(update={**said, "declaration": table.fingerprint})
     return Proposal((), commit)
+
+
+def _untold_ledger(engine: Engine) -> Ledger:
+    """The ledger of a table whose history does not tell its progress; ``LakehouseError`` where it does."""
+    table = engine.table
+    try:
+        engine.ledger()
+    except LedgerError:
+        return read_ledger(engine.settings.table_uri(table.name), table.name)
+    action = f"Go on with: lakehouse merge {table.name}"
+    raise LakehouseError(f"The history of {table.name} tells its progress; there is nothing to recover", action=action)
 
 
 def _newest_rows(rows: DataFrame, table: StreamTable, state: TopicState) -> DataFrame:

@@ -30,14 +30,16 @@ def verify_keys(engine: Engine) -> Finding:
     counted = rows.groupBy(*table.key).agg(F.count("*").alias("_count")).where("_count > 1")
     doubled = counted.select(*columns, "_count").limit(_SHOWN).collect()
     problems = [f"Key {', '.join(row[:-1])} stands {row[-1]} times." for row in doubled]
-    if problems:
-        problems.append(f"Restore a version before the write that did it (lakehouse audit {table.name} lists them).")
-    return finding("keys_unique", problems, "every key stands once")
+    advice = f"Restore a version before the write that did it (lakehouse audit {table.name} lists them)."
+    return finding("keys_unique", problems, "every key stands once", advice)
 
 
 @table_failures()
 def verify_rollup(engine: Engine, rollup: Rollup) -> Finding:
-    """Check that a rollup equals a recomputation as of the version it has consumed."""
+    """Check that a rollup equals a recomputation as of the version it has consumed.
+
+    The rollup is read as its ledger was, so that a commit in between is no difference.
+    """
     spark, settings, table = engine.spark, engine.settings, engine.table
     layout = rollup_layout(table, rollup, settings)
     own = read_ledger(layout.uri, layout.name)
@@ -55,40 +57,48 @@ def verify_rollup(engine: Engine, rollup: Rollup) -> Finding:
         return finding("rollup_equals_recomputation", [problem], fact)
     upstream = Upstream(table, merged, ledger).as_of(consumed.version)
     try:
-        problems = _differences(spark, upstream, rollup, layout)
+        problems = _differences(spark, upstream, rollup, read_table(spark, layout, own.version))
     except (PySparkException, Py4JJavaError) as error:
         if not means(error, Trouble.GONE):
             raise
-        problems = [f"Version {consumed.version} can no longer be read: materialize {rollup.name} again."]
-    return finding("rollup_equals_recomputation", problems, fact)
+        problem = f"Version {consumed.version} can no longer be read: materialize {rollup.name} again."
+        return finding("rollup_equals_recomputation", [problem], fact)
+    return finding("rollup_equals_recomputation", problems, fact, _made_right(table, rollup, layout))
 
 
 @table_failures()
 def verify_touched(engine: Engine, rollup: Rollup, done: Derived) -> Finding:
-    """Check that the groups which an update touched stand in the rollup as they were computed: one small read."""
+    """Check that the commit of an update holds the groups it touched as they were computed: one small read.
+
+    Nothing is computed again, and nothing is read of what others wrote since: that is what ``verify_rollup`` is for.
+    """
     spark, settings, table = engine.spark, engine.settings, engine.table
-    check, fact = (
-        "touched_groups_equal_recomputation",
-        f"{rollup.name} holds the groups that the run touched as computed",
-    )
+    check, fact = "touched_groups_stored", f"{rollup.name} stored the groups that the run touched as it computed them"
     if done.written is None:
         return finding(check, [], f"{fact} (it touched none)")
     layout = rollup_layout(table, rollup, settings)
-    return finding(check, _named(differing(done.written, read_table(spark, layout), rollup), rollup, layout), fact)
+    wrong = differing(done.written, read_table(spark, layout, done.version), rollup)
+    return finding(check, _named(wrong, rollup), fact, _made_right(table, rollup, layout))
 
 
-def _differences(spark: SparkSession, upstream: Upstream, rollup: Rollup, layout: Layout) -> list[str]:
+def _differences(spark: SparkSession, upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[str]:
     expected = recompute(spark, upstream, rollup)
-    stored = read_table(spark, layout).select(*expected.columns)
+    stored = rows.select(*expected.columns)
     wrong = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
-    return _named(wrong, rollup, layout)
+    return _named(wrong, rollup)
 
 
-def _named(wrong: DataFrame, rollup: Rollup, layout: Layout) -> list[str]:
-    """Some of the groups that differ, and what to do."""
+def _named(wrong: DataFrame, rollup: Rollup) -> list[str]:
+    """Some of the groups that differ."""
     rows = wrong.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_SHOWN).collect()
-    problems = [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
-    return [*problems, f"Delete {layout.uri} and materialize {rollup.name} again."] if problems else []
+    return [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
+
+
+def _made_right(table: StreamTable, rollup: Rollup, layout: Layout) -> str:
+    return (
+        f"RESTORE {rollup.name} to a version before the write that did it, or delete its folder {layout.uri}: no record"
+        f" is lost with it. Then materialize {rollup.name}: it is computed from {table.name}."
+    )
 
 
 def rejected_share(ledger: Ledger, most: float = 0.01) -> Finding:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -11,23 +12,30 @@ from deltalake import DeltaTable
 from lakehouse.batch.ingest import Request, merge_all
 from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
+from lakehouse.declaration import Column
 from lakehouse.delta.audit import audit
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.engine import Engine
+from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.order import merged_layout
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
-from lakehouse.errors import TableError
+from lakehouse.errors import LedgerError, TableError
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
 from lakehouse.upkeep.rejections import list_rejected
+from lakehouse.upkeep.repair import propose_progress
+from lakehouse.upkeep.repair import record as record_decision
 from lakehouse_tests.fixtures import FORMER, expected, unpack
 from lakehouse_tests.helpers.rows import Row, origin, rows_of
+from lakehouse_tests.helpers.streams import clean_log
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 8, 10)
 DECLARED = [*(column.name for column in FORMER.columns), "observed_month"]
 CHANGE = ["latitude", "longitude", "observed_at", "change", "temperature_2m_before", "temperature_2m_after"]
 ORDER = ["kafka_timestamp", "kafka_partition", "kafka_offset"]
 ANSWER = expected()
+REVISION = Column("revision", "BIGINT", doc="Revision of the reading.")
 
 
 def written(value: Any) -> Any:
@@ -159,3 +167,49 @@ def test_a_second_look_migrates_nothing(former, spark):
     version = former.ledger().version
     assert merge_all(Engine(spark, former.settings, FORMER), Request()) == []
     assert former.ledger().version == version
+
+
+def other(former: Former, spark: Any, **declared: Any) -> Engine:
+    return Engine(spark, former.settings, replace(FORMER, **declared))
+
+
+@pytest.fixture
+def fresh(tmp_path) -> Former:
+    return Former(unpack(tmp_path))
+
+
+def test_a_former_table_that_is_declared_otherwise_is_left_as_it_is(fresh, spark):
+    """Types and partitions are looked at first: to write its rows anew could change what they say."""
+    whole = replace(FORMER.columns[3], type="INT", between=(-100, 70))
+    for declared in ({"columns": [*FORMER.columns[:3], whole]}, {"partition_by": None, "rollups": ()}):
+        engine = other(fresh, spark, **declared)
+        with pytest.raises(TableError, match="declar"):
+            ensure_table(spark, merged_layout(engine.table, fresh.settings))
+    assert fresh.ledger().version == ANSWER["now"]["tables"][FORMER.name]["version"]
+
+
+def test_columns_of_somebody_else_and_those_declared_just_now_are_there_after_a_migration(fresh, spark):
+    uri = fresh.settings.table_uri(FORMER.name)
+    spark.sql(f"ALTER TABLE delta.`{uri}` ADD COLUMNS (note STRING)")
+    spark.sql(f"UPDATE delta.`{uri}` SET note = 'checked' WHERE temperature_2m > 40")
+    columns = [*FORMER.columns, Column("humidity", "DOUBLE", keep=True, doc="Percent."), REVISION]
+    engine = other(fresh, spark, columns=columns, version="revision")
+    ensure_table(spark, merged_layout(engine.table, fresh.settings))
+    found = spark.read.format("delta").load(uri)
+    assert found.where("note = 'checked'").count() == found.where("temperature_2m > 40").count() > 0
+    assert found.where("humidity IS NULL AND revision IS NULL AND _kept.humidity IS NULL").count() == found.count()
+    assert "kafka_offset" not in found.columns
+
+
+def test_a_former_table_whose_log_no_longer_tells_its_progress_is_not_migrated_before_a_person_says_it(fresh, spark):
+    uri = fresh.settings.table_uri(FORMER.name)
+    clean_log(uri)
+    with running_broker(fresh.settings):
+        with pytest.raises(LedgerError, match="lakehouse recover-progress temperatures"):
+            merge_all(other(fresh, spark), Request())
+        assert "kafka_offset" in DeltaTable(uri).to_pyarrow_table().column_names
+        shown = propose_progress(other(fresh, spark))
+        assert shown.offsets == {0: 19, 1: 13, 2: 15}, "the record at 1:13 was rejected, and is read again"
+        record_decision(other(fresh, spark), shown)
+        merge_all(other(fresh, spark), Request())
+    assert fresh.rows() == told([as_answered(row) for row in ANSWER["merged"]["rows"]], ROW)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lakehouse.errors import ConflictError, DataLossError
+from lakehouse.errors import ConflictError, DataLossError, LakehouseError
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep import repair
 from lakehouse_tests.helpers.clients import delete_before
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
 
 pytestmark = pytest.mark.invariant(1, 9)
 
@@ -36,6 +36,10 @@ def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(str
 
 
 def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
+    with pytest.raises(LakehouseError, match="tells its progress"):
+        repair.propose_progress(stream.engine)
+    stream.sql("UPDATE {t} SET temperature_2m = 0")
+    clean_log(stream.uri)
     shown = repair.propose_progress(stream.engine)
     stream.send(record(time=hour(9)), partition=1)
     entry = repair.record(stream.engine, shown)

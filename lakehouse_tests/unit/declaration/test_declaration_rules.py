@@ -93,6 +93,10 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(type_="TIMESTAMP", pattern="%Y%"), "column n: its pattern has %"),
     (one(type_="TIMESTAMP", pattern="%Y %Y"), "column n: its pattern has %Y twice"),
     (one(type_="TIMESTAMP", pattern="%H:%M"), "column n: its pattern has no %Y"),
+    *[
+        (one(type_="DATE", pattern=f"%Y-%m-%d {finer}"), f"column n: its pattern has {finer}, and a DATE drops it")
+        for finer in ("%H", "%M", "%S", "%f")
+    ],
     # key, version, partition
     (lambda: declare(key=["id", "id"]), "key column id stands twice"),
     (lambda: declare(column("n", keep=True), key=["n"]), "key column n must be declared and required"),
@@ -102,16 +106,20 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: declare(order="offsets"), "order is timestamp or offset"),
     # the table as a whole
     (lambda: declare(retention=timedelta(minutes=59)), "retention is less than an hour"),
-    (lambda: declare(partitions=0), "partitions is less than one"),
+    (lambda: declare(retention=7), "retention is a timedelta"),
+    (lambda: declare(retention=None), "retention is a timedelta"),
+    (lambda: declare(late=Late("rated_at", 7)), "late: after is a timedelta"),  # type: ignore[arg-type]
+    (lambda: declare(partitions="3"), "partitions is a whole number, at least 1"),
+    (lambda: declare(partitions=0), "partitions is a whole number, at least 1"),
     (lambda: declare(topic=""), "topic '' is no name that Kafka takes"),
     (lambda: declare(topic="a/b"), "topic 'a/b' is no name that Kafka takes"),
     (lambda: declare(topic=".."), "no name that Kafka takes"),
     (lambda: declare(topic="t" * 250), "no name that Kafka takes"),
     (lambda: declare(owner="somebody"), "owner 'somebody' is neither a team nor an address"),
     # rollups
-    *[(lambda name=name: rollup(name=name), f"two tables .*{name}") for name in ("ratings", "ratings_base")],
-    *[(lambda name=name: rollup(name=name), f"two tables .*{name}") for name in ("ratings_rejected", "ratings_topic")],
-    (lambda: declare(rollups=[*rollup().rollups, *rollup().rollups]), "two tables .*by_movie"),
+    *[(lambda name=name: rollup(name=name), f"two parts .*{name}") for name in ("ratings", "ratings_base")],
+    *[(lambda name=name: rollup(name=name), f"two parts .*{name}") for name in ("ratings_rejected", "ratings_topic")],
+    (lambda: declare(rollups=[*rollup().rollups, *rollup().rollups]), "two parts .*by_movie"),
     (lambda: rollup(by=[]), "rollup by_movie: groups by nothing"),
     (lambda: rollup(by=["id", "id"]), "rollup by_movie: groups by id twice"),
     (lambda: rollup(measures={}), "rollup by_movie: has no measure"),
@@ -121,8 +129,8 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: rollup(measures=measures("n", type_="NUMBER")), "measure n: no such type NUMBER"),
     # references
     (lambda: reference(name="Movies"), "names are lower case"),
-    (lambda: reference(name="ratings"), "two tables .*ratings"),
-    (lambda: reference(name="ratings_changes"), "two tables .*ratings_changes"),
+    (lambda: reference(name="ratings"), "two parts .*ratings"),
+    (lambda: reference(name="ratings_changes"), "two parts .*ratings_changes"),
     (lambda: reference(ID), "reference movies: two columns have the same name: id"),
     (lambda: reference(column("Title", "STRING")), "reference movies: column 'Title': names are lower case"),
     (lambda: reference(column("title", "TEXT")), "reference movies: column title: no such type TEXT"),
@@ -172,7 +180,7 @@ def test_every_column_of_ours_is_refused_as_a_declared_one() -> None:
 
 def test_what_is_odd_and_does_no_harm_is_accepted() -> None:
     """Two columns of one field, a late column that is kept, a version in the key, a column without words."""
-    same = column("rated_on", "DATE", source="time", pattern="%Y-%m-%d %H:%M:%S")
+    same = column("seen_again_at", "TIMESTAMP", source="time", pattern="%Y-%m-%d %H:%M:%S")
     yearly = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
     anything = [
         column("x", "DOUBLE", between=(0, float("inf"))),

@@ -22,7 +22,7 @@ EVERY = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
 WITH_A_RUN = {
     (MERGED, "batches_accounted"),
     (CHANGES, "changes_kept"),
-    (ROLLUP, "touched_groups_equal_recomputation"),
+    (ROLLUP, "touched_groups_stored"),
 }
 DOUBTS = {(MERGED, "rejected_share"), (MERGED, "producer_time")}
 WHOLE = {
@@ -147,7 +147,7 @@ def test_whole_tables_are_checked_every_night_by_a_job_of_its_own(repository):
     job = repository.get_job("verify_temperatures")
     assert not job.asset_layer.executable_asset_keys
     assert checks_in(job) == {*WHOLE, *DOUBTS, (MERGED, "batch_can_be_planned")}
-    schedule = repository.get_schedule_def("verify_temperatures_daily")
+    schedule = repository.get_schedule_def("temperatures_checks_daily")
     assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 4 * * *", "UTC")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
@@ -155,7 +155,7 @@ def test_whole_tables_are_checked_every_night_by_a_job_of_its_own(repository):
 def test_maintenance_runs_every_night_by_a_job_of_its_own(repository):
     job = repository.get_job("maintain_temperatures")
     assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} == {MAINTENANCE}
-    schedule = repository.get_schedule_def("temperatures_daily")
+    schedule = repository.get_schedule_def("temperatures_maintenance_daily")
     assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 3 * * *", "UTC")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 

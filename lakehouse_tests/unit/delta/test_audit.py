@@ -1,11 +1,12 @@
 """The proof from a history alone: what is not contiguous, or stepped over without a word, is found."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from lakehouse.delta.audit import audit
+from lakehouse.delta.audit import audit, batches_accounted, finding
 from lakehouse.delta.commits import Commit, Entry, Metrics
 from lakehouse.delta.ledger import Ledger
 from lakehouse.topic.offsets import Incarnation, Range
@@ -66,3 +67,24 @@ def test_a_history_without_a_break_holds(history: tuple[Entry, ...]) -> None:
 )
 def test_a_break_is_named(history: tuple[Entry, ...], said: str) -> None:
     assert said in (contiguous(*history) or "")
+
+
+def test_advice_is_told_however_many_problems_there_are() -> None:
+    found = finding("keys_unique", [f"Key {number}." for number in range(9)], "every key stands once", "Restore.")
+    assert found.detail == (
+        "Does not hold: every key stands once. Key 0. Key 1. Key 2. Key 3. Key 4. And 4 more. Restore."
+    )
+    assert finding("keys_unique", [], "every key stands once", "Restore.").detail == "Holds: every key stands once."
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [Metrics(source_rows=2, updated=2), Metrics(source_rows=2), Metrics(source_rows=1, updated=2)],
+    ids=["updated twice", "stale twice", "one row updates two"],
+)
+def test_a_touched_key_that_stands_twice_is_not_accounted_for(counted: Metrics) -> None:
+    """The rows merged meet the table before they are counted, so that such a record counts twice."""
+    doubled = replace(entry(1, 0, 1, read=1), metrics=counted)
+    found = batches_accounted([doubled], [doubled])
+    assert not found.passed
+    assert "touched no key that stands twice" in found.detail

@@ -41,6 +41,12 @@ def test_records_a_commit_does_not_account_for_are_told() -> None:
     assert "Version 5: 11 records read" in told.detail
 
 
+def test_a_run_with_nothing_to_commit_does_not_hide_that_the_one_before_it_does_not_add_up() -> None:
+    wrong = entry(5, 40, 50, read=11)
+    assert "Version 5: 11 records read" in found([wrong, *NEWEST_FIRST[1:]], []).detail
+    assert not found([wrong, *NEWEST_FIRST[1:]], []).passed
+
+
 def test_a_run_that_does_not_begin_where_the_one_before_it_ended_is_told() -> None:
     jump = entry(5, 42, 50, totals_before=ENTRIES[3].totals)
     told = found([jump, *NEWEST_FIRST[1:]], [jump])

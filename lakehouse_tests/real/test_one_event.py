@@ -1,0 +1,46 @@
+"""The declared check is reported when the answer changed, and not when only a figure in its text moved."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from lakehouse.delta.commits import Commit
+from lakehouse.errors import DataLossError
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.topic import create_topic, look, publish
+from lakehouse_tests.real.test_sensor_alarms import LINES, MERGED, World, write_log
+
+pytestmark = pytest.mark.invariant(12)
+
+
+@pytest.fixture
+def world(broker: Settings, tmp_path: Path) -> Iterator[World]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
+        create_topic(made.settings, made.table)
+        yield made
+
+
+def test_figures_that_move_while_records_flow_are_no_new_answer(world: World) -> None:
+    beyond = look(world.settings, world.table.topic)
+    progress = dict.fromkeys(beyond.end, 1_000)
+    write_log(world.log, Commit(**MERGED, incarnation=beyond.incarnation, progress=progress))
+    said = []
+    for _ in range(2):
+        publish(world.settings, world.table, LINES)
+        said.append(world.fails(DataLossError))
+    assert said[0] != said[1]
+    assert world.told == [(False, said[0])]
+
+
+def test_another_fact_is_a_new_answer(world: World) -> None:
+    state = look(world.settings, world.table.topic)
+    write_log(world.log, Commit(**MERGED, incarnation=state.incarnation, progress=dict.fromkeys(state.end, 1_000)))
+    world.fails(DataLossError)
+    (world.log / f"{0:020}.json").write_text("{")
+    with pytest.raises(Exception, match="log"):
+        world.tick()
+    assert len(world.told) == 2

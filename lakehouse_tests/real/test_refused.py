@@ -1,0 +1,87 @@
+"""A broker that is there and refuses us is no broker that is away: nobody has to wait, and a setting has to change."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+from aiokafka.errors import (
+    BrokerNotAvailableError,
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    LeaderNotAvailableError,
+    TopicAuthorizationFailedError,
+)
+
+from lakehouse.cli.following import _Follower
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.errors import BrokerError, BrokerRefusedError
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.topic import create_topic
+from lakehouse.topic.connection import ask
+from lakehouse_tests.real.test_sensor_alarms import World
+
+pytestmark = pytest.mark.invariant(9, 12)
+
+
+@pytest.fixture
+def world(broker: Settings, tmp_path: Path) -> Iterator[World]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
+        create_topic(made.settings, made.table)
+        yield made
+
+
+def encrypted(settings: Settings) -> Settings:
+    """The same broker, spoken to with TLS on a port that has none."""
+    return settings.model_copy(update={"kafka_security_protocol": "SSL"})
+
+
+def test_a_wrong_protocol_fails_the_tick_and_the_check_until_it_is_corrected(world: World) -> None:
+    right = world.resources["lakehouse"]
+    world.resources["lakehouse"] = LakehouseResource.with_settings(encrypted(world.settings))
+    said = world.fails(BrokerRefusedError)
+    assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in said
+    assert world.told == [(False, said)]
+    world.resources["lakehouse"] = right
+    world.tick()
+    assert [passed for passed, _ in world.told] == [False, True]
+
+
+def test_follow_does_not_wait_for_a_broker_that_begins_to_refuse_it(world: World) -> None:
+    working: Any = SimpleNamespace(settings=world.settings, table=world.table)
+
+    class Follower(_Follower):
+        def _merge(self) -> None:
+            working.settings = encrypted(world.settings)
+            super()._merge()
+
+    with pytest.raises(BrokerRefusedError):
+        Follower(working, None).follow(30.0)
+
+
+@pytest.mark.parametrize("answer", [TopicAuthorizationFailedError, ClusterAuthorizationFailedError])
+def test_a_right_that_is_missing_is_a_refusal_and_the_advice_is_to_grant_it(
+    world: World, answer: type[KafkaError]
+) -> None:
+    with pytest.raises(BrokerRefusedError, match="AuthorizationFailed") as caught:
+        ask(world.settings, 3.0, raising(answer))
+    assert "runs" not in caught.value.action
+    assert "grant" in caught.value.action
+
+
+@pytest.mark.parametrize("answer", [LeaderNotAvailableError, BrokerNotAvailableError])
+def test_what_passes_by_itself_is_no_refusal(world: World, answer: type[KafkaError]) -> None:
+    with pytest.raises(BrokerError) as caught:
+        ask(world.settings, 1.0, raising(answer))
+    assert not isinstance(caught.value, BrokerRefusedError)
+
+
+def raising(error: type[KafkaError]):
+    async def question(_: object) -> None:
+        raise error
+
+    return question

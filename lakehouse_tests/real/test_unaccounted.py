@@ -1,0 +1,56 @@
+"""A batch that does not account for its records turns the check of its run red, and not only the run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from lakehouse.batch import ingest
+from lakehouse.definitions import build_defs
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.errors import AccountingError
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.topic import create_topic
+from lakehouse_tests.real.test_sensor_alarms import World
+
+pytestmark = pytest.mark.invariant(7)
+
+KEY = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batches_accounted")
+SAID = "Batch 3 read 5 records but accounts for 0 rejected, 0 duplicate and 4 merged"
+
+
+class NoSession(LakehouseResource):
+    """Whatever is asked of it, no session starts."""
+
+    def engine(self, *_: object) -> Any:
+        return SimpleNamespace()
+
+
+@pytest.fixture
+def world(broker: Settings, tmp_path: Path) -> Iterator[World]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
+        create_topic(made.settings, made.table)
+        yield made
+
+
+def test_a_batch_that_does_not_add_up_fails_the_check_of_its_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unaccounted(*_: object) -> None:
+        raise AccountingError(SAID)
+
+    monkeypatch.setattr(ingest, "merge_all", unaccounted)
+    defs = build_defs([world.table], {"lakehouse": NoSession.with_settings(world.settings)})
+    job = defs.resolve_job_def("merge_temperatures")
+    run = job.execute_in_process(instance=world.instance, raise_on_error=False)
+    assert not run.success
+    (failure,) = [event for event in run.all_events if event.is_step_failure]
+    assert SAID in failure.event_specific_data.user_failure_data.description
+    told = world.instance.get_latest_asset_check_evaluation_record(KEY)
+    assert told and told.evaluation, "no evaluation was reported"
+    assert not told.evaluation.passed
+    assert SAID in told.evaluation.description
+    assert told.run_id == run.run_id

@@ -1,0 +1,89 @@
+"""The checks of whole tables look at one version of a table, and their advice is told however much is wrong."""
+
+import shutil
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.derive import rollup as rollups
+from lakehouse.settings import Settings
+from lakehouse.upkeep import verify
+from lakehouse_tests.helpers.streams import Stream, hour, record
+
+pytestmark = pytest.mark.invariant(10)
+
+MANY = 7  # more than a failed check shows
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession, broker: Settings) -> Stream:
+    made = Stream.create(spark, broker, base=None)
+    made.send(*(record(latitude=float(number), time=hour(0)) for number in range(MANY)))
+    made.merge()
+    made.refresh()
+    return made
+
+
+def test_a_refresh_between_ledger_and_rows_does_not_fail_the_check(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_then_refreshed(*arguments: Any) -> Any:
+        ledger = read_ledger(*arguments)
+        monkeypatch.undo()
+        stream.send(record(latitude=1.0, time=hour(1)))
+        stream.merge()
+        stream.refresh()
+        return ledger
+
+    monkeypatch.setattr(verify, "read_ledger", read_then_refreshed)
+    found = verify.verify_rollup(stream.engine, stream.table.rollups[0])
+    assert found.passed, found.detail
+
+
+def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    (declared,) = stream.table.rollups
+    stream.send(record(latitude=2.0, time=hour(1)))
+    stream.merge()
+    _, done = stream.refresh()
+    stream.sql("UPDATE {rollup} SET `rows` = 7 WHERE latitude = 2")
+    assert verify.verify_touched(stream.engine, declared, done).passed
+    found = verify.verify_rollup(stream.engine, declared)
+    assert "2.000000, 77.600006, 2023-01-01 differs" in found.detail
+
+    clauses = rollups._rollup_clauses
+    wrong = clauses(declared).replace("t.`rows` = s.`rows`", "t.`rows` = s.`rows` + 1")
+    assert wrong != clauses(declared)
+    monkeypatch.setattr(rollups, "_rollup_clauses", lambda _: wrong)
+    stream.send(record(latitude=3.0, time=hour(1)))
+    stream.merge()
+    _, done = stream.refresh()
+    touched = verify.verify_touched(stream.engine, declared, done)
+    assert not touched.passed
+    assert touched.check == "touched_groups_stored"
+    assert "3.000000" in touched.detail
+    assert "2.000000" not in touched.detail, "the run did not touch it"
+
+
+def test_the_advice_is_told_however_many_rows_are_wrong(stream: Stream) -> None:
+    (declared,) = stream.table.rollups
+    uri = stream.settings.table_uri(declared.name)
+    shutil.rmtree(uri)
+    stream.refresh()
+    version = read_ledger(uri, declared.name).version
+    stream.sql("UPDATE {rollup} SET `rows` = 99")
+    found = verify.verify_rollup(stream.engine, declared)
+    assert found.detail.count(" differs.") == 5
+    assert "RESTORE" in found.detail
+    assert "no record is lost" in found.detail
+    stream.sql(f"RESTORE TABLE {{rollup}} TO VERSION AS OF {version}")
+    assert verify.verify_rollup(stream.engine, declared).passed, "as advised"
+    stream.sql("UPDATE {rollup} SET `rows` = 99")
+    shutil.rmtree(uri)
+    stream.refresh()
+    assert verify.verify_rollup(stream.engine, declared).passed, "as advised"
+    stream.sql("INSERT INTO {t} SELECT * FROM {t}")
+    doubled = verify.verify_keys(stream.engine)
+    assert doubled.detail.count(" stands 2 times.") == 5
+    assert f"lakehouse audit {stream.table.name}" in doubled.detail

@@ -1,0 +1,68 @@
+"""Every name that Dagster gets of a declaration is refused for another table or rollup, before Dagster refuses it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable, declared_together
+from lakehouse.definitions import build_defs
+from lakehouse.errors import DeclarationError
+
+ID = Column("id", "BIGINT", required=True, doc="Number.")
+
+
+def rollup(name: str) -> Rollup:
+    return Rollup(name, by=["id"], measures={"n": Measure("count(*)", "BIGINT", "Rows.")}, doc="By number.")
+
+
+def declare(name: str, *rollups: Rollup) -> StreamTable:
+    return StreamTable(name=name, topic=name, doc="Prices.", columns=[ID], key=["id"], rollups=rollups)
+
+
+PRICES = replace(
+    declare("prices", rollup("by_id")),
+    references=[Reference("things", Path("things.jsonl"), [ID], ["id"], "Things.")],
+)
+
+
+def names_in_dagster(table: StreamTable) -> Iterator[str]:
+    """Assets, ops, jobs, schedules and sensors, as Dagster has made them."""
+    repository = build_defs([table]).get_repository_def()
+    yield from (key.to_user_string() for key in repository.asset_graph.get_all_asset_keys())
+    for asset in {*repository.assets_defs_by_key.values(), *repository.asset_checks_defs_by_key.values()}:
+        if asset.is_executable:
+            yield asset.op.name
+    yield from (job.name for job in repository.get_all_jobs() if not job.name.startswith("__"))
+    yield from (schedule.name for schedule in repository.schedule_defs)
+    yield from (sensor.name for sensor in repository.sensor_defs)
+
+
+def test_dagster_gets_names_of_every_kind() -> None:
+    named = set(names_in_dagster(PRICES))
+    assert {"prices", "prices_topic", "prices_doubts", "by_id_rollup_equals_recomputation", "merge_prices"} <= named
+    assert {"prices_sensor", "prices_maintenance_daily", "prices_checks_daily"} <= named
+    assert named <= set(PRICES.names)
+
+
+@pytest.mark.parametrize("name", sorted(set(names_in_dagster(PRICES)) | set(PRICES.names)))
+def test_a_name_that_dagster_has_is_refused_for_another_rollup_and_table(name: str) -> None:
+    if name not in {"by_id", "by_id_rollup_equals_recomputation"}:
+        with pytest.raises(DeclarationError, match=name):
+            replace(PRICES, rollups=[*PRICES.rollups, rollup(name)])
+    with pytest.raises(DeclarationError, match=name):
+        declared_together(PRICES, declare(name))
+
+
+def test_a_rollup_is_not_named_like_the_check_of_another() -> None:
+    with pytest.raises(DeclarationError, match="a_rollup_equals_recomputation"):
+        declare("prices", rollup("a"), rollup("a_rollup_equals_recomputation"))
+
+
+@pytest.mark.parametrize("name", ["prices_daily", "maintain", "verify", "merge", "prices_by_id"])
+def test_a_name_that_dagster_does_not_have_is_free(name: str) -> None:
+    tables = declared_together(PRICES, declare(name))
+    repository: dg.RepositoryDefinition = build_defs(tables).get_repository_def()
+    assert repository.has_job(f"verify_{name}")

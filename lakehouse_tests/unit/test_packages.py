@@ -1,0 +1,21 @@
+"""What a package says of itself: a newcomer reads there what is in it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from lakehouse_tests.helpers.places import ROOT
+
+PACKAGES = sorted(file.parent for file in (ROOT / "lakehouse").glob("*/__init__.py"))
+BY_FAMILY = ("cli", "tables")  # one module for each family of verbs, one for each table
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=[package.name for package in PACKAGES])
+def test_a_package_names_its_modules_in_one_screen(package: Path) -> None:
+    said = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    modules = {file.stem for file in package.glob("*.py")} - {"__init__"}
+    assert modules
+    if package.name not in BY_FAMILY:
+        assert {name for name in modules if f"``{name}``" not in said} == set()
+    assert len(said.splitlines()) <= 40

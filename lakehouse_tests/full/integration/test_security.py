@@ -55,7 +55,7 @@ def published_and_read(spark: SparkSession, settings: Settings) -> list[bytes]:
     stream = table()
     assert publish(settings, stream, [b"one", b"two"]) == 2
     rows = read_records(spark, settings, plan_batch(look(settings, stream.topic), None)).collect()
-    return sorted(bytes(row.value) for row in rows)
+    return sorted(bytes(row["_value"]) for row in rows)
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)

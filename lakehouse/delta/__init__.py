@@ -1,8 +1,9 @@
 """One Delta table: how it is stored, how it is written, and what its own history tells.
 
 Stored: ``layout`` (columns, partitions, properties), ``order`` (what makes one row newer than another, and the
-merged table that stores it), ``ensure`` (made where it is missing, brought into today's form), ``engine`` (session,
-settings and table of a step, and how it is run again where another writer was first).
+merged table that stores it), ``ensure`` (made where it is missing, given columns it lacks), ``migrate`` (one that an
+older lakehouse wrote, in today's form), ``engine`` (session, settings and table of a step, and how it is run again
+where another writer was first).
 Written: ``write`` (the one fenced commit, and upkeep), ``lock`` (one writer at a time on a local disk), ``commits``
 (what a commit says of itself).
 Read back, without a JVM: ``log`` (opened, and read commit by commit), ``ledger`` (how far the table got),

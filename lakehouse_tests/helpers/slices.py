@@ -64,7 +64,11 @@ def halves_of(chosen: str, halves: list[list[str]]) -> list[list[str]]:
 
 def _tree() -> str:
     command = ["git", "rev-parse", "HEAD^{tree}"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError) as error:
+        told = "Without git no slice is chosen by the committed tree: name one by its number, as --slice 3"
+        raise pytest.UsageError(told) from error
 
 
 def read_durations() -> dict[str, float]:

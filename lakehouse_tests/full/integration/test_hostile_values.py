@@ -149,7 +149,7 @@ def test_a_base_file_is_loaded_or_refused_by_any_name(spark: SparkSession, tmp_p
     for file in good:
         shutil.copyfile(next(BASE.glob("*.json")), file)
     rows = OpenMeteoFiles(tmp_path).read(spark, tmp_path, fields)
-    assert sorted(row.file for row in rows.select("file").distinct().collect()) == sorted(file.name for file in good)
+    assert sorted(row._file for row in rows.select("_file").distinct().collect()) == sorted(file.name for file in good)
     shutil.copyfile(good[0], no_text)
     for refused in (no_text, good[2]):
         if refused != no_text:

@@ -34,6 +34,10 @@ _EXACT = {
     # where no target row is left after pruning, this rule drops the source of a MERGE before its rows are
     # counted: Delta then says that it had none
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
+    # a task that runs again, since its executor died, counts its rows again: Delta commits no MERGE whose counts
+    # contradict each other, nor one whose held source it would have to compute anew
+    "spark.databricks.delta.commandInvariantChecksThrow": "true",
+    "spark.databricks.delta.merge.failIfSourceChanged": "true",
 }
 _WARM = {
     # a batch with feed and rollup needs some 250 generated classes: with the default of 100, Spark compiles
@@ -63,7 +67,7 @@ _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for m
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a session started here, jars included (they are fetched when missing)."""
     jars = [str(jar) for jar in ensure_jars(settings, "spark")]
-    local = settings.spark_master.startswith("local")
+    local = settings.spark_master.partition("[")[0] == "local"  # local-cluster has executors of its own
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     return {
         **_DELTA,

@@ -1,6 +1,7 @@
 """What every step works with, and how it is run again where another writer was first."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -49,12 +50,10 @@ def whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
     return require_told(read_ledger(settings.table_uri(table.name), table.name, whole=True), table.name)
 
 
-@table_failures()
 def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:
     """Run a step, and plan it again where another writer was first, or after such errors: so many times."""
     for _ in range(_ATTEMPTS - 1):
-        try:
+        with suppress(*passing), table_failures():
             return step()
-        except passing:
-            continue
-    return step()
+    with table_failures():
+        return step()

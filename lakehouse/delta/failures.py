@@ -9,7 +9,14 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from lakehouse.errors import StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
+from lakehouse.errors import (
+    ExecutorLostError,
+    LakehouseError,
+    StoreRefusedError,
+    StoreUnreachableError,
+    TableDamagedError,
+    TableError,
+)
 from lakehouse.errors.troubles import Trouble, error_text, telling_line, trouble_of
 
 _LONGEST = 400  # characters of somebody else's sentence
@@ -23,7 +30,7 @@ _LATER = "Run it again when the store answers, or correct its address: this says
 _SEE = "See what it says, and that LAKEHOUSE_TABLES names the right place; then run it again."
 
 # what it means and what to do, the first that fits: a disk or a store that fails makes many other things fail
-_TOLD: dict[Trouble, tuple[type[TableError], str, str]] = {
+_TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
     Trouble.DISK_FULL: (
         TableError,
         "No space left on device",
@@ -36,6 +43,11 @@ _TOLD: dict[Trouble, tuple[type[TableError], str, str]] = {
         TableError,
         "The table's folder cannot be made",
         "See that its parent is a folder that can be written, or correct LAKEHOUSE_TABLES.",
+    ),
+    Trouble.RAN_AGAIN: (
+        ExecutorLostError,
+        "An executor died, and rows held or counted there would be read or counted twice",
+        "Nothing was committed: run it again, with executors that last longer.",
     ),
     Trouble.DAMAGED_LOG: (TableDamagedError, "The table's log cannot be read, it is damaged", _FROM_BACKUP),
     Trouble.NO_TABLE: (TableError, "The table is not there", "Run what makes it first."),
@@ -50,7 +62,10 @@ _TOLD: dict[Trouble, tuple[type[TableError], str, str]] = {
 
 @contextmanager
 def table_failures(uri: str = "") -> Iterator[None]:
-    """Turn what Spark says of a table it cannot read or write into ``TableError``; other errors pass."""
+    """Turn what Spark says of a table it cannot read or write into ``TableError``; other errors pass.
+
+    ``ExecutorLostError`` where it lost what it held.
+    """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - what only looks at tables needs no Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -63,7 +78,7 @@ def table_failures(uri: str = "") -> Iterator[None]:
         raise told from error
 
 
-def disk_failure(error: OSError, uri: str) -> TableError:
+def disk_failure(error: OSError, uri: str) -> LakehouseError:
     """What the disk refused, as an error that names the table and the way on."""
     action = "See that the folder of the tables can be written, or correct LAKEHOUSE_TABLES."
     return _explained(error, uri) or TableError(str(error.strerror), where=uri, action=action)
@@ -81,7 +96,7 @@ def log_failures(uri: str) -> Iterator[None]:
         raise (_explained(error, uri) or unknown) from error
 
 
-def _explained(error: Exception, uri: str) -> TableError | None:
+def _explained(error: Exception, uri: str) -> LakehouseError | None:
     trouble = trouble_of(error, _TOLD)
     if trouble is None:
         return None

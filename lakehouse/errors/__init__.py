@@ -17,6 +17,7 @@ imports nothing of ours.
     │   └── ReadLossError  those of a plan went away before they were read: plan again
     ├── LedgerError        a table's history does not say how far it got
     ├── ConflictError      somebody else committed first: plan again
+    │   └── ExecutorLostError      what Spark held or counted went with it: plan again
     ├── AccountingError    a batch does not account for every record it read
     ├── BaseFileError      a base file cannot be read; nothing was loaded
     ├── TableError         a table is missing or does not fit its declaration, or cannot be read or written
@@ -93,6 +94,10 @@ class LedgerError(LakehouseError):
 
 class ConflictError(LakehouseError):
     """Another writer committed first; nothing was written, the batch has to be planned again."""
+
+
+class ExecutorLostError(ConflictError):
+    """What Spark held or counted there would be read or counted twice; nothing was written, plan it again."""
 
 
 class AccountingError(LakehouseError):

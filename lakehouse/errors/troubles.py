@@ -16,6 +16,7 @@ class Trouble(Enum):
     """A kind of failure."""
 
     CONFLICT = auto()  # another writer committed first
+    RAN_AGAIN = auto()  # tasks whose executor died, or rows held there are gone
     OTHER_COLUMNS = auto()  # a range of changes lies before or over a change of the columns
     GONE = auto()  # a version of a table, or what changed in it, can no longer be read
     DISK_FULL = auto()
@@ -52,6 +53,14 @@ _SIGNS = {
     Trouble.CONFLICT: _Signs(
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
         patterns=(r"io\.delta\.exceptions\.Concurrent",),
+    ),
+    Trouble.RAN_AGAIN: _Signs(
+        conditions=(
+            "DELTA_COMMAND_INVARIANT_VIOLATION",
+            "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
+            "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
+        ),
+        patterns=("the source dataset is not deterministic",),
     ),
     Trouble.OTHER_COLUMNS: _Signs(conditions=("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",)),
     Trouble.GONE: _Signs(

@@ -8,6 +8,7 @@ than any record.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn
@@ -44,7 +45,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         retention=table.retention,
         anchors=[*table.key, RECORD],
         declaration=table.fingerprint,
-        former=Former("kafka_offset", lambda names: _from_flat_columns(table, names), _flat_columns),
+        former=Former("kafka_offset", partial(_from_flat_columns, table), partial(_flat_columns, table)),
     )
 
 
@@ -61,10 +62,17 @@ def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:
 _FLAT = ("kafka_timestamp", "kafka_partition", "kafka_offset", "base_version")
 
 
-def _flat_columns(names: Collection[str]) -> set[str]:
+def _flat_columns(table: StreamTable, names: Collection[str]) -> set[str]:
     """The columns of ours in a table of metadata version 1: the order of the row, and that of each kept column."""
-    prefixes = ["", *(f"{kept}_" for kept in _kept_before(names))]
-    return {f"{prefix}{name}" for prefix in prefixes for name in _FLAT}
+    kept = _kept_before(names)
+    orders = {f"{prefix}{name}" for prefix in ("", *(f"{name}_" for name in kept)) for name in _FLAT}
+    return orders | {version for name in kept if (version := _flat_version(table, name, names))}
+
+
+def _flat_version(table: StreamTable, kept: str, names: Collection[str]) -> str | None:
+    """The column of the version that a kept column came with; ``None`` where there is none, or it is declared."""
+    flat = f"{kept}_{table.version}"
+    return flat if table.version and flat in names and flat not in table.by_name else None
 
 
 def _kept_before(names: Collection[str]) -> list[str]:
@@ -85,10 +93,9 @@ def _from_flat_columns(table: StreamTable, names: Collection[str]) -> list[Made]
     made = [Made(TableColumn.struct(RECORD, _RECORD_DOC, ORDER), f"struct({order('')})")]
     fields, sql = [], []
     for name in (name for name in table.keep if name in _kept_before(names)):
-        versioned = f"{name}_{table.version}" in names
-        fields.append(TableColumn.struct(name, _kept_doc(name), kept_order(table) if versioned else ORDER))
-        version = f"`{name}_{table.version}`, " if versioned else ""
-        sql.append(f"struct({version}{order(f'{name}_')})")
+        version = _flat_version(table, name, names)
+        fields.append(TableColumn.struct(name, _kept_doc(name), kept_order(table) if version else ORDER))
+        sql.append(f"struct({f'`{version}`, ' if version else ''}{order(f'{name}_')})")
     if fields:
         made.append(Made(TableColumn.struct(KEPT, _KEPT_DOC, fields), f"struct({', '.join(sql)})"))
     return made

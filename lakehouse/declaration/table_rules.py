@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
+_SUM = re.compile(r"\b(?:sum|avg|mean)\(\s*`?(\w+)`?\s*\)")  # of a column as it is
 _SHORTEST = timedelta(hours=1)  # a batch that runs takes less: VACUUM cannot tell its files from waste
 
 
@@ -131,7 +132,7 @@ def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
 
 
 def _rollup(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    for fact, action in chain(_groups(rollup, table), _measures(rollup)):
+    for fact, action in chain(_groups(rollup, table), _measures(rollup), _inexact(rollup, table)):
         yield f"rollup {rollup.name}: {fact}", action
 
 
@@ -158,6 +159,15 @@ def _measures(rollup: Rollup) -> Iterator[Problem]:
             yield f"measure {name}: has no SQL", "Declare an aggregate, as count(*)."
         for fact, action in type_problems(measure.type):
             yield f"measure {name}: {fact}", action
+
+
+def _inexact(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
+    """Figures that a recomputation would give another last digit: the check of the rollup compares exactly."""
+    for name, measure in rollup.measures.items():
+        for column in _SUM.findall(measure.sql.lower()):
+            if column in table.by_name and table.by_name[column].type == "DOUBLE":
+                fact = f"measure {name}: a sum or mean of DOUBLE {column} depends on the order of its rows"
+                yield fact, f"Add decimals, which are exact: CAST({column} AS DECIMAL(18,6)) inside of it."
 
 
 def _reference(reference: Reference) -> Iterator[Problem]:

@@ -87,7 +87,11 @@ class Late:
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of a rollup: a deterministic SQL aggregate over the rows of a group."""
+    """One figure of a rollup: a deterministic SQL aggregate over the rows of a group.
+
+    It may not depend on the order of the rows: sums and means of a DOUBLE column do, in their last digit, and the check
+    of a rollup compares exactly. Cast what is added: ``sum(CAST(price AS DECIMAL(18,6)))``.
+    """
 
     sql: str
     type: str

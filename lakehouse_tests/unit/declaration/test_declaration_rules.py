@@ -52,6 +52,12 @@ def measures(*names: str, type_: str = "BIGINT") -> dict[str, Measure]:
     return {name: Measure("count(*)", type_, "") for name in names}
 
 
+def summed(sql: str, type_: str = "DOUBLE") -> StreamTable:
+    """A rollup of a DOUBLE column n, or one of another type."""
+    totals = Rollup("by_movie", ["id"], {"total": Measure(sql, "DOUBLE", "")}, "By movie.")
+    return declare(column("n", type_), rollups=[totals])
+
+
 def one(**changes: Any) -> Callable[[], StreamTable]:
     """A table with one column of this kind."""
     return lambda: declare(column(**changes))
@@ -127,6 +133,10 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: rollup(measures=measures("Ratings")), "measure 'Ratings': names are lower case"),
     (lambda: rollup(measures={"n": Measure(" ", "BIGINT", "")}), "measure n: has no SQL"),
     (lambda: rollup(measures=measures("n", type_="NUMBER")), "measure n: no such type NUMBER"),
+    *[
+        (lambda sql=sql: summed(sql), "measure total: a sum or mean of DOUBLE n depends on the order of its rows")
+        for sql in ("sum(n)", "AVG( `N` )", "CAST(mean(n) AS DECIMAL(18,2))")
+    ],
     # references
     (lambda: reference(name="Movies"), "names are lower case"),
     (lambda: reference(name="ratings"), "two parts .*ratings"),
@@ -193,6 +203,13 @@ def test_what_is_odd_and_does_no_harm_is_accepted() -> None:
         columns=columns, version="id", late=Late("seen_at", timedelta(1)), retention=timedelta(hours=1), doc=""
     )
     build_defs([table]).get_repository_def()
+
+
+def test_sums_that_do_not_depend_on_the_order_of_rows_are_accepted() -> None:
+    for sql in ("sum(CAST(n AS DECIMAL(18,6)))", "max(n)", "count(n)", "sum(nn)"):
+        assert summed(sql).rollups[0].measures["total"].sql == sql
+    for exact in ("INT", "DECIMAL(9,2)"):
+        assert summed("avg(n)", exact)
 
 
 def test_two_declarations_share_no_table() -> None:

@@ -89,8 +89,13 @@ class Layout:
 
     @property
     def statistics_properties(self) -> dict[str, str]:
-        """The table property that names the columns of which each file tells its least and greatest value."""
-        return {"delta.dataSkippingStatsColumns": ",".join(self.statistics)} if self.statistics else {}
+        """The table property that names the columns of which each file tells its least and greatest value.
+
+        Delta takes no BOOLEAN there (seen: the table cannot be made). Where none is left, it chooses by itself.
+        """
+        types = {column.name: column.type for column in self.columns}
+        named = [name for name in self.statistics if types[name] != "BOOLEAN"]
+        return {"delta.dataSkippingStatsColumns": ",".join(named)} if named else {}
 
     @property
     def retention_properties(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.order import KEPT, ORDER, RECORD, Newer, kept_order, newer_than_stored, order_of
+from lakehouse.delta.order import KEPT, ORDER, RECORD, Newer, kept_order, newer_than_stored, order_of, stored_with
 from lakehouse.delta.write import commit_merge, read_table
 
 _FEW_ROWS = 50_000  # of a source that Spark may send to every executor
@@ -120,9 +120,20 @@ def _flag_stale(stored: DataFrame, target: Target, newest: DataFrame, prune: str
 def _assignments(target: Target, stored: DataFrame, newer: Newer) -> str:
     names = [name for name in target.layout.names if name not in target.table.key]
     taken = {c: f"IF({newer.keep.get(c, newer.row)}, s.`{c}`, t.`{c}`)" for c in names}
-    if target.table.keep:
-        fields = [field.name for field in _fields(stored.schema[KEPT].dataType)]
-        wins = {name: f"IF({newer.keep[name]}, s.{KEPT}.`{name}`, t.{KEPT}.`{name}`)" for name in newer.keep}
-        orders = ", ".join(f"'{name}', {wins.get(name, f't.{KEPT}.`{name}`')}" for name in fields)
-        taken[KEPT] = f"named_struct({orders})"
+    if KEPT in stored.columns:  # also where no column is kept any more
+        orders = (
+            f"'{kept.name}', {_order_taken(target.table, kept, newer)}"
+            for kept in _fields(stored.schema[KEPT].dataType)
+        )
+        taken[KEPT] = f"named_struct({', '.join(orders)})"
     return ", ".join(f"t.`{c}` = {value}" for c, value in taken.items())
+
+
+def _order_taken(table: StreamTable, kept: StructField, newer: Newer) -> str:
+    """The order that is stored of a column that is kept, or was: then none, once a value came with its row."""
+    stored = f"t.{KEPT}.`{kept.name}`"
+    if kept.name not in newer.keep:
+        return f"IF({newer.row}, NULL, {stored})"
+    came_with = stored_with(table, kept.name)
+    fields = ", ".join(f"'{f.name}', {came_with.get(f.name, f'{stored}.{f.name}')}" for f in _fields(kept.dataType))
+    return f"IF({newer.keep[kept.name]}, s.{KEPT}.`{kept.name}`, named_struct({fields}))"

@@ -108,16 +108,39 @@ def _kept_doc(name: str) -> str:
 def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str:
     """The order of a row, or of a kept column of it, as a SQL struct that compares rightly.
 
-    ``side`` is the alias of a row as it is stored; without one, of a record that was read.
+    ``side`` is the alias of a row as it is stored (``t``) or is going to be (``s``); without one, of a record that was
+    read.
     """
-    stored = f"{side}.{RECORD}." if name is None else f"{side}.{KEPT}.`{name}`."
-    at = {c.name: f"{stored}{c.name}" if side else f"_{c.name}" for c in ORDER}
+    at = _came_with(table, side, name)
     parts = [at["offset"]] if table.order == "offset" else [at["time"], at["partition"], at["offset"]]
     if table.version:
-        version = f"{stored}version" if side and name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
         # a version counts between records only: base rows are older whatever they say
-        parts.insert(0, f"IF({at['offset']} IS NULL, NULL, {version})")
+        parts.insert(0, f"IF({at['offset']} IS NULL, NULL, {at['version']})")
     return f"struct({', '.join([*parts, at['base']])})"
+
+
+def _came_with(table: StreamTable, side: str, name: str | None) -> dict[str, str]:
+    """The fields of an order in SQL."""
+    if name and side == "t":
+        return stored_with(table, name)
+    before = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
+    version = f"{before}version" if name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
+    return {"version": version} | {c.name: f"{before}{c.name}" for c in ORDER}
+
+
+def stored_with(table: StreamTable, name: str) -> dict[str, str]:
+    """What the stored value (of ``t``) of a kept column came with: the fields of its order in SQL.
+
+    A value without an order beside it came while the column was not kept: with its row. The version of an order from
+    before one was declared is that of the row, where both came with one record; else nobody knows it, and it is NULL.
+    """
+    kept, row = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
+    with_row = f"{kept}offset IS NULL AND {kept}base IS NULL AND t.`{name}` IS NOT NULL"
+    fields = {c.name: f"IF({with_row}, {row}{c.name}, {kept}{c.name})" for c in ORDER}
+    if table.version:
+        same = " AND ".join(f"{fields[each]} = {row}{each}" for each in ("offset", "partition", "time"))
+        fields["version"] = f"IF({kept}version IS NULL AND {same}, t.`{table.version}`, {kept}version)"
+    return fields
 
 
 @dataclass(frozen=True)

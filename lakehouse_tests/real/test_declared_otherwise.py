@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from lakehouse.batch.load import load_base
+from lakehouse.batch.replay import replay
 from lakehouse.declaration import Column
+from lakehouse.topic.offsets import Range
+from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import ABSENT, Stream, hour, record
 
-pytestmark = pytest.mark.invariant(4, 5)
+pytestmark = pytest.mark.invariant(3, 4, 5, 6)
 HUMIDITY = Column("humidity", "DOUBLE", keep=True, doc="Relative humidity, percent.")
 REVISION = Column("revision", "BIGINT", doc="Revision of the reading.")
 
@@ -36,4 +40,58 @@ def test_columns_are_kept_or_not_and_a_version_decides_from_when_it_is_declared(
     assert stream.sql("SELECT _kept.humidity.offset, _kept.humidity.version FROM {t} ORDER BY observed_at")[:1] == [
         (3, 5)
     ]
+    stream.assert_accounted()
+
+
+def declare_kept(stream: Stream, *, keep: bool) -> None:
+    columns = [replace(each, keep=keep) if each.name == "temperature_2m" else each for each in stream.table.columns]
+    stream.table = replace(stream.table, columns=columns)
+
+
+def replay_record(stream: Stream, offset: int) -> None:
+    replay(stream.engine, [Range(0, offset, offset + 1)])
+
+
+def test_a_column_that_is_kept_from_now_on_or_again_has_what_came_with_its_row(spark, broker, tmp_path):
+    """Offsets 0 to 3 are merged before it is kept, 4 while it is, 5 and 6 while it is not."""
+    stream = Stream.create(spark, broker)
+    declare_kept(stream, keep=False)
+    load_base(stream.engine, base_folder(tmp_path / "before", {hour(0): 50.0, hour(1): 51.0}))
+    values = [(0, 10.0), (0, 20.0), (2, 30.0), (2, ABSENT)]
+    stream.send(*(record(time=hour(number), temperature_2m=value) for number, value in values))
+    stream.merge()
+    declare_kept(stream, keep=True)
+    replay_record(stream, 0)
+    load_base(stream.engine, base_folder(tmp_path / "after", {hour(0): 60.0, hour(1): 61.0}))
+    stream.merge()
+    assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): None}
+    stream.send(record(time=hour(0), temperature_2m=ABSENT))
+    stream.merge()
+    stored = stream.sql("SELECT _record.offset, _kept.temperature_2m.offset FROM {t} ORDER BY observed_at")
+    assert stored[0] == (4, 1), "the value is not that of the newest record"
+    stream.replay()
+    assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): 30.0}
+    declare_kept(stream, keep=False)
+    stream.send(record(time=hour(0), temperature_2m=70.0), record(time=hour(0), temperature_2m=40.0))
+    stream.merge()
+    declare_kept(stream, keep=True)
+    replay_record(stream, 5)
+    assert stream.temperatures()[hour(0)] == 40.0
+    stream.assert_accounted()
+
+
+def test_a_version_declared_later_is_that_of_the_record_which_brought_row_and_kept_column(spark, broker):
+    stream = Stream.create(spark, broker)
+    stream.table = replace(stream.table, columns=[*stream.table.columns, REVISION])
+    stream.send(
+        record(time=hour(0), temperature_2m=3.0, revision=3), record(time=hour(0), temperature_2m=5.0, revision=5)
+    )
+    stream.merge()
+    stream.table = replace(stream.table, version="revision")
+    replay_record(stream, 0)
+    assert stream.temperatures() == {hour(0): 5.0}
+    stream.send(record(time=hour(0), temperature_2m=ABSENT, revision=6))
+    stream.merge()
+    replay_record(stream, 0)
+    assert stream.temperatures() == {hour(0): 5.0}
     stream.assert_accounted()

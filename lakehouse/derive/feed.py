@@ -88,9 +88,9 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     """What differs between the state the feed itself tells and the merged table now."""
     table = upstream.table
     values = [f"`{name}`" for name in table.values]
-    told = ", ".join(f"`{name}_after` AS `{name}`" for name in table.values)
+    told = ", ".join(["change AS _change", *(f"`{name}_after` AS `{name}`" for name in table.values)])
     # by the feed's own numbers: a table made anew starts its versions again
-    newest = F.expr(f"max_by(struct(change AS _change, {told}), struct(number, source_version))")
+    newest = F.expr(f"max_by(struct({told}), struct(number, source_version))")
     state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("_row")).where("_row._change <> 'delete'")
     before = F.expr(f"struct({', '.join(f'_row.{value} AS {value}' for value in values)})")
     then = state.select(*table.key, before.alias("_before"))

@@ -37,7 +37,7 @@ def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
     return gap.expired or table.order != "offset"
 
 
-def gap_commit(ledger: Ledger, table: StreamTable, plan: Plan, run: str) -> Commit:
+def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
     """What a commit says that steps over the gap of a plan, up to where the plan begins; it reads nothing."""
     return ledger.next_commit("gap", run).model_copy(
         update={
@@ -45,6 +45,5 @@ def gap_commit(ledger: Ledger, table: StreamTable, plan: Plan, run: str) -> Comm
             "incarnation": plan.incarnation,
             "progress": {part.partition: part.start for part in plan.ranges},
             "gap": plan.gap.ranges if plan.gap else (),
-            "declaration": table.fingerprint,
         }
     )

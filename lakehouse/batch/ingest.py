@@ -113,7 +113,7 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     state = engine.look()
     plan = plan_table(engine.table, state, ledger.progress, bounds)
     if plan.gap:
-        gap = gap_commit(ledger, engine.table, plan, engine.run)
+        gap = gap_commit(ledger, plan, engine.run)
         entry = commit_nothing(engine.spark, merged_layout(engine.table, engine.settings), gap)
         lag = sum(lag_of(state, ledger.progress).values())
         return Outcome(entry, None, lag, lag, time.monotonic() - started)

@@ -65,7 +65,7 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
         return None
     if not can_be_accepted(plan.gap, table):
         raise loss(plan.gap, table)
-    return Proposal(plan.gap.facts, gap_commit(ledger, table, plan, run))
+    return Proposal(plan.gap.facts, gap_commit(ledger, plan, run))
 
 
 @table_failures()
@@ -94,8 +94,7 @@ def propose_progress(engine: Engine) -> Proposal:
         raise loss(Gap(tuple(facts), tuple(other)), table)
     offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets}
-    commit = ledger.next_commit("recovery", engine.run).model_copy(update={**said, "declaration": table.fingerprint})
-    return Proposal((), commit)
+    return Proposal((), ledger.next_commit("recovery", engine.run).model_copy(update=said))
 
 
 def _untold_ledger(engine: Engine) -> Ledger:

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, said_by
 from lakehouse.delta.failures import log_failures
-from lakehouse.delta.log import open_table
+from lakehouse.delta.log import history_of, open_table
 from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
 from lakehouse.delta.row_versions import unchanged_versions
 from lakehouse.errors import LedgerError
@@ -151,7 +151,7 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
 
 
 def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:
-    history = table.history(limit)
+    history = history_of(table, uri, limit)
     _require_understood(history, uri)
     return history, standing(history, partial(restored_version, uri, table_id))
 

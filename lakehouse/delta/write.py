@@ -61,8 +61,8 @@ def _require_committed(layout: Layout, commit: Commit) -> Entry:
     entry = find_attempt(layout.uri, layout.name, commit.attempt)
     if entry is None:
         raise ConflictError(
-            f"Commit {commit.number} of {layout.name} does not count: it was made by another writer, or is void since it"
-            " was planned before a RESTORE",
+            f"Commit {commit.number} of {layout.name} does not count: it was made by another writer, or is void, since"
+            " it was planned before a RESTORE",
             where=layout.uri,
         )
     return entry

@@ -21,8 +21,6 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # each commit rebuilds the table's state in this many tasks; the default of 50 is for huge tables
     "spark.databricks.delta.snapshotPartitions": "2",
-    # auto-compaction would copy a batch's metadata into a second commit
-    "spark.databricks.delta.autoCompact.enabled": "false",
 }
 _EXACT = {
     # times are UTC everywhere; another zone also makes Delta verify every commit by rebuilding its state
@@ -38,6 +36,8 @@ _EXACT = {
     # contradict each other, nor one whose held source it would have to compute anew
     "spark.databricks.delta.commandInvariantChecksThrow": "true",
     "spark.databricks.delta.merge.failIfSourceChanged": "true",
+    # auto-compaction would copy a batch's metadata into a second commit
+    "spark.databricks.delta.autoCompact.enabled": "false",
 }
 _WARM = {
     # a batch with feed and rollup needs some 250 generated classes: with the default of 100, Spark compiles

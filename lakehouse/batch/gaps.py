@@ -3,19 +3,32 @@
 It holds the offsets that are gone and the progress behind them, and no row.
 """
 
+from dataclasses import replace
+
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.ledger import Ledger
 from lakehouse.errors import DataLossError
-from lakehouse.topic.offsets import Bounds, Gap, Plan, Progress, TopicState, plan_batch
+from lakehouse.topic.offsets import Bounds, Gap, Plan, TopicState, find_expired, plan_batch
 
 
-def plan_table(table: StreamTable, state: TopicState, progress: Progress | None, bounds: Bounds) -> Plan:
+def plan_next_of(ledger: Ledger, state: TopicState, bounds: Bounds) -> Plan:
+    """Plan what a table merges next, with the gap before it.
+
+    Where a RESTORE undid every batch, records that were merged may have expired: whatever did is a gap then.
+    """
+    plan = plan_batch(state, ledger.progress, bounds)
+    if ledger.progress is None and ledger.undone:
+        return replace(plan, gap=find_expired(state))
+    return plan
+
+
+def plan_table(table: StreamTable, state: TopicState, ledger: Ledger, bounds: Bounds) -> Plan:
     """Plan the next batch of a table; behind a gap where it is of expired records and the declaration accepts those.
 
     Raises ``DataLossError``, which names every partition that lost records, behind any other.
     """
-    plan = plan_batch(state, progress, bounds)
+    plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
         raise loss(plan.gap, table)
     return plan
@@ -37,7 +50,7 @@ def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
     return gap.expired or table.order != "offset"
 
 
-def gap_commit(ledger: Ledger, table: StreamTable, plan: Plan, run: str) -> Commit:
+def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
     """What a commit says that steps over the gap of a plan, up to where the plan begins; it reads nothing."""
     return ledger.next_commit("gap", run).model_copy(
         update={
@@ -45,6 +58,5 @@ def gap_commit(ledger: Ledger, table: StreamTable, plan: Plan, run: str) -> Comm
             "incarnation": plan.incarnation,
             "progress": {part.partition: part.start for part in plan.ranges},
             "gap": plan.gap.ranges if plan.gap else (),
-            "declaration": table.fingerprint,
         }
     )

@@ -60,9 +60,9 @@ class Outcome:
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch without reading or writing anything, and without a JVM."""
-    progress = merged_ledger(settings, table).progress
+    ledger = merged_ledger(settings, table)
     bounds = Bounds(request.limit(table), request.until)
-    return plan_table(table, look(settings, table.topic, PATIENCE), progress, bounds)
+    return plan_table(table, look(settings, table.topic, PATIENCE), ledger, bounds)
 
 
 def merge_all(
@@ -111,9 +111,9 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     started = time.monotonic()
     ledger = engine.ledger()
     state = engine.look()
-    plan = plan_table(engine.table, state, ledger.progress, bounds)
+    plan = plan_table(engine.table, state, ledger, bounds)
     if plan.gap:
-        gap = gap_commit(ledger, engine.table, plan, engine.run)
+        gap = gap_commit(ledger, plan, engine.run)
         entry = commit_nothing(engine.spark, merged_layout(engine.table, engine.settings), gap)
         lag = sum(lag_of(state, ledger.progress).values())
         return Outcome(entry, None, lag, lag, time.monotonic() - started)

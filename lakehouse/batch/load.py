@@ -16,7 +16,7 @@ from lakehouse.batch.merge import Target, merge_rows, newest_per_key
 from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, StreamTable
 from lakehouse.delta.commits import Commit, Entry, Source
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout, TableColumn
@@ -91,12 +91,16 @@ def load_base(engine: Engine, folder: Path | None = None) -> BaseLoad:
     last = ledger.newest.commit.folder if ledger.newest else None
     source = (folder or Path(last or table.base.default_folder)).expanduser().resolve()
     rows = table.base.read(spark, source, table.fields).localCheckpoint()
-    ensure_table(spark, layout)
+    again(lambda: ensure_table(spark, layout))
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
     said = {"folder": str(source), "declaration": table.fingerprint}
-    commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update=said)
-    entry = _upsert(spark, layout, table, newest, commit)
+
+    def upsert() -> Entry | None:
+        commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update=said)
+        return _upsert(spark, layout, table, newest, commit)
+
+    entry = again(upsert)
     return BaseLoad(
         folder=source,
         files=counted["files"],
@@ -151,11 +155,15 @@ def load_reference(engine: Engine, reference: Reference) -> ReferenceLoad:
 
     Raises ``BaseFileError`` where a line cannot be loaded; nothing is loaded then.
     """
-    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
-    layout = reference_layout(table, reference, settings)
+    spark, layout = engine.spark, reference_layout(engine.table, reference, engine.settings)
     rows = read_reference(spark, reference).localCheckpoint()
-    ensure_table(spark, layout)
-    ledger = read_ledger(layout.uri, layout.name)
+    again(lambda: ensure_table(spark, layout))
+    return again(lambda: _make_equal(engine, reference, layout, rows))
+
+
+def _make_equal(engine: Engine, reference: Reference, layout: Layout, rows: DataFrame) -> ReferenceLoad:
+    """Write what of the rows is new, differs or is gone, in one commit; none where nothing is."""
+    spark, ledger = engine.spark, read_ledger(layout.uri, layout.name)
     same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in reference.key)
     equal = " AND ".join(f"s.`{c}` <=> t.`{c}`" for c in layout.names)
     joined = rows.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
@@ -168,7 +176,7 @@ def load_reference(engine: Engine, reference: Reference) -> ReferenceLoad:
     )
     if changed.isEmpty():
         return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
-    entry = commit_merge(spark, layout, changed, clauses, ledger.next_commit("load", run))
+    entry = commit_merge(spark, layout, changed, clauses, ledger.next_commit("load", engine.run))
     counted = entry.metrics
     return ReferenceLoad(
         reference.name, rows.count(), counted.inserted, counted.updated, counted.deleted, entry.version

@@ -38,9 +38,9 @@ def look_ahead(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMI
     Raises an error that ``is_away`` where broker or topic are not there, any other where a person has to act.
     """
     # progress first: a run that commits in between must not seem to be ahead of the topic
-    progress = merged_ledger(settings, table).progress
+    ledger = merged_ledger(settings, table)
     state = look(settings, table.topic, limit)
-    return state, plan_table(table, state, progress, Bounds())
+    return state, plan_table(table, state, ledger, Bounds())
 
 
 @contextmanager

@@ -71,7 +71,8 @@ class Commit(Frozen):
     ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
     the base table (or, of a derived table, its source) merged so far, ``table_version`` the version of
     the table this commit was planned on, ``rows_version`` the newest one until then that may have changed
-    a row (``None``: not told).
+    a row (``None``: not told). ``declaration`` is the hash of the one whose columns the table was given last: who
+    commits without that carries the one before on.
     """
 
     metadata: Literal[2] = VERSION

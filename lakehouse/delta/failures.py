@@ -96,6 +96,12 @@ def log_failures(uri: str) -> Iterator[None]:
         raise (_explained(error, uri) or unknown) from error
 
 
+def damaged_log(said: str, uri: str) -> LakehouseError:
+    """The error of a log of which a file cannot be what was written."""
+    kind, what, action = _TOLD[Trouble.DAMAGED_LOG]
+    return kind(f"{what}: {said}", where=uri, action=action)
+
+
 def _explained(error: Exception, uri: str) -> LakehouseError | None:
     trouble = trouble_of(error, _TOLD)
     if trouble is None:

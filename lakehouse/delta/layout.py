@@ -1,10 +1,12 @@
 """How a table is stored: its columns, partitions and properties. Text for statements; no input or output."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
+_KEEP_LOG = "delta.logRetentionDuration"
 _LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
 
 
@@ -82,6 +84,13 @@ class Layout:
         """The table properties that have to stand whoever changes them."""
         return self.retention_properties | ({CHANGE_DATA: "true"} if self.change_data else {})
 
+    def corrections(self, stands: Mapping[str, str]) -> dict[str, str]:
+        """The lasting properties that a table with these has to be given; a log may be kept longer than it must."""
+        wrong = {name: value for name, value in self.lasting.items() if stands.get(name) != value}
+        if _seconds(stands.get(_KEEP_LOG, "")) >= _seconds(self.lasting[_KEEP_LOG]):
+            wrong.pop(_KEEP_LOG, None)
+        return wrong
+
     @property
     def properties(self) -> dict[str, str]:
         """The table properties with which it is created."""
@@ -101,7 +110,7 @@ class Layout:
     def retention_properties(self) -> dict[str, str]:
         """The table properties that make the retention hold; VACUUM knows no other."""
         kept = {"delta.deletedFileRetentionDuration": self.retention}
-        kept["delta.logRetentionDuration"] = max(self.retention, _LOG_RETENTION)
+        kept[_KEEP_LOG] = max(self.retention, _LOG_RETENTION)
         return {name: f"interval {max(1, round(time.total_seconds()))} seconds" for name, time in kept.items()}
 
 
@@ -124,6 +133,14 @@ class Former:
     known_by: str
     made: Callable[[Sequence[str]], Sequence[Made]]
     owned: Callable[[Sequence[str]], Collection[str]]
+
+
+def _seconds(interval: str) -> int:
+    """How long an interval is, as Delta writes one; 0 where it is written otherwise."""
+    units = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+    if not re.fullmatch(rf"(interval)?(\s*\d+ ({'|'.join(units)})s?)+", interval.strip().lower()):
+        return 0
+    return sum(int(many) * units[unit] for many, unit in re.findall(r"(\d+) ([a-z]+?)s?\b", interval.lower()))
 
 
 def listed(properties: Mapping[str, str]) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, said_by
+from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, said_by
 from lakehouse.delta.failures import log_failures
-from lakehouse.delta.log import open_table
+from lakehouse.delta.log import history_of, open_table
 from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
 from lakehouse.delta.row_versions import unchanged_versions
 from lakehouse.errors import LedgerError
@@ -151,9 +151,11 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
 
 
 def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:
-    history = table.history(limit)
+    history = history_of(table, uri, limit)
     _require_understood(history, uri)
-    return history, standing(history, partial(restored_version, uri, table_id))
+    ours = (entry.version for info in history if (entry := entry_of(info)))
+    oldest = min(ours, default=0) if limit is None else 0  # there may be older ones
+    return history, standing(history, partial(restored_version, uri, table_id, oldest))
 
 
 def _oldest(history: Sequence[Mapping[str, Any]]) -> int:

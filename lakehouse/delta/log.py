@@ -1,9 +1,10 @@
 """A table's log without a JVM, on a local disk or in an object store: opened, and read commit by commit."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
-from lakehouse.delta.failures import disk_failure, log_failures
+from lakehouse.delta.failures import damaged_log, disk_failure, log_failures
 from lakehouse.errors import TableError
 
 _LOG = "_delta_log"
@@ -20,6 +21,8 @@ _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it 
 # an object store that does not answer: by default it is asked again for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 
+Info = dict[str, Any]  # what a commit says of itself
+Action = dict[str, Any]  # a line of a commit
 File = tuple[str, str]  # its path, and the id of its deletion vector
 
 
@@ -56,10 +59,33 @@ def is_table(uri: str) -> bool:
         return DeltaTable.is_deltatable(uri, _options(uri))
 
 
-def read_history(uri: str, limit: int | None = None) -> list[dict[str, Any]]:
+def read_history(uri: str, limit: int | None = None) -> list[Info]:
     """Read what the commits of a table that is there say of themselves: all of them, or so many; newest first."""
     with log_failures(uri):
-        return DeltaTable(uri, storage_options=_options(uri)).history(limit)
+        return history_of(DeltaTable(uri, storage_options=_options(uri)), uri, limit)
+
+
+def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[Info]:
+    """Read what the commits of an opened table say of themselves, each with its version; newest first.
+
+    deltalake does not tell versions: it counts down from the one that was opened, one for each commit it finds that
+    says something (seen). One that says nothing, as Delta allows, or one made since would give all before it a wrong
+    version. Whether there are such is asked for by the names of the log's files, and the log is then read by name.
+    """
+    told, version = table.history(limit), table.version()
+    fewer = len(told) < min(limit or version + 1, version + 1)
+    log = _Log(uri)
+    if log.holds(version + 1) or (fewer and log.holds(version - len(told))):
+        return list(islice(_by_name(uri, version), limit))
+    return told
+
+
+def _by_name(uri: str, newest: int) -> Iterator[Info]:
+    log = _Log(uri)
+    for version, actions in log.commits(newest):
+        said = next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
+        silent = {"operation": "UNKNOWN", "timestamp": 0 if said else log.written_at(version)}
+        yield (said or silent) | {"version": version}
 
 
 def active_files(uri: str) -> pa.Table:
@@ -70,17 +96,50 @@ def active_files(uri: str) -> pa.Table:
 
 def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
     """Read what each commit did to the active files, from a version backwards to the oldest that the log holds."""
-    store = DeltaStorageHandler(uri, _options(uri))
-    for version in range(newest, -1, -1):
-        try:
-            commit = store.open_input_file(f"{_LOG}/{version:020d}.json").read()
-        except FileNotFoundError:
-            return
-        yield _changes(version, bytes(commit))
+    for version, actions in _Log(uri).commits(newest):
+        yield _changes(version, actions)
 
 
-def _changes(version: int, commit: bytes) -> FileChanges:
-    actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
+class _Log:
+    """The files of a log by their names, read one by one."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._store = DeltaStorageHandler(uri, _options(uri))
+
+    def holds(self, version: int) -> bool:
+        """Whether the commit of a version is there; it is not read."""
+        with suppress(FileNotFoundError):
+            self._store.open_input_file(_name(version))
+            return True
+        return False
+
+    def written_at(self, version: int) -> int:
+        """The time of a commit's file, in milliseconds."""
+        (file,) = self._store.get_file_info([_name(version)])
+        return int((file.mtime_ns or 0) // 1_000_000)
+
+    def commits(self, newest: int) -> Iterator[tuple[int, list[Action]]]:
+        """Versions and what their commits hold, backwards to the oldest there is.
+
+        Raises ``TableDamagedError`` where one is empty.
+        """
+        for version in range(newest, -1, -1):
+            try:
+                commit = bytes(self._store.open_input_file(_name(version)).read())
+            except FileNotFoundError:
+                return
+            actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
+            if not actions:
+                raise damaged_log(f"{_name(version)} is empty", self._uri)
+            yield version, actions
+
+
+def _name(version: int) -> str:
+    return f"{_LOG}/{version:020d}.json"
+
+
+def _changes(version: int, actions: Iterable[Action]) -> FileChanges:
     found = {kind: [each[kind] for each in actions if each.get(kind)] for kind in ("add", "remove", "commitInfo")}
     if not found["remove"] and not any(file.get("dataChange") for file in found["add"]):
         found["add"] = []  # active files described anew, with other statistics
@@ -90,7 +149,7 @@ def _changes(version: int, commit: bytes) -> FileChanges:
     return FileChanges(version, added, frozenset(map(_file, found["remove"])), created)
 
 
-def _file(action: dict[str, Any]) -> File:
+def _file(action: Action) -> File:
     vector = action.get("deletionVector") or {}
     parts = (vector.get(name) for name in ("storageType", "pathOrInlineDv", "offset"))
     return action["path"], "/".join(str(part) for part in parts if part is not None)

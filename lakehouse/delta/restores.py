@@ -96,26 +96,27 @@ def _note_foreign(found: Standing, info: Info) -> None:
         found.foreign.append(Foreign(int(info["version"]), operation, committed_at(info)))
 
 
-def restored_version(uri: str, table_id: str, restore: Info) -> int | None:
+def restored_version(uri: str, table_id: str, oldest: int, restore: Info) -> int | None:
     """Return the version that a RESTORE put back: the one it names, else the oldest that had the same files.
 
-    Of several with the same files the oldest is safe: records merged again change nothing. ``None`` where no
-    version that the log still holds had them.
+    Of several with the same files the oldest is safe: records merged again change nothing. One before ``oldest``,
+    the oldest commit of ours that is left, tells nothing, and counts only where no other has these files. ``None``
+    where no version that the log still holds had them.
     """
     named = named_version(restore)
-    return (
-        named if named is not None else _version_put_back(uri, table_id, int(restore["version"]), committed_at(restore))
-    )
+    if named is not None:
+        return named
+    same = _versions_put_back(uri, table_id, int(restore["version"]), committed_at(restore))
+    return min((version for version in same if version >= oldest), default=min(same, default=None))
 
 
 @lru_cache(maxsize=256)
-def _version_put_back(uri: str, table_id: str, restore: int, at: datetime) -> int | None:  # noqa: ARG001
+def _versions_put_back(uri: str, table_id: str, restore: int, at: datetime) -> list[int]:  # noqa: ARG001
     """Read the log once for each RESTORE and process: a sensor asks every few seconds.
 
     Tables of one place differ by their id, and histories of one table, as from a backup, by the time of the commit.
     """
-    same = versions_with_the_files_of_the_newest(back_to_a_file_of_the_newest(file_changes(uri, restore)))
-    return same[-1] if same else None
+    return versions_with_the_files_of_the_newest(back_to_a_file_of_the_newest(file_changes(uri, restore)))
 
 
 def back_to_a_file_of_the_newest(changes: Iterable[FileChanges]) -> list[FileChanges]:

@@ -43,8 +43,9 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
 
     ``clauses`` is the statement from ``ON`` on. The commit takes the table's next transaction number: a
     number that is taken makes Delta skip the statement. Returns the entry that the history now holds.
-    Raises ``ConflictError`` where another writer was first, ``TableError`` where the disk or the table fails;
-    nothing was written then.
+    Raises ``TableError`` where the disk or the table fails, ``ConflictError`` where another writer was first: nothing
+    was written then. ``ConflictError`` also where a RESTORE came between plan and commit: the commit is void, its rows
+    are in the table, and its ranges are read again.
     """
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
@@ -59,7 +60,11 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
 def _require_committed(layout: Layout, commit: Commit) -> Entry:
     entry = find_attempt(layout.uri, layout.name, commit.attempt)
     if entry is None:
-        raise ConflictError(f"Commit {commit.number} of {layout.name} was made by another writer", where=layout.uri)
+        raise ConflictError(
+            f"Commit {commit.number} of {layout.name} does not count: it was made by another writer, or is void, since"
+            " it was planned before a RESTORE",
+            where=layout.uri,
+        )
     return entry
 
 

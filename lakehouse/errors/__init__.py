@@ -16,7 +16,7 @@ imports nothing of ours.
     ├── DataLossError      records that were never merged are gone from the topic
     │   └── ReadLossError  those of a plan went away before they were read: plan again
     ├── LedgerError        a table's history does not say how far it got
-    ├── ConflictError      somebody else committed first: plan again
+    ├── ConflictError      somebody else committed first, or a RESTORE made the commit void: plan again
     │   └── ExecutorLostError      what Spark held or counted went with it: plan again
     ├── AccountingError    a batch does not account for every record it read
     ├── BaseFileError      a base file cannot be read; nothing was loaded
@@ -93,7 +93,10 @@ class LedgerError(LakehouseError):
 
 
 class ConflictError(LakehouseError):
-    """Another writer committed first; nothing was written, the batch has to be planned again."""
+    """Another writer committed first, and the batch has to be planned again.
+
+    Nothing was written; or, where a RESTORE came between its plan and its commit, that is void, with rows in the table.
+    """
 
 
 class ExecutorLostError(ConflictError):

@@ -181,6 +181,14 @@ def find_gap(state: TopicState, progress: Progress | None) -> Gap | None:
     return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost), expired) if lost else None
 
 
+def find_expired(state: TopicState) -> Gap | None:
+    """Find what was deleted from the front of every partition, merged or not; ``None`` where nothing was."""
+    lost = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
+    said = "were deleted, and the table no longer has what it had merged of them"
+    facts = tuple(f"Partition {part.partition}: records from 0 to {part.end - 1} {said}" for part in lost)
+    return Gap(facts, lost, expired=True) if lost else None
+
+
 def _who_it_was(state: TopicState, progress: Progress) -> str:
     now, before = state.incarnation, progress.incarnation
     if now.cluster_id != before.cluster_id:

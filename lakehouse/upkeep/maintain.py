@@ -176,7 +176,7 @@ class _Work:
         return read_ledger(self.layout.uri, self.layout.name)
 
     def _vacuum(self, since: int) -> int | None:
-        upkeep(self.spark, self.layout, f"VACUUM {self.layout.sql}", self.run)
+        again(lambda: upkeep(self.spark, self.layout, f"VACUUM {self.layout.sql}", self.run))
         history = read_history(self.layout.uri, _RECENT)
         told = [commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > since]
         counted: dict[str, Any] = told[0].get("operationMetrics", {}) if told else {}

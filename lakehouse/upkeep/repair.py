@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.decode import decode_records
-from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss
+from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss, plan_next_of
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, merged_ledger
@@ -22,7 +22,7 @@ from lakehouse.delta.write import commit_nothing, read_table
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records
-from lakehouse.topic.offsets import Gap, Plan, Range, TopicState, plan_batch
+from lakehouse.topic.offsets import Bounds, Gap, Plan, Range, TopicState
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     is stepped over: what was merged before is merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
-    plan = plan_batch(look(settings, table.topic), ledger.progress)
+    plan = plan_next_of(ledger, look(settings, table.topic), Bounds())
     if plan.gap is None:
         return None
     if not can_be_accepted(plan.gap, table):
         raise loss(plan.gap, table)
-    return Proposal(plan.gap.facts, gap_commit(ledger, table, plan, run))
+    return Proposal(plan.gap.facts, gap_commit(ledger, plan, run))
 
 
 @table_failures()
@@ -94,8 +94,7 @@ def propose_progress(engine: Engine) -> Proposal:
         raise loss(Gap(tuple(facts), tuple(other)), table)
     offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets}
-    commit = ledger.next_commit("recovery", engine.run).model_copy(update={**said, "declaration": table.fingerprint})
-    return Proposal((), commit)
+    return Proposal((), ledger.next_commit("recovery", engine.run).model_copy(update=said))
 
 
 def _untold_ledger(engine: Engine) -> Ledger:

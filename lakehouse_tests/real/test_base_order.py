@@ -1,12 +1,16 @@
 """Base rows are older than any record, and among themselves the later load wins, whatever becomes of the base table."""
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from lakehouse.batch.load import load_base
+from lakehouse.batch import load
+from lakehouse.batch.load import load_base, load_reference
 from lakehouse.declaration import Column
+from lakehouse.delta.write import commit_merge
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
@@ -21,18 +25,18 @@ def stream(spark, broker):
 def test_loads_into_a_base_table_made_anew_win_over_those_into_the_one_before(stream, tmp_path):
     """Its versions begin again; a row that its first load does not bring is replaced by a later one."""
 
-    def load(number: int, values: dict[str, float | None]) -> None:
+    def bring(number: int, values: dict[str, float | None]) -> None:
         folder = base_folder(tmp_path / str(number), values)
         load_base(stream.engine, folder)
 
     for number in range(3):
-        load(number, {hour(0): 50.0 + number, hour(1): 50.0 + number})
+        bring(number, {hour(0): 50.0 + number, hour(1): 50.0 + number})
     stream.send(record(time=hour(2), temperature_2m=1.0))
     stream.merge()
     shutil.rmtree(stream.settings.table_uri(stream.table.base_name))
-    load(3, {hour(0): 60.0, hour(2): 60.0})
+    bring(3, {hour(0): 60.0, hour(2): 60.0})
     stream.merge()
-    load(4, {hour(1): 61.0})
+    bring(4, {hour(1): 61.0})
     stream.merge()
     assert stream.temperatures() == {hour(0): 60.0, hour(1): 61.0, hour(2): 1.0}
     stream.assert_accounted()
@@ -45,3 +49,28 @@ def test_a_column_declared_after_the_base_was_loaded_is_there_when_it_is_merged(
     stream.send(record(time=hour(1), humidity=40.0))
     stream.merge()
     assert stream.sql("SELECT temperature_2m, humidity FROM {t} ORDER BY observed_at") == [(50.0, None), (20.0, 40.0)]
+
+
+def overtaken(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Let another load commit once, between the plan of the next one and its commit."""
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(load, "commit_merge", commit_merge)
+        action()
+        return commit_merge(*arguments)
+
+    monkeypatch.setattr(load, "commit_merge", late)
+
+
+@pytest.mark.invariant(11)
+def test_a_load_that_another_one_overtook_is_planned_again(stream, tmp_path, monkeypatch):
+    ours, theirs = (base_folder(tmp_path / str(n), {hour(0): n, hour(n): n}) for n in (1, 2))
+    overtaken(monkeypatch, lambda: load_base(stream.engine, theirs))
+    loaded = load_base(stream.engine, ours)
+    assert (loaded.inserted, loaded.updated) == (1, 1)
+    stream.merge()
+    assert stream.temperatures() == {hour(0): 1.0, hour(1): 1.0, hour(2): 2.0}
+    reference = replace(stream.table.references[0], name=f"{stream.table.name}_places")
+    overtaken(monkeypatch, lambda: load_reference(stream.engine, reference))
+    again = load_reference(stream.engine, reference)
+    assert (again.rows > 0, again.inserted, again.updated, again.deleted) == (True, 0, 0, 0)

@@ -1,7 +1,11 @@
 """What a person decides is recorded as it was shown, and only where nothing was committed since."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.declaration import Column, StreamTable
 from lakehouse.errors import ConflictError, DataLossError, LakehouseError
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep import repair
@@ -22,6 +26,16 @@ def stream(spark, broker):
     return stream
 
 
+def with_column(stream: Stream, name: str) -> StreamTable:
+    """The stream's declaration with another column."""
+    return replace(stream.table, columns=[*stream.table.columns, Column(name, "DOUBLE", doc="Declared later.")])
+
+
+def columns(stream: Stream) -> list[str]:
+    """The columns the merged table has."""
+    return [column.name for column in DeltaTable(stream.uri).schema().fields]
+
+
 def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(stream):
     shown, again = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
     assert shown and again
@@ -35,15 +49,24 @@ def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(str
     assert stream.ledger.newest == entry
 
 
+def test_a_column_declared_before_a_gap_was_accepted_is_added_behind_it(stream):
+    stream.table = with_column(stream, "humidity")
+    stream.accept_gap()
+    stream.merge()
+    assert "humidity" in columns(stream)
+
+
 def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
     with pytest.raises(LakehouseError, match="tells its progress"):
         repair.propose_progress(stream.engine)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     clean_log(stream.uri)
+    stream.table = with_column(stream, "pressure")
     shown = repair.propose_progress(stream.engine)
     stream.send(record(time=hour(9)), partition=1)
     entry = repair.record(stream.engine, shown)
     assert (entry.commit.kind, entry.commit.progress) == ("recovery", shown.offsets)
     stream.merge()
     assert set(stream.temperatures()) == {hour(0), hour(4), hour(5), hour(9)}
+    assert "pressure" in columns(stream)
     stream.assert_accounted()

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from lakehouse.batch import ingest
 from lakehouse.batch.ingest import Request, plan_next
 from lakehouse.batch.replay import in_batches
 from lakehouse.defs.config import MergeConfig
+from lakehouse.delta.ledger import Ledger
 from lakehouse.errors import DeclarationError
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
@@ -40,7 +40,7 @@ def test_what_somebody_says_wins_over_the_declaration(asked: int | None, limit: 
 
 @pytest.mark.parametrize(("asked", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["nobody", "less", "more"])
 def test_the_next_batch_is_planned_within_it(monkeypatch: pytest.MonkeyPatch, asked: int | None, span: int) -> None:
-    monkeypatch.setattr(ingest, "merged_ledger", lambda *_: SimpleNamespace(progress=None))
+    monkeypatch.setattr(ingest, "merged_ledger", lambda *_: Ledger("t"))
     monkeypatch.setattr(ingest, "look", lambda *_: STATE)
     assert plan_next(Settings(_env_file=None), TEN, Request(max_records=asked)).span == span
 

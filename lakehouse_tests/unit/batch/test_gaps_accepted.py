@@ -1,17 +1,30 @@
 """Which gaps a declaration may accept by itself: what retention removed from the front of a partition, nothing else."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from lakehouse.batch.gaps import plan_table
+from lakehouse.batch.gaps import gap_commit, plan_next_of, plan_table
+from lakehouse.delta.commits import Commit, Entry, Kind, Metrics
+from lakehouse.delta.ledger import Ledger
 from lakehouse.errors import DataLossError
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic.offsets import Bounds, Incarnation, Plan, Progress, Range, TopicState, plan_batch
 
 ACCEPTING = replace(temperatures, gaps="accept")
 MERGED = Progress(Incarnation("c", "t"), {0: 3, 1: 4})
+
+
+def merged(kind: Kind, **told: Any) -> Entry:
+    """The first commit of a table, of such a kind."""
+    said = Commit(kind=kind, number=1, attempt="a", table_version=0, **told)
+    return Entry(1, datetime.now(UTC), said, Metrics())
+
+
+LEDGER = Ledger("t", entries=(merged("batch", incarnation=MERGED.incarnation, progress=MERGED.offsets),), transaction=1)
+UNDONE = Ledger("t", exists=True, transaction=2, undone=frozenset({1, 2}))
 
 
 def looked(earliest: dict[int, int], end: dict[int, int], **changes: Any) -> TopicState:
@@ -32,8 +45,8 @@ OTHERS = {
 }
 
 
-def planned(state: TopicState, table: Any = ACCEPTING) -> Plan:
-    return plan_table(table, state, MERGED, Bounds())
+def planned(state: TopicState, table: Any = ACCEPTING, ledger: Ledger = LEDGER) -> Plan:
+    return plan_table(table, state, ledger, Bounds())
 
 
 def test_what_retention_removed_is_accepted_by_the_declaration() -> None:
@@ -63,3 +76,28 @@ def test_a_declaration_that_does_not_accept_gaps_accepts_none(state: TopicState)
 def test_a_person_may_accept_every_gap(state: TopicState) -> None:
     """``accept-gap`` plans without the declaration's word."""
     assert plan_batch(state, MERGED).gap
+
+
+def test_a_gap_says_of_no_declaration_that_the_table_has_its_columns() -> None:
+    """They are added later: a column that is missing then would seem to have been dropped."""
+    assert gap_commit(Ledger("t"), plan_batch(EXPIRED, MERGED), "cli").declaration == ""
+
+
+@pytest.mark.parametrize("ledger", [UNDONE, replace(UNDONE, entries=(merged("base"),), transaction=3)])
+def test_where_a_restore_undid_all_batches_what_expired_meanwhile_is_a_gap(ledger: Ledger) -> None:
+    with pytest.raises(DataLossError, match=r"records from 0 to 4.* lakehouse accept-gap temperatures"):
+        planned(EXPIRED, temperatures, ledger)
+    assert planned(EXPIRED, ledger=ledger).gap == plan_next_of(ledger, EXPIRED, Bounds()).gap
+    plan = plan_next_of(ledger, EXPIRED, Bounds())
+    assert plan.gap and plan.gap.ranges == (Range(0, 0, 5), Range(1, 0, 4))
+    assert [(part.start, part.end) for part in plan.ranges] == [(5, 9), (4, 9)]
+
+
+def test_where_a_restore_undid_all_batches_and_nothing_expired_it_begins_at_the_first_record() -> None:
+    whole = looked({0: 0, 1: 0}, {0: 9, 1: 9})
+    assert planned(whole, temperatures, UNDONE) == plan_batch(whole, None)
+
+
+@pytest.mark.parametrize("ledger", [Ledger("t"), Ledger("t", entries=(merged("base"),), transaction=1)])
+def test_a_table_that_merged_no_record_yet_begins_at_the_earliest_without_a_gap(ledger: Ledger) -> None:
+    assert planned(EXPIRED, temperatures, ledger).gap is None

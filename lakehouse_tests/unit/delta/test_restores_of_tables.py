@@ -86,6 +86,16 @@ def test_of_versions_with_the_same_files_the_oldest_counts(table):
     assert table.progress == 3 == len(table.rows)
 
 
+def test_of_versions_with_the_same_files_only_one_counts_up_to_which_a_commit_of_ours_is_left(table):
+    table.table.optimize.compact()
+    table.merge_nothing("maintenance")
+    table.merge(7)
+    table.clean(4)  # the compaction is the oldest that is left
+    table.restore_by_time(5)
+    assert require_told(table.ledger, NAME).progress.offsets == {0: 4}
+    assert table.ledger.undone == {5}
+
+
 def test_files_that_are_described_anew_are_the_same_files(table):
     added = [line for line in table.log_file(1).read_text().splitlines() if line.startswith('{"add"')]
     anew = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added]
@@ -95,7 +105,7 @@ def test_files_that_are_described_anew_are_the_same_files(table):
     table.restore_by_time(2)
     assert table.progress == 2
     table.clean(3)  # nothing older is told of the file
-    restores._version_put_back.cache_clear()
+    restores._versions_put_back.cache_clear()
     assert table.ledger.undone >= {3}
 
 

@@ -1,0 +1,30 @@
+"""What is said of a commit that does not count."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lakehouse.delta import write
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.layout import Layout
+from lakehouse.errors import ConflictError
+from lakehouse_tests.helpers.logs import NAME, Written
+
+
+@pytest.mark.invariant(1, 11)
+def test_a_commit_planned_before_a_restore_is_not_put_down_to_another_writer_alone(tmp_path: Path) -> None:
+    table = Written.create(tmp_path / "t")
+    table.batches(2)
+    planned = table._next("batch").table_version
+    table.restore(1)
+    table.merge(7)
+
+    def before(info: dict[str, str]) -> dict[str, str]:
+        return info | {"userMetadata": json.dumps(json.loads(info["userMetadata"]) | {"table_version": planned})}
+
+    table.edit(4, before)
+    commit = Commit.model_validate_json(table.table.history(1)[0]["userMetadata"])
+    assert table.ledger.undone == {2, 3} and table.rows == [7, 1000]
+    with pytest.raises(ConflictError, match="Commit 3 of t does not count: .*another writer, or .*RESTORE"):
+        write._require_committed(Layout(NAME, str(table.folder), "", ()), commit)

@@ -73,7 +73,7 @@ class Kafka:
 
 
 def _escaped(text: str) -> str:
-    """A value as Java reads properties: what is not ASCII is escaped, with one code for each half of a surrogate pair."""
+    """A value as Java reads properties: what is not ASCII is escaped, each half of a surrogate pair by itself."""
     code_units = text.encode("utf-16-be").hex("-", 2).split("-")
     return "".join(f"\\u{unit}" if int(unit, 16) > 0x7F else chr(int(unit, 16)) for unit in code_units)
 

@@ -18,6 +18,8 @@ _SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
 """What both Spark and the readers without a JVM can open."""
 _MISREAD = "#%?\\"
 """What readers of Delta tables take for something else in a path: a table's history would seem empty."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no name shown to a person or written into a file of properties may hold; also bytes that are not UTF-8."""
 _HIGHEST_PORT = 65535
 
 
@@ -32,19 +34,33 @@ def _require_folder(given: Any) -> Any:
     return given
 
 
-def _require_folder_of_tables(given: Any) -> Any:
-    _require_folder(given)
-    folder = str(Path(given).expanduser().absolute())
-    misread = " ".join(sorted({*folder} & {*_MISREAD}))
-    if misread:
-        raise ValueError(f"tables cannot be read in {folder}, whose name holds {misread}")
+def _require_home(given: Any) -> Any:
+    folder = _require_folder_of_tables(given)
+    if "," in folder:
+        raise ValueError(f"Kafka would keep its data in two folders: the name {folder} holds a comma")
     return given
+
+
+def _require_folder_of_tables(given: Any) -> str:
+    """Return the folder as it will be used, with symbolic links followed."""
+    _require_folder(given)
+    folder = str(Path(given).expanduser().resolve())
+    _require_read_alike(folder, f"tables cannot be read in {folder}, whose name")
+    return folder
+
+
+def _require_read_alike(path: str, whose: str) -> None:
+    """Refuse a path that Spark and the readers without a JVM would not read alike."""
+    misread = " ".join(sorted({*path} & {*_MISREAD}))
+    if misread or _CONTROL.search(path):
+        raise ValueError(f"{whose} holds {misread or 'a control character'}")
 
 
 def _require_root(root: str) -> str:
     if "://" not in root:
         _require_folder_of_tables(root)
         return root
+    _require_read_alike(root, "tables cannot be read there: the address")
     address = urlsplit(root)
     if address.scheme not in _SCHEMES:
         raise ValueError(f"tables are kept in a folder or under one of {', '.join(_SCHEMES)}")
@@ -78,7 +94,7 @@ def _expanded(path: Any) -> Any:
 
 
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
-Home = Annotated[Path, BeforeValidator(_require_folder_of_tables)]
+Home = Annotated[Path, BeforeValidator(_require_home)]
 Master = Annotated[str, Field(pattern=_MASTER)]
 Memory = Annotated[str, Field(pattern="^[1-9][0-9]*[mg]$")]
 PemFile = Annotated[FilePath, BeforeValidator(_expanded)]

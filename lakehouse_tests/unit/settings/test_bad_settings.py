@@ -87,9 +87,10 @@ def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsy
     assert not home.exists()
 
 
+READ_OTHERWISE = ("file:///a%20b", "file:///a#b", "file:///a\\b", "file:///a\tb", "s3://bucket/a?sig=s3cret")
 WRONG_SETTINGS = {
-    "home": ("{file}", "{file}/below", "s3://bucket/home", "50%", "#1", "a?b", "a\\b"),
-    "tables": ("{file}", "50%", "ftp://host/tables", "s3a://me:s3cret@bucket/tables"),
+    "home": ("{file}", "{file}/below", "s3://bucket/home", "50%", "#1", "a?b", "a\\b", "a,b", "a\tb", "a\nb"),
+    "tables": ("{file}", "50%", "a\nb", "ftp://host/tables", "s3a://me:s3cret@bucket/tables", *READ_OTHERWISE),
     "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000"),
     "kafka_security_protocol": ("TLS",),
     "kafka_sasl_mechanism": ("GSSAPI",),
@@ -123,6 +124,23 @@ def test_a_setting_that_cannot_be_used_is_named(
         assert f"LAKEHOUSE_{name.upper()}" in said
         assert "s3cret" not in said
     assert not home.exists()
+
+
+def test_the_default_home_is_refused_in_a_working_directory_whose_name_is_misread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a,b", "50%"):
+        (tmp_path / name).mkdir()
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        assert main.run(["status"]) == 1
+        assert "LAKEHOUSE_HOME" in last_line(capsys)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("LAKEHOUSE_HOME", "link")
+        assert main.run(["status"]) == 1
+        assert "LAKEHOUSE_HOME" in last_line(capsys)
+        monkeypatch.delenv("LAKEHOUSE_HOME")
 
 
 @pytest.mark.parametrize(

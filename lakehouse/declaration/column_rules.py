@@ -3,9 +3,10 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, floor
 
 from lakehouse.declaration.field_types import Problem
@@ -17,6 +18,7 @@ _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1
 _TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
 _MOST_DIGITS = 38
 _WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
+_OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)\s*$", re.DOTALL)
 
 
 def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
@@ -79,6 +81,20 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
             yield f"its pattern has {directive}, and a DATE drops it", "Declare a TIMESTAMP."
     if "%Y" not in directives:
         yield "its pattern has no %Y", "A time needs its year: without one it would lie in 1900."
+    yield from _gap_problems(directives)
+    yield from _offset_problems(pattern)
+
+
+def _gap_problems(directives: Container[str]) -> Iterator[Problem]:
+    for coarser, finer in pairwise(TIME_SHAPES):
+        if finer in directives and coarser not in directives:
+            yield f"its pattern has {finer} and no {coarser}", "A part of a time needs the one it is a part of."
+
+
+def _offset_problems(pattern: str) -> Iterator[Problem]:
+    offset = _OFFSET.search(pattern)
+    if offset:
+        yield f"its pattern ends with the offset {offset[1]}", "Times are read as UTC: have them written so."
 
 
 def _between_problems(column: Column) -> Iterator[Problem]:

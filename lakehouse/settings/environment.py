@@ -161,12 +161,13 @@ def _require_known(names: Iterable[str]) -> None:
 
 
 def _explained(error: Any) -> str:
-    """Name the variable, its value and what it is for; what several settings share shows no value."""
+    """Name the variable, its value and what it is for; what may hold a secret is not shown."""
     fact = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:
         return f"{_PREFIX}* cannot be used: {fact}"
     name = str(error["loc"][0]).removeprefix(_PREFIX.lower())
     field = Settings.model_fields[name]
-    hidden = "SecretStr" in repr(field.annotation) or name == "tables"
-    value = "" if hidden else f"={str(error['input'])!r}"
+    given = str(error["input"])
+    hidden = "SecretStr" in repr(field.annotation) or name == "tables" or {"@", "?"} & {*given}
+    value = "" if hidden else f"={given!r}"
     return f"{_PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"

@@ -88,17 +88,33 @@ def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsy
 
 
 READ_OTHERWISE = ("file:///a%20b", "file:///a#b", "file:///a\\b", "file:///a\tb", "s3://bucket/a?sig=s3cret")
+SERVERS_WITH_SECRETS = ("me:s3cret@host:9092", "s3cret@host:9092", "host:9092?token=s3cret")
 WRONG_SETTINGS = {
     "home": ("{file}", "{file}/below", "s3://bucket/home", "50%", "#1", "a?b", "a\\b", "a,b", "a\tb", "a\nb"),
-    "tables": ("{file}", "50%", "a\nb", "ftp://host/tables", "s3a://me:s3cret@bucket/tables", *READ_OTHERWISE),
-    "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000"),
+    "tables": (
+        "{file}",
+        "50%",
+        "a\nb",
+        "ftp://host/tables",
+        "s3a://me:s3cret@bucket/tables",
+        "s3://s3cret@bucket/x",
+        *READ_OTHERWISE,
+    ),
+    "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000", *SERVERS_WITH_SECRETS),
     "kafka_security_protocol": ("TLS",),
     "kafka_sasl_mechanism": ("GSSAPI",),
     "kafka_ca_file": ("missing.pem", "."),
     "kafka_client_certificate_file": ("missing.pem", "{file}"),
     "kafka_client_key_file": ("missing.pem", "{file}"),
     "kafka_properties": ("s3cret", '{{"acks": "s3cret"}}'),
-    "spark_master": ("nonsense", "local[0]", "spark://", "localhost:7077"),
+    "spark_master": (
+        "nonsense",
+        "local[0]",
+        "spark://",
+        "localhost:7077",
+        "spark://me:s3cret@host:7077",
+        "k8s://host?s3cret",
+    ),
     "spark_remote": ("localhost:15002", "sc://host:99999", "sc://;token=s3cret"),
     "spark_driver_memory": ("lots", "0g", "1t"),
     "jars": ("{file}", "{file}/below"),
@@ -123,6 +139,7 @@ def test_a_setting_that_cannot_be_used_is_named(
         said = last_line(capsys)
         assert f"LAKEHOUSE_{name.upper()}" in said
         assert "s3cret" not in said
+        assert "pattern" not in said, "a sentence, and no regular expression"
     assert not home.exists()
 
 

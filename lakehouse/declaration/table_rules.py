@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.column_rules import columns_problems, type_problems
 from lakehouse.declaration.field_types import Problem, field_problems
-from lakehouse.declaration.names import IN_FEED, NO_TABLE, SHAPE, is_name
+from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def _table_names(table: "StreamTable") -> Iterator[Problem]:
             yield f"table {name!r}: {SHAPE}", "Choose another name."
         if name in NO_TABLE:
             yield f"no table can be named {name}: Dagster keeps that word", "Choose another name."
+        if name.startswith(IN_CATALOG):
+            yield f"no table can be named {name}: DuckDB asks its own {IN_CATALOG}* for tables", "Choose another name."
         if times > 1:
             fact = f"two parts of the declaration are named {name}"
             yield fact, "Choose another name for one: each is a folder of a table, or a name in Dagster."

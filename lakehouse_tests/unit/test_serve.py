@@ -1,14 +1,17 @@
 """Queries without a JVM: what they see, and that they only read."""
 
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.errors import QueryError
+from lakehouse.declaration import Column, StreamTable
+from lakehouse.errors import DeclarationError, QueryError
 from lakehouse.serve import Result, query, table_names
 from lakehouse.settings import Settings
 
@@ -186,3 +189,24 @@ def test_tables_at_a_uri_are_found_by_name(settings: Settings) -> None:
     there = Settings(tables=f"file://{settings.tables_root}")
     assert table_names(there, ["locations", "ratings"]) == ["locations"]
     assert table_names(there) == []
+
+
+def test_a_table_named_like_a_part_of_duckdb_is_refused_or_can_be_queried(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, _env_file=None)
+    with duckdb.connect() as connection:
+        views = connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE internal").fetchall()
+    own = {name for (name,) in views} | {"information_schema", "pg_catalog", "order", "select", "main", "query"}
+    accepted = sorted(name for name in own if may_be_declared(name))
+    assert {"sqlite_master", "pg_class", "tables", "order"} <= {*accepted}
+    for name in accepted:
+        write_deltalake(settings.table_uri(name), pa.table({"a": [1]}))
+    assert query(settings, "SHOW TABLES").rows == [(name,) for name in accepted]
+    every = " UNION ALL ".join(f'SELECT a FROM "{name}"' for name in accepted)
+    assert query(settings, every).rows == [(1,)] * len(accepted)
+
+
+def may_be_declared(name: str) -> bool:
+    with suppress(DeclarationError):
+        StreamTable(name, topic="t", doc="", columns=[Column("a", "INT", "A.", required=True)], key=["a"])
+        return True
+    return False

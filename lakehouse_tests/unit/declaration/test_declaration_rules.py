@@ -197,6 +197,8 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: reference(key="id"), "reference movies: key is a list or tuple"),
     (lambda: reference(columns=(each for each in [ID])), "reference movies: columns is a list or tuple"),
     (lambda: reference(Column("n", None, "")), "reference movies: column n: type is text"),  # type: ignore[arg-type]
+    (lambda: declare(name="duckdb_tables"), "no table can be named duckdb_tables: DuckDB"),
+    (lambda: rollup(name="duckdb_views"), "no table can be named duckdb_views: DuckDB"),
     # rollups
     *[(lambda name=name: rollup(name=name), f"two parts .*{name}") for name in ("ratings", "ratings_base")],
     *[(lambda name=name: rollup(name=name), f"two parts .*{name}") for name in ("ratings_rejected", "ratings_topic")],

@@ -8,18 +8,22 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from duckdb import StatementType
 
 from lakehouse.delta.log import is_table
 from lakehouse.errors import QueryError, SetupError
 from lakehouse.settings import Settings
 
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-_READS = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE"}
-_DELTA_FUNCTION = re.compile(r"delta_(scan|list|domain|get|set|filter)", re.IGNORECASE)
+_READS = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE", "PIVOT", "UNPIVOT"}
+_WORD = re.compile(r'\w+|"[^"]*"|.', re.DOTALL)
+_OPENS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUERY")
+"""Functions that open a table by its path, or run a text in which one could stand."""
 _ASK = "Ask with one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
 
 
@@ -61,27 +65,36 @@ def table_names(settings: Settings, names: Iterable[str] = ()) -> list[str]:
 def _check_reads(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Refuse everything but one statement that reads."""
     try:
-        count = len(connection.extract_statements(sql))
+        types = [statement.type for statement in connection.extract_statements(sql)]
     except duckdb.Error as error:
         raise _refusal(error, _ASK) from None
-    if count != 1:
-        raise QueryError(f"This is not one statement but {count}", action=_ASK)
     words = _words(sql)
-    if words[0] == "EXPLAIN":  # with ANALYZE it runs what it explains
-        words = words[2:] if words[1:2] == ["ANALYZE"] else words[1:]
-    else:
-        words = [word for word in words if word not in "(;"]
-    if not words or words[0] not in _READS:
+    pivot = words[:1] == ["PIVOT"] and types == [StatementType.CREATE, StatementType.SELECT]  # what DuckDB makes of it
+    if len(types) != 1 and not pivot:
+        raise QueryError(f"This is not one statement but {len(types)}", action=_ASK)
+    asked = _explained(words) if words[0] == "EXPLAIN" else words
+    beginning = next((word for word in asked if word not in "(;"), "")
+    if beginning not in _READS:
         raise QueryError(f"This is no query that reads: {sql.strip()[:40]!r}", action=_ASK)
-    if _DELTA_FUNCTION.search(sql):
+    if any(_OPENS.fullmatch(word) and following == "(" for word, following in pairwise(words)):
         raise QueryError("A query names tables, it does not open them by their path", action=_ASK)
 
 
+def _explained(words: Sequence[str]) -> Sequence[str]:
+    """What stands behind EXPLAIN and its options; with ANALYZE, it is run."""
+    if words[1:2] == ["ANALYZE"]:
+        return words[2:]
+    options = words[1:2] == ["("] and words[2] in ("ANALYZE", "FORMAT") and ")" in words
+    return words[words.index(")") + 1 :] if options else words[1:]
+
+
 def _words(sql: str) -> list[str]:
-    """Return how each part of the statement begins, in capitals and without comments."""
+    """Return the words and signs of a statement, in capitals, without comments, quotes and the text in literals."""
     text = sql.encode()  # tokens are counted in bytes
-    starts = [text[start:] for start, _ in duckdb.tokenize(sql)]
-    return [re.split(rb"(?<=\W)|(?=\W)", part, maxsplit=1)[0].decode(errors="replace").upper() for part in starts]
+    literal = duckdb.token_type.string_const
+    parts = ["'" if kind == literal else text[start:].decode(errors="replace") for start, kind in duckdb.tokenize(sql)]
+    found = (_WORD.match(part) for part in parts)
+    return [word[0].strip('"').upper() for word in found if word]
 
 
 def _extension() -> Path:

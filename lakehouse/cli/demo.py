@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import TableArgument, chosen_table, examples
-from lakehouse.cli.figures import Figures
+from lakehouse.cli.figures import Figures, identifier
 from lakehouse.cli.output import busy, print_table, progress, results, say
 from lakehouse.cli.session import broker, engine, load_settings
 from lakehouse.errors import LakehouseError
@@ -177,7 +177,7 @@ def _say_what_next(settings: "Settings", table: "StreamTable") -> None:
     for command, purpose in (
         ("make up", "the broker, and Dagster's UI with these tables"),
         (f"lakehouse status {table.name}", "how far the table is"),
-        (f"lakehouse query 'SELECT * FROM {table.name} LIMIT 5'", "SQL over all tables"),
+        (f"lakehouse query 'SELECT * FROM {identifier(table.name)} LIMIT 5'", "SQL over all tables"),
         ("lakehouse --help", "everything else; .venv/bin/lakehouse, where the environment is not active"),
     ):
         say(f"  {command:<55} {purpose}")

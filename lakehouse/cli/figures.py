@@ -25,7 +25,7 @@ class Figures:
 
     def count(self) -> str:
         """How many rows the merged table holds, and how they spread over the groups of its first rollup."""
-        ((rows,),) = self._ask(f"SELECT count(*) FROM {self.table.name}").rows
+        ((rows,),) = self._ask(f"SELECT count(*) FROM {identifier(self.table.name)}").rows
         if not self.table.rollups:
             return f"{rows:,} rows"
         groups = self._ask(
@@ -36,7 +36,7 @@ class Figures:
 
     def changes_since(self, version: int) -> str:
         """How many rows were inserted, updated and deleted after a version, as the change feed tells."""
-        feed = f"FROM {self.table.changes_name} WHERE source_version > {version}"
+        feed = f"FROM {identifier(self.table.changes_name)} WHERE source_version > {version}"
         counts = dict(self._ask(f"SELECT change, count(*) {feed} GROUP BY change").rows)
         words = (("insert", "inserted"), ("update", "changed"), ("delete", "deleted"))
         told = [f"{counts[change]:,} rows {word}" for change, word in words if change in counts]
@@ -47,11 +47,15 @@ class Figures:
         ((name, *values),) = self._ask(
             f"SELECT {self._label}, {self._group} FROM {self._joined} GROUP BY {self._group} ORDER BY ALL LIMIT 1"
         ).rows
-        own = " AND ".join(f"{c} = {_literal(v)}" for c, v in zip(self._columns, values, strict=True)) or "true"
-        rest = [column for column in rollup.by if column not in self._columns]
-        measures = [column for column, measure in rollup.measures.items() if measure.type != "TIMESTAMP"]
-        wanted = ", ".join(f'"{column}"' for column in (*rest, *measures))
-        newest = f"SELECT {wanted} FROM {rollup.name} WHERE {own} ORDER BY {', '.join(rest) or '1'} DESC LIMIT {limit}"
+        own = (
+            " AND ".join(f"{identifier(c)} = {_literal(v)}" for c, v in zip(self._columns, values, strict=True))
+            or "true"
+        )
+        rest = [identifier(column) for column in rollup.by if column not in self._columns]
+        measures = [identifier(name) for name, measure in rollup.measures.items() if measure.type != "TIMESTAMP"]
+        wanted = ", ".join((*rest, *measures))
+        rows = f"SELECT {wanted} FROM {identifier(rollup.name)} WHERE {own}"
+        newest = f"{rows} ORDER BY {', '.join(rest) or '1'} DESC LIMIT {limit}"
         return str(name), self._ask(f"SELECT * FROM ({newest}) ORDER BY 1")
 
     @property
@@ -62,7 +66,7 @@ class Figures:
 
     @property
     def _group(self) -> str:
-        return ", ".join(f"t.{column}" for column in self._columns)
+        return ", ".join(f"t.{identifier(column)}" for column in self._columns)
 
     @property
     def _reference(self) -> "Reference | None":
@@ -74,13 +78,14 @@ class Figures:
     def _label(self) -> str:
         """The name of a group: texts of its reference table, else its own values."""
         texts = [c.name for c in self._reference.columns if c.type == "STRING"] if self._reference else []
-        return f"any_value(r.{texts[0]})" if texts else f"concat_ws(', ', {self._group})"
+        return f"any_value(r.{identifier(texts[0])})" if texts else f"concat_ws(', ', {self._group})"
 
     @property
     def _joined(self) -> str:
         if self._reference is None:
-            return f"{self.table.name} t"
-        return f"{self.table.name} t LEFT JOIN {self._reference.name} r USING ({', '.join(self._reference.key)})"
+            return f"{identifier(self.table.name)} t"
+        reference, key = identifier(self._reference.name), ", ".join(map(identifier, self._reference.key))
+        return f"{identifier(self.table.name)} t LEFT JOIN {reference} r USING ({key})"
 
     def _ask(self, sql: str) -> "Result":
         from lakehouse.cli.arguments import table_names
@@ -96,6 +101,11 @@ def _spread(groups: list[tuple[str, int]], noun: str) -> str:
     common, places = Counter(count for _, count in groups).most_common(1)[0]
     others = [f"{count:,} at {name}" for name, count in groups if count != common]
     return ", ".join([f"{common:,} at each of {places} {noun}", *others])
+
+
+def identifier(name: str) -> str:
+    """A declared name as DuckDB reads it, also where it is one of its words."""
+    return f'"{name}"'
 
 
 def _literal(value: object) -> str:

@@ -2,9 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import typer
@@ -17,6 +19,8 @@ from rich.table import Table
 from lakehouse.errors import printable
 
 _PIPED_WIDTH = 200  # columns: a table that is piped into a file or another command is not cut at 80
+
+_SMALL = 0.001  # below it, six places would hide a number
 
 
 def results() -> Console:
@@ -31,10 +35,24 @@ def progress() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON: times in ISO 8601, decimals as text (exact), bytes in base64."""
+    """Print a value as JSON: times in ISO 8601, decimals as text (exact), bytes in base64.
+
+    Numbers that JSON does not have are text: NaN, Infinity, -Infinity.
+    """
     from pydantic_core import to_jsonable_python
 
-    typer.echo(json.dumps(to_jsonable_python(value, bytes_mode="base64"), indent=2))
+    typer.echo(json.dumps(to_jsonable_python(_in_text(value)), indent=2, allow_nan=False))
+
+
+def _in_text(value: Any) -> Any:
+    """The value with what pydantic would write otherwise as text: bytes, and numbers that JSON does not have."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, float) and not isfinite(value):
+        return json.dumps(value)
+    if isinstance(value, Mapping):
+        return {key: _in_text(each) for key, each in value.items()}
+    return [_in_text(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def say(text: str = "") -> None:
@@ -67,7 +85,9 @@ def shown(value: Any) -> str:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return str(round(value, 6)) if isinstance(value, float) else printable(str(value))
+    if isinstance(value, float):
+        return f"{value:.6g}" if 0 < abs(value) < _SMALL else str(round(value, 6))
+    return printable(str(value))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Verbs that only look: ``status``, ``audit`` and ``query``. None of them starts Spark or a broker."""
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_tables, ex
 from lakehouse.cli.facts import commit_facts, seconds, shown_facts
 from lakehouse.cli.output import print_json, print_table, say
 from lakehouse.cli.session import load_settings
+from lakehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from lakehouse.delta.audit import Finding
@@ -133,12 +135,21 @@ def query(
 ) -> None:
     """Answer a question in SQL over all tables, by their names, read-only.
 
-    With --json: a list of objects, one for each row; DECIMAL values are text, so that they stay exact.
+    With --json: a list of objects, one for each row; DECIMAL values are text, so that they stay exact, and so are
+    NaN and infinities. Columns then need names of their own.
     """
     from lakehouse.serve import query as answer
 
     result = answer(load_settings(), sql, table_names())
     if json:
+        _require_own_names(result.columns)
         return print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
     print_table(result.columns, result.rows)
     return say(f"{len(result.rows):,} rows")
+
+
+def _require_own_names(columns: list[str]) -> None:
+    """An object has one value of a name: refuse to lose a column."""
+    twice = next((name for name, times in Counter(columns).items() if times > 1), None)
+    if twice is not None:
+        raise QueryError(f"In this answer more than one column is named {twice}", action="Name each of them, with AS.")

@@ -1,7 +1,8 @@
 """The vocabulary in which a table is declared. A declaration is checked when it is made.
 
-``vocabulary`` holds the parts, ``table`` the whole, ``column_rules`` and ``table_rules`` what is refused, ``names``
-the names that are taken; ``records`` decodes one record by the rules that follow from it, ``arrow`` has its types.
+``vocabulary`` holds the parts, ``table`` the whole, ``field_types``, ``column_rules`` and ``table_rules`` what is
+refused, ``names`` the names that are taken; ``records`` decodes one record by the rules that follow from it,
+``arrow`` has its types.
 A new part of the vocabulary goes into ``vocabulary``, and what may not be said of it into the rules.
 
 No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.

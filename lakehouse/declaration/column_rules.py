@@ -1,22 +1,24 @@
 """What may not be said of one column. Each rule yields what is wrong, and what to do."""
 
-import math
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
 
+from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.names import SHAPE, is_name
 from lakehouse.declaration.records import TIME_SHAPES, WHOLE
 from lakehouse.declaration.vocabulary import Column
-
-Problem = tuple[str, str]
-"""A fact, and what to do about it."""
 
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
 _TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
 _MOST_DIGITS = 38
 _WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
+_OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)\s*$", re.DOTALL)
 
 
 def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
@@ -79,6 +81,20 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
             yield f"its pattern has {directive}, and a DATE drops it", "Declare a TIMESTAMP."
     if "%Y" not in directives:
         yield "its pattern has no %Y", "A time needs its year: without one it would lie in 1900."
+    yield from _gap_problems(directives)
+    yield from _offset_problems(pattern)
+
+
+def _gap_problems(directives: Container[str]) -> Iterator[Problem]:
+    for coarser, finer in pairwise(TIME_SHAPES):
+        if finer in directives and coarser not in directives:
+            yield f"its pattern has {finer} and no {coarser}", "A part of a time needs the one it is a part of."
+
+
+def _offset_problems(pattern: str) -> Iterator[Problem]:
+    offset = _OFFSET.search(pattern)
+    if offset:
+        yield f"its pattern ends with the offset {offset[1]}", "Times are read as UTC: have them written so."
 
 
 def _between_problems(column: Column) -> Iterator[Problem]:
@@ -89,12 +105,27 @@ def _between_problems(column: Column) -> Iterator[Problem]:
         yield f"between needs two numbers, and is {bounds}", "Declare the least and the greatest value allowed."
     elif column.between:
         least, most = column.between
-        held_least, held_most = _held(column.type)
-        if least > most:
-            yield f"between begins at {least} and ends at {most}: no value passes", "Declare the least value first."
-        elif not held_least <= least <= most <= held_most:
-            fact = f"between goes beyond what {column.type} holds, which is {held_least:f} to {held_most:f}"
-            yield fact, "Declare a wider type, or bounds within it."
+        yield from _range_problems(_exactly(least), _exactly(most), column.type)
+
+
+def _range_problems(least: Decimal, most: Decimal, type_: str) -> Iterator[Problem]:
+    held_least, held_most = _held(type_)
+    bounds = [each for each in (least, most) if each.is_finite() or type_ != "DOUBLE"]
+    if least > most:
+        yield f"between begins at {least} and ends at {most}: no value passes", "Declare the least value first."
+    elif any(not held_least <= each <= held_most for each in bounds):
+        fact = f"between goes beyond what {type_} holds, which is {held_least} to {held_most}"
+        yield fact, "Declare a wider type, or bounds within it."
+    elif not _holds_a_value(least, most, type_):
+        yield f"between is {least} to {most}: no value of {type_} lies there", "Declare bounds with a value in between."
+
+
+def _holds_a_value(least: Decimal, most: Decimal, type_: str) -> bool:
+    if type_ == "DOUBLE":
+        return least.is_finite() or most.is_finite() or least < most
+    scale = 0 if type_ in WHOLE else _digits(type_)[1]
+    unit = Fraction(1, 10**scale)
+    return ceil(Fraction(least) / unit) <= floor(Fraction(most) / unit)
 
 
 def _is_number(type_: str) -> bool:
@@ -102,15 +133,21 @@ def _is_number(type_: str) -> bool:
 
 
 def _is_bound(bound: object) -> bool:
-    return isinstance(bound, int | float | Decimal) and not isinstance(bound, bool) and not math.isnan(bound)
+    return isinstance(bound, int | float | Decimal) and not isinstance(bound, bool) and not _exactly(bound).is_nan()
+
+
+def _exactly(bound: float | Decimal) -> Decimal:
+    """The number that was written, not the nearest binary fraction."""
+    return Decimal(str(bound)) if isinstance(bound, float) else Decimal(bound)
 
 
 def _held(type_: str) -> tuple[Decimal, Decimal]:
     """The least and the greatest value of a type of numbers."""
-    if type_ == "DOUBLE":
-        return Decimal("-Infinity"), Decimal("Infinity")
     if type_ in WHOLE:
         return Decimal(-WHOLE[type_]), Decimal(WHOLE[type_] - 1)
-    precision, scale = _digits(type_)
-    most = Decimal(f"{10**precision - 1}E-{scale}")
+    if type_ == "DOUBLE":
+        most = _exactly(sys.float_info.max)
+    else:
+        precision, scale = _digits(type_)
+        most = Decimal(f"{10**precision - 1}E-{scale}")
     return most.copy_negate(), most

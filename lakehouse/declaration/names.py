@@ -17,6 +17,9 @@ _DAGSTER = "arg_dict bool conf config context dict float input input_arg_dict in
 NO_TABLE = {*_DAGSTER.split(), *keyword.kwlist}
 """What Dagster names no asset."""
 
+IN_CATALOG = "duckdb_"
+"""How DuckDB's lists of tables and columns begin: one of ours in their place would break SHOW TABLES for all."""
+
 
 def is_name(text: str) -> bool:
     """Whether a table or a column may have this name, if it is not taken."""

@@ -60,6 +60,15 @@ class Lateness(NamedTuple):
     reject: bool
 
 
+class _Beyond(NamedTuple):
+    """A number whose exponent is beyond any, as it was written: nothing where nobody declared its field."""
+
+    written: str
+
+    def __str__(self) -> str:
+        return self.written
+
+
 class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error of the program
     """A record may not enter: a reason from a short list, and the detail a person needs."""
 
@@ -118,11 +127,11 @@ def _reason_of(error: json.JSONDecodeError) -> str:
     return "truncated" if begun and cut_short else "invalid_json"
 
 
-def _exact(written: str) -> Decimal:
+def _exact(written: str) -> Decimal | _Beyond:
     try:
         return Decimal(written, _EXACTLY)
     except InvalidOperation:
-        raise Rejection("out_of_range", f"the exponent of {_shown(written)} is beyond any number") from None
+        return _Beyond(written)
 
 
 def _refuse_constant(name: str) -> Any:
@@ -196,6 +205,8 @@ def _typed(raw: Any, field: Field) -> Any:
         return raw if isinstance(raw, bool) else _wrong_type(raw, field)
     if field.type in ("TIMESTAMP", "DATE"):
         return _time(raw, field)
+    if isinstance(raw, _Beyond):
+        raise Rejection("out_of_range", f"{field.source!r} is {_shown(raw)}, whose exponent is beyond any number")
     if not isinstance(raw, Decimal | float | int) or isinstance(raw, bool):
         return _wrong_type(raw, field)
     return _number(raw, field)

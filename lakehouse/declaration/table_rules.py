@@ -7,8 +7,9 @@ from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration.column_rules import Problem, columns_problems, type_problems
-from lakehouse.declaration.names import IN_FEED, NO_TABLE, SHAPE, is_name
+from lakehouse.declaration.column_rules import columns_problems, type_problems
+from lakehouse.declaration.field_types import Problem, field_problems
+from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -18,11 +19,14 @@ _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _SUM = re.compile(r"\b(?:sum|avg|mean)\(\s*`?(\w+)`?\s*\)")  # of a column as it is
 _SHORTEST = timedelta(hours=1)  # a batch that runs takes less: VACUUM cannot tell its files from waste
+_LONGEST = timedelta(days=36_525)
+_MOST_PARTITIONS = 10_000  # Kafka refuses to make more in one request
 
 
 def table_problems(table: "StreamTable") -> Iterator[Problem]:
     """What is wrong with a declaration; a rule may rely on those before it."""
-    return chain(
+    yield from field_problems(table)
+    yield from chain(
         _table_names(table),
         _choices(table),
         _retention(table),
@@ -43,6 +47,8 @@ def _table_names(table: "StreamTable") -> Iterator[Problem]:
             yield f"table {name!r}: {SHAPE}", "Choose another name."
         if name in NO_TABLE:
             yield f"no table can be named {name}: Dagster keeps that word", "Choose another name."
+        if name.startswith(IN_CATALOG):
+            yield f"no table can be named {name}: DuckDB asks its own {IN_CATALOG}* for tables", "Choose another name."
         if times > 1:
             fact = f"two parts of the declaration are named {name}"
             yield fact, "Choose another name for one: each is a folder of a table, or a name in Dagster."
@@ -54,21 +60,18 @@ def _choices(table: "StreamTable") -> Iterator[Problem]:
     if not _OWNER.fullmatch(table.owner):
         yield f"owner {table.owner!r} is neither a team nor an address", "Write team:NAME, or an e-mail address."
     for name in ("partitions", "max_records"):
-        number = getattr(table, name)
-        if type(number) is not int or number < 1:
-            yield f"{name} is a whole number, at least 1", f"Correct {number!r}: one is the least."
-    if table.order not in ("timestamp", "offset"):
-        yield "order is timestamp or offset", f"Correct {table.order!r}."
-    if table.gaps not in ("stop", "accept"):
-        yield "gaps is stop or accept", f"Correct {table.gaps!r}."
+        if getattr(table, name) < 1:
+            yield f"{name} is at least 1", f"Correct {getattr(table, name)}: one is the least."
+    if table.partitions > _MOST_PARTITIONS:
+        yield f"partitions is at most {_MOST_PARTITIONS}", "Kafka makes no more of one topic at once: declare fewer."
 
 
 def _retention(table: "StreamTable") -> Iterator[Problem]:
-    if not isinstance(table.retention, timedelta):
-        yield "retention is a timedelta", f"Correct {table.retention!r}, as timedelta(days=7)."
-    elif table.retention < _SHORTEST:
+    if table.retention < _SHORTEST:
         fact = f"retention is less than an hour: {table.retention}"
         yield fact, "VACUUM would remove files of a batch that runs: declare at least an hour."
+    if table.retention > _LONGEST:
+        yield "retention is more than a hundred years", "Declare less: Delta counts back from now."
 
 
 def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Problem]:
@@ -110,12 +113,8 @@ def _lateness(table: "StreamTable") -> Iterator[Problem]:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
             yield "late needs a TIMESTAMP or DATE column", f"{table.late.column} is none: name one."
-        if not isinstance(table.late.after, timedelta):
-            yield "late: after is a timedelta", f"Correct {table.late.after!r}, as timedelta(hours=1)."
-        elif table.late.after < timedelta(0):
+        if table.late.after < timedelta(0):
             yield "late: after is less than nothing", "Declare how long after its event a record may come."
-        if table.late.policy not in ("accept", "reject"):
-            yield "late: the policy is accept or reject", f"Correct {table.late.policy!r}."
 
 
 def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from lakehouse.declaration.records import Field, Lateness
 
@@ -114,6 +114,7 @@ class Rollup:
         return fingerprint_of(tuple(self.by), *measures)
 
 
+@runtime_checkable
 class Rows(Protocol):
     """Where base rows come from; see ``lakehouse.batch.sources``."""
 
@@ -127,6 +128,7 @@ class Rows(Protocol):
         ...
 
 
+@runtime_checkable
 class Samples(Protocol):
     """Deterministic sample records of a table, for the demo, the tests and benchmarks."""
 

@@ -43,7 +43,7 @@ class Kafka:
             f"listeners={client},CONTROLLER://{controller}\n"
             f"advertised.listeners={client}\n"
             f"controller.quorum.voters=1@{controller}\n"
-            f"log.dirs={self._data}\n"
+            f"log.dirs={_escaped(str(self._data))}\n"
         )
         self._properties.write_text((_HERE / "broker.properties").read_text() + own)
         return [*self._java("512m"), "kafka.Kafka", str(self._properties)]
@@ -70,6 +70,12 @@ class Kafka:
         """The last line of the log that names an error; empty where none does."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return next((line.strip() for line in reversed(lines) if "ERROR" in line or "Exception" in line), "")
+
+
+def _escaped(text: str) -> str:
+    """A value as Java reads properties: what is not ASCII is escaped, each half of a surrogate pair by itself."""
+    code_units = text.encode("utf-16-be").hex("-", 2).split("-")
+    return "".join(f"\\u{unit}" if int(unit, 16) > 0x7F else chr(int(unit, 16)) for unit in code_units)
 
 
 def new_cluster_id() -> str:

@@ -40,7 +40,11 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    home: Home = Field(Path(".lakehouse"), description="State folder: tables, broker data, Dagster's storage.")
+    home: Home = Field(
+        Path(".lakehouse"),
+        validate_default=True,  # it lies in the working directory
+        description="State folder: tables, broker data, Dagster's storage.",
+    )
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
@@ -157,12 +161,13 @@ def _require_known(names: Iterable[str]) -> None:
 
 
 def _explained(error: Any) -> str:
-    """Name the variable, its value and what it is for; what several settings share shows no value."""
+    """Name the variable, its value and what it is for; what may hold a secret is not shown."""
     fact = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:
         return f"{_PREFIX}* cannot be used: {fact}"
     name = str(error["loc"][0]).removeprefix(_PREFIX.lower())
     field = Settings.model_fields[name]
-    hidden = "SecretStr" in repr(field.annotation) or name == "tables"
-    value = "" if hidden else f"={error['input']!r}"
+    given = str(error["input"])
+    hidden = "SecretStr" in repr(field.annotation) or name == "tables" or {"@", "?"} & {*given}
+    value = "" if hidden else f"={given!r}"
     return f"{_PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"

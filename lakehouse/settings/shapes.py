@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
+from pydantic import AfterValidator, BeforeValidator, FilePath, SecretStr
 
 from lakehouse.settings.properties import parse_properties
 
-_SERVERS = r"^(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):\d+(,(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):\d+)*$"
-_MASTER = r"^(local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://\S+)$"
+_SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
+_MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
 _REMOTE = re.compile(r"sc://[^\s/:;@]+(:\d+)?(/\S*)?")
 _SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
 """What both Spark and the readers without a JVM can open."""
+_NAMING_CONTAINERS = ("abfs", "abfss")
+"""Their addresses name a container where others name a user."""
 _MISREAD = "#%?\\"
 """What readers of Delta tables take for something else in a path: a table's history would seem empty."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no name shown to a person or written into a file of properties may hold; also bytes that are not UTF-8."""
 _HIGHEST_PORT = 65535
 
 
@@ -32,25 +36,51 @@ def _require_folder(given: Any) -> Any:
     return given
 
 
-def _require_folder_of_tables(given: Any) -> Any:
-    _require_folder(given)
-    folder = str(Path(given).expanduser().absolute())
-    misread = " ".join(sorted({*folder} & {*_MISREAD}))
-    if misread:
-        raise ValueError(f"tables cannot be read in {folder}, whose name holds {misread}")
+def _require_home(given: Any) -> Any:
+    folder = _require_folder_of_tables(given)
+    if "," in folder:
+        raise ValueError(f"Kafka would keep its data in two folders: the name {folder} holds a comma")
     return given
+
+
+def _require_folder_of_tables(given: Any) -> str:
+    """Return the folder as it will be used, with symbolic links followed."""
+    _require_folder(given)
+    folder = str(Path(given).expanduser().resolve())
+    _require_read_alike(folder, f"tables cannot be read in {folder}, whose name")
+    return folder
+
+
+def _require_read_alike(path: str, whose: str) -> None:
+    """Refuse a path that Spark and the readers without a JVM would not read alike."""
+    misread = " ".join(sorted({*path} & {*_MISREAD}))
+    if misread or _CONTROL.search(path):
+        raise ValueError(f"{whose} holds {misread or 'a control character'}")
 
 
 def _require_root(root: str) -> str:
     if "://" not in root:
         _require_folder_of_tables(root)
         return root
+    _require_read_alike(root, "tables cannot be read there: the address")
     address = urlsplit(root)
     if address.scheme not in _SCHEMES:
         raise ValueError(f"tables are kept in a folder or under one of {', '.join(_SCHEMES)}")
-    if address.password is not None:
-        raise ValueError("it is shown in many places and may hold no password")
+    container = address.scheme in _NAMING_CONTAINERS and address.password is None
+    if "@" in address.netloc and not container:
+        raise ValueError("it is shown in many places and may hold no user and no password")
     return root
+
+
+def _written(pattern: str, fact: str) -> AfterValidator:
+    """Refuse what is not written so, with a fact that a person understands."""
+
+    def check(given: str) -> str:
+        if not re.fullmatch(pattern, given):
+            raise ValueError(fact)
+        return given
+
+    return AfterValidator(check)
 
 
 def _require_ports(servers: str) -> str:
@@ -78,11 +108,15 @@ def _expanded(path: Any) -> Any:
 
 
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
-Home = Annotated[Path, BeforeValidator(_require_folder_of_tables)]
-Master = Annotated[str, Field(pattern=_MASTER)]
-Memory = Annotated[str, Field(pattern="^[1-9][0-9]*[mg]$")]
+Home = Annotated[Path, BeforeValidator(_require_home)]
+Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, without user and query")]
+Memory = Annotated[str, _written("[1-9][0-9]*[mg]", "it has to be a number of m or g")]
 PemFile = Annotated[FilePath, BeforeValidator(_expanded)]
 Properties = Annotated[SecretStr, BeforeValidator(_require_properties)]
 Remote = Annotated[SecretStr, AfterValidator(_require_remote)]
 Root = Annotated[str, AfterValidator(_require_root)]
-Servers = Annotated[str, Field(pattern=_SERVERS), AfterValidator(_require_ports)]
+Servers = Annotated[
+    str,
+    _written(f"{_SERVER}(,{_SERVER})*", "it is no list of servers alone"),
+    AfterValidator(_require_ports),
+]

@@ -1,14 +1,17 @@
 """Queries without a JVM: what they see, and that they only read."""
 
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.errors import QueryError
+from lakehouse.declaration import Column, StreamTable
+from lakehouse.errors import DeclarationError, QueryError
 from lakehouse.serve import Result, query, table_names
 from lakehouse.settings import Settings
 
@@ -63,6 +66,14 @@ def test_a_query_sees_the_newest_version_without_what_was_deleted(settings: Sett
         "SHOW TABLES",
         "EXPLAIN SELECT * FROM temperatures",
         "EXPLAIN ANALYZE SELECT * FROM temperatures",
+        "EXPLAIN (FORMAT JSON) SELECT * FROM temperatures",
+        "EXPLAIN (ANALYZE, FORMAT JSON) (SELECT * FROM temperatures)",
+        "EXPLAIN (SELECT 1)",
+        "PIVOT locations ON name USING sum(latitude)",
+        "PIVOT locations ON name IN ('London') USING sum(latitude);",
+        "UNPIVOT locations ON latitude",
+        "SELECT 'delta_scan(it)', $$query(it)$$, count(*) FROM locations WHERE name <> 'delta_list_files'",
+        "SELECT query, delta_scan FROM (SELECT 1 AS query, 2 AS delta_scan)",
     ],
 )
 def test_every_reading_statement_is_answered(settings: Settings, sql: str) -> None:
@@ -110,6 +121,15 @@ def test_show_tables_shows_every_table(settings: Settings) -> None:
         "SELECT * FROM delta_scan('{outside}/elsewhere')",
         "SELECT * FROM delta_list_files('{outside}/elsewhere')",
         "SELECT * FROM query('SELECT * FROM DELTA_SCAN(''{outside}/elsewhere'')')",
+        "SELECT * FROM query('SELECT * FROM delta_list' || '_files(''{outside}/elsewhere'')')",
+        "SELECT * FROM \"Query\" /* */ ('SELECT * FROM delta_list' || '_files(''{outside}/elsewhere'')')",
+        "SELECT * FROM \"delta_list_files\"--(\n('{outside}/elsewhere')",
+        "SELECT * FROM system.main.delta_list_files('{outside}/elsewhere')",
+        "EXPLAIN (FORMAT JSON) COPY temperatures TO '{root}/stolen.csv'",
+        "EXPLAIN (ANALYZE, FORMAT JSON) COPY temperatures TO '{root}/stolen.csv'",
+        "EXPLAIN (ANALYZE) (COPY temperatures TO '{root}/stolen.csv')",
+        "PIVOT locations ON name; COPY temperatures TO '{root}/stolen.csv'",
+        "CREATE TYPE t AS ENUM ('a'); SELECT 1",
         "SELECT * FROM read_json('http://127.0.0.1:9/x')",
     ],
 )
@@ -169,3 +189,24 @@ def test_tables_at_a_uri_are_found_by_name(settings: Settings) -> None:
     there = Settings(tables=f"file://{settings.tables_root}")
     assert table_names(there, ["locations", "ratings"]) == ["locations"]
     assert table_names(there) == []
+
+
+def test_a_table_named_like_a_part_of_duckdb_is_refused_or_can_be_queried(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, _env_file=None)
+    with duckdb.connect() as connection:
+        views = connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE internal").fetchall()
+    own = {name for (name,) in views} | {"information_schema", "pg_catalog", "order", "select", "main", "query"}
+    accepted = sorted(name for name in own if may_be_declared(name))
+    assert {"sqlite_master", "pg_class", "tables", "order"} <= {*accepted}
+    for name in accepted:
+        write_deltalake(settings.table_uri(name), pa.table({"a": [1]}))
+    assert query(settings, "SHOW TABLES").rows == [(name,) for name in accepted]
+    every = " UNION ALL ".join(f'SELECT a FROM "{name}"' for name in accepted)
+    assert query(settings, every).rows == [(1,)] * len(accepted)
+
+
+def may_be_declared(name: str) -> bool:
+    with suppress(DeclarationError):
+        StreamTable(name, topic="t", doc="", columns=[Column("a", "INT", "A.", required=True)], key=["a"])
+        return True
+    return False

@@ -1,5 +1,6 @@
 """The settings of a session, started here or joined over Spark Connect."""
 
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -18,3 +19,12 @@ def test_auto_compaction_is_off_in_a_session_that_is_joined(monkeypatch: pytest.
     spark.build_session(Settings(spark_remote="sc://127.0.0.1:1", _env_file=None))
     told = dict(call.args for call in builder.builder.remote().create().conf.set.call_args_list)
     assert told["spark.databricks.delta.autoCompact.enabled"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("master", "shipped"),
+    [("local[2]", False), ("local", False), ("local-cluster[2,1,1024]", True), ("spark://127.0.0.1:7077", True)],
+)
+def test_executors_of_their_own_get_the_jars(master: str, shipped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [Path("delta.jar")])
+    assert (spark.spark_conf(Settings(spark_master=master, _env_file=None)).get("spark.jars") == "delta.jar") == shipped

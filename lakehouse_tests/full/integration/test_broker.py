@@ -147,3 +147,13 @@ def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(own: Settin
     broker.start()
     assert broker.alive()
     broker.stop()
+
+
+def test_a_home_that_is_not_ascii_holds_the_data(tmp_path: Path) -> None:
+    own = Settings(home=tmp_path / "jürgen 🏠", _env_file=None)
+    with running_broker(own):
+        create_topic(own, temperatures)
+    assert (own.home_folder / "broker" / "data" / "meta.properties").exists()
+    assert [folder.name for folder in tmp_path.iterdir()] == [own.home_folder.name]
+    with running_broker(own):
+        assert look(own, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)

@@ -16,7 +16,7 @@ from pyarrow import table as arrow_table
 
 from lakehouse import serve
 from lakehouse.cli import main
-from lakehouse.cli.output import print_json
+from lakehouse.cli.output import print_json, shown
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 
@@ -171,8 +171,35 @@ def test_query_as_json_is_a_list_of_objects(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_json_keeps_decimals_and_bytes(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json({"exact": Decimal("0.1"), "bytes": b"\xff"})
-    assert json.loads(capsys.readouterr().out) == {"exact": "0.1", "bytes": "_w=="}
+    print_json({"exact": Decimal("0.1"), "bytes": b"\xff\xfe", "within": [{"bytes": (b"\xfb",)}]})
+    assert json.loads(capsys.readouterr().out) == {"exact": "0.1", "bytes": "//4=", "within": [{"bytes": ["+w=="]}]}
+
+
+def test_numbers_that_json_does_not_have_are_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["query", "--json", "SELECT 'nan'::DOUBLE a, ['inf'::FLOAT, '-inf'] b, 1e300 c"]) == 0
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    told = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert told == [{"a": "NaN", "b": ["Infinity", "-Infinity"], "c": 1e300}]
+
+
+def test_two_columns_of_one_name_are_not_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["query", "--json", "SELECT 1 a, 2 a, 3 b"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "more than one column is named a" in said.err
+    assert "AS" in said.err
+    assert main.run(["query", "SELECT 1 a, 2 a"]) == 0
+    assert "1   2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(1e-9, "1e-09"), (-2.5e-7, "-2.5e-07"), (0.0, "0.0"), (21.4000001, "21.4"), (0.002, "0.002")]
+)
+def test_a_small_number_is_not_shown_as_nothing(value: float, written: str) -> None:
+    assert shown(value) == written
 
 
 def test_doctor_names_what_is_broken_and_what_to_do(

@@ -1,5 +1,6 @@
 """Figures about a declared table, read from tables that deltalake wrote."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lakehouse.cli.figures import Figures
+from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 
@@ -67,3 +69,20 @@ def test_the_newest_rows_of_one_group_come_oldest_first(figures: Figures) -> Non
     assert [row[0] for row in result.rows] == months[1:]
     assert result.columns[:3] == ["observed_month", "rows", "readings"]
     assert "last_observed_at" not in result.columns
+
+
+def test_names_that_are_words_of_sql_are_quoted(tmp_path: Path) -> None:
+    rollup = Rollup("select", by=["group"], measures={"limit": Measure("count(*)", "BIGINT", "Rows.")}, doc="By group.")
+    columns = [Column("group", "STRING", required=True, doc="A group."), Column("where", "INT", doc="A number.")]
+    named = Reference("desc", Path("desc.jsonl"), columns=columns[:1], key=["group"], doc="Names of groups.")
+    parts: dict[str, Any] = {"columns": columns, "key": ["group", "where"], "rollups": [rollup], "references": [named]}
+    columns[1] = replace(columns[1], required=True)
+    table = StreamTable("order", topic="order", doc="", **parts)
+    figures = Figures(Settings(home=tmp_path, _env_file=None), table)
+    write(figures, "order", [{"group": "a", "where": 1}, {"group": "a", "where": 2}])
+    write(figures, "order_changes", [{"change": "insert", "source_version": 1}])
+    write(figures, "select", [{"group": "a", "limit": 2}])
+    write(figures, "desc", [{"group": "a"}])
+    assert figures.count() == "2 rows, 2 at each of 1 desc"
+    assert figures.changes_since(0) == "1 rows inserted"
+    assert figures.newest_of_one_group(rollup)[1].rows == [(2,)]

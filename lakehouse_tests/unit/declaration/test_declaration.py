@@ -55,7 +55,7 @@ def rollup(**changes: Any) -> Rollup:
         (lambda: declare(late=Late("stars", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
         (lambda: declare(late=Late("seen_at", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
         (lambda: declare(late=Late("rated_at", timedelta(-1))), "late: after is less than nothing"),
-        (lambda: declare(late=Late("rated_at", timedelta(1), DROP)), "late: the policy is accept or reject"),
+        (lambda: declare(late=Late("rated_at", timedelta(1), DROP)), "late: policy is accept or reject"),
         (lambda: declare(gaps="ignore"), "gaps is stop or accept"),
         (lambda: declare(rollups=[rollup(by=["genre"])]), "rollup ratings_by_movie: groups by unknown columns"),
     ],

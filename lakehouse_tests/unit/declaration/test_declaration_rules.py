@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,17 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(between=(0, 2**31)), "column n: between goes beyond what INT holds.*2147483647"),
     (one(type_="BIGINT", between=(-(2**63) - 1, 0)), "column n: between goes beyond what BIGINT holds"),
     (one(type_="DECIMAL(9,6)", between=(0, 1000)), r"between goes beyond what DECIMAL\(9,6\) holds.*999\.999999"),
+    *[
+        (one(type_=type_, between=between), f"column n: between .*: no value of {type_.replace('(', '.')[:7]}")
+        for type_, between in [
+            ("INT", (0.2, 0.8)),
+            ("BIGINT", (Decimal("0.1"), Decimal("0.9"))),
+            ("DECIMAL(5,2)", (0.001, 0.004)),
+            ("DECIMAL(38,0)", (Decimal(f"{10**37}.1"), Decimal(f"{10**37}.9"))),
+            ("DOUBLE", (float("inf"), float("inf"))),
+            ("DOUBLE", (float("-inf"), float("-inf"))),
+        ]
+    ],
     (one(type_="INT", pattern="%Y"), "column n: a pattern is for a TIMESTAMP or DATE"),
     (one(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M%z"), "column n: its pattern has %z"),
     (one(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),
@@ -102,6 +114,20 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     *[
         (one(type_="DATE", pattern=f"%Y-%m-%d {finer}"), f"column n: its pattern has {finer}, and a DATE drops it")
         for finer in ("%H", "%M", "%S", "%f")
+    ],
+    *[
+        (one(type_="TIMESTAMP", pattern=pattern), f"column n: its pattern has {finer} and no {coarser}")
+        for pattern, finer, coarser in [
+            ("%Y-%d", "%d", "%m"),
+            ("%Y-%m %H", "%H", "%d"),
+            ("%Y-%m-%d %M", "%M", "%H"),
+            ("%Y-%m-%dT%H %S", "%S", "%M"),
+            ("%Y-%m-%dT%H:%M.%f", "%f", "%S"),
+        ]
+    ],
+    *[
+        (one(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{offset}"), "column n: its pattern ends with the offset")
+        for offset in ("+02:00", " -0330", "+01", " GMT+1", "-05:00 ")
     ],
     # key, version, partition
     (lambda: declare(key=["id", "id"]), "key column id stands twice"),
@@ -114,14 +140,71 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: declare(retention=timedelta(minutes=59)), "retention is less than an hour"),
     (lambda: declare(retention=7), "retention is a timedelta"),
     (lambda: declare(retention=None), "retention is a timedelta"),
+    (lambda: declare(retention=timedelta.max), "retention is more than a hundred years"),
+    (lambda: declare(partitions=10**9), "partitions is at most 10000"),
     (lambda: declare(late=Late("rated_at", 7)), "late: after is a timedelta"),  # type: ignore[arg-type]
-    (lambda: declare(partitions="3"), "partitions is a whole number, at least 1"),
-    (lambda: declare(partitions=0), "partitions is a whole number, at least 1"),
+    (lambda: declare(partitions="3"), "partitions is a whole number"),
+    (lambda: declare(partitions=0), "partitions is at least 1"),
     (lambda: declare(topic=""), "topic '' is no name that Kafka takes"),
     (lambda: declare(topic="a/b"), "topic 'a/b' is no name that Kafka takes"),
     (lambda: declare(topic=".."), "no name that Kafka takes"),
     (lambda: declare(topic="t" * 250), "no name that Kafka takes"),
     (lambda: declare(owner="somebody"), "owner 'somebody' is neither a team nor an address"),
+    # fields of another type
+    *[
+        (lambda name=name, value=value: declare(**{name: value}), f"{name} is {said}, and not ")
+        for name, value, said in [
+            ("topic", None, "text"),
+            ("doc", 3, "text"),
+            ("owner", None, "text"),
+            ("file", None, "text"),
+            ("version", 5, "text"),
+            ("max_records", True, "a whole number"),
+            ("format", None, "a Json"),
+            ("base", 5, "a Rows"),
+            ("samples", 5, "a Samples"),
+            ("partition_by", "rated_at", "a Month"),
+            ("late", "rated_at", "a Late"),
+            ("rollups", iter([ID]), "a list or tuple"),
+            ("rollups", 5, "a list or tuple"),
+            ("references", None, "a list or tuple"),
+            ("columns", (each for each in [ID, RATED_AT]), "a list or tuple"),
+            ("columns", {ID}, "a list or tuple"),
+            ("key", (each for each in ["id"]), "a list or tuple"),
+            ("key", {"id"}, "a list or tuple"),
+            ("key", {"id": 1}, "a list or tuple"),
+            ("key", "id", "a list or tuple"),
+            ("key", None, "a list or tuple"),
+        ]
+    ],
+    (lambda: declare(key=["id", 5]), "key: each is text, and not 5"),
+    (lambda: declare("n"), "columns: each is a Column, and not 'n'"),  # type: ignore[arg-type]
+    (lambda: declare(rollups=["n"]), "rollups: each is a Rollup, and not 'n'"),
+    (one(name=5), "name is text, and not 5"),
+    (one(type_=None), "column n: type is text, and not None"),
+    (lambda: declare(Column("n", "INT", doc=3)), "column n: doc is text, and not 3"),  # type: ignore[arg-type]
+    (one(required="yes"), "column n: required is True or False, and not 'yes'"),
+    (one(keep=1), "column n: keep is True or False, and not 1"),
+    (one(source=5), "column n: source is text, and not 5"),
+    (one(pattern=5), "column n: pattern is text, and not 5"),
+    (one(between=5), "column n: between is a list or tuple, and not 5"),
+    (one(between="05"), "column n: between is a list or tuple, and not '05'"),
+    (one(type_="DOUBLE", between=(0, 10**400)), "column n: between goes beyond what DOUBLE holds"),
+    (one(type_="DOUBLE", between=(Decimal("sNaN"), 1)), "column n: between needs two numbers"),
+    (lambda: declare(late=Late(5, timedelta(1))), "late: column is text, and not 5"),  # type: ignore[arg-type]
+    (lambda: declare(partition_by=Month(None)), "partition_by: column is text"),  # type: ignore[arg-type]
+    (lambda: rollup(by=(each for each in ["id"])), "rollup by_movie: by is a list or tuple"),
+    (lambda: rollup(by="id"), "rollup by_movie: by is a list or tuple"),
+    (lambda: rollup(measures=["n"]), "rollup by_movie: measures is a dict"),
+    (lambda: rollup(measures={5: Measure("1", "INT", "")}), "rollup by_movie: measures: each name is text, and not 5"),
+    (lambda: rollup(measures={"n": Measure(None, "INT", "")}), "measure n: sql is text"),  # type: ignore[arg-type]
+    (lambda: rollup(measures={"n": "count(*)"}), "measure n is a Measure, and not 'count"),
+    (lambda: reference(file="movies.jsonl"), "reference movies: file is a Path, and not 'movies"),
+    (lambda: reference(key="id"), "reference movies: key is a list or tuple"),
+    (lambda: reference(columns=(each for each in [ID])), "reference movies: columns is a list or tuple"),
+    (lambda: reference(Column("n", None, "")), "reference movies: column n: type is text"),  # type: ignore[arg-type]
+    (lambda: declare(name="duckdb_tables"), "no table can be named duckdb_tables: DuckDB"),
+    (lambda: rollup(name="duckdb_views"), "no table can be named duckdb_views: DuckDB"),
     # rollups
     *[(lambda name=name: rollup(name=name), f"two parts .*{name}") for name in ("ratings", "ratings_base")],
     *[(lambda name=name: rollup(name=name), f"two parts .*{name}") for name in ("ratings_rejected", "ratings_topic")],
@@ -160,6 +243,11 @@ def test_a_declaration_that_would_corrupt_or_crash_is_refused(made: Callable[[],
     assert len(refused.value.action) > 10, "it says what to do"
 
 
+def test_a_table_without_a_name_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="Table None: name is text, and not None"):
+        declare(name=None)
+
+
 @pytest.mark.parametrize("name", sorted(DISALLOWED_NAMES))
 def test_a_table_is_not_named_as_dagster_names_nothing(name: str) -> None:
     for made in (
@@ -195,6 +283,13 @@ def test_what_is_odd_and_does_no_harm_is_accepted() -> None:
     anything = [
         column("x", "DOUBLE", between=(0, float("inf"))),
         column("y", "DECIMAL(38,38)"),
+        *[
+            column(f"at_{place}", "TIMESTAMP", pattern=pattern)
+            for place, pattern in enumerate(("%d.%m.%Y, %HhZ", "%Y-%m-%dT%H:%M:%S.%f+00:00", "%Y-01", "%Y%m%d%H%M UTC"))
+        ],
+        column("one", "INT", between=(0.5, 1.5)),
+        column("cent", "DECIMAL(5,2)", between=(0.01, 0.01)),
+        column("any_double", "DOUBLE", between=(float("-inf"), float("inf"))),
         Column("z", "INT", doc=""),
     ]
     values = [column(name) for name in ("number", "change", "place", "file", "count", "key", "kafka_offset")]

@@ -294,3 +294,24 @@ def test_every_minute_comes_back_as_it_was_written(moment: datetime) -> None:
     read = value_of(json.dumps(minute.strftime("%Y-%m-%dT%H:%M")), "TIMESTAMP")
     assert read == minute.replace(tzinfo=UTC)
     assert read.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize("written", ["1e99999999999999999999", "-1e99999999999999999999", "1e-99999999999999999999"])
+@pytest.mark.parametrize(
+    ("type_", "reason"),
+    [
+        *[(type_, "out_of_range") for type_ in ("INT", "BIGINT", "DOUBLE", "DECIMAL(9,6)")],
+        *[(type_, "wrong_type") for type_ in ("STRING", "BOOLEAN", "TIMESTAMP")],
+    ],
+)
+def test_an_exponent_beyond_any_number_is_ignored_where_nobody_declared_it_and_named_where_somebody_did(
+    written: str, type_: str, reason: str
+) -> None:
+    declared = (Column("n", type_, "A field.", source="f", pattern="%Y" if type_ == "TIMESTAMP" else None).field,)
+    for ignored in (written, f"[{written}]", f'{{"f":{written}}}'):
+        assert decode(f'{{"other":{ignored}}}'.encode(), declared) == {"n": None}
+    with pytest.raises(Rejection) as refused:
+        decode(f'{{"f":{written}}}'.encode(), declared)
+    assert refused.value.reason == reason
+    assert "'f'" in refused.value.detail
+    assert written in refused.value.detail

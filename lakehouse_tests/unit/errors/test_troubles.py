@@ -1,10 +1,20 @@
 """What errors of other programs mean, by Spark's conditions where there are such; the texts are real ones."""
 
+from functools import partial
+
 import pytest
 from pyspark.errors import PySparkException
 
+from lakehouse.delta.engine import again
 from lakehouse.delta.failures import table_failures
-from lakehouse.errors import ConflictError, StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
+from lakehouse.errors import (
+    ConflictError,
+    ExecutorLostError,
+    StoreRefusedError,
+    StoreUnreachableError,
+    TableDamagedError,
+    TableError,
+)
 from lakehouse.errors.troubles import Trouble, means, telling_line, trouble_of
 
 TRACE = "\n\tat org.apache.spark.sql.delta.Snapshot.init(Snapshot.scala:1)"
@@ -38,6 +48,34 @@ class Named(PySparkException):
 
     def __str__(self) -> str:
         raise RuntimeError("no such sentence")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[DELTA_COMMAND_INVARIANT_VIOLATION] Please contact your support. Operation: MERGE",
+        "[INTERNAL_ERROR] Cannot find main error class 'DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY'",
+        "java.lang.RuntimeException: the source dataset is not deterministic",
+        "org.apache.spark.SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_50_0 not found!",
+    ],
+)
+@pytest.mark.invariant(7)
+def test_where_rows_went_with_their_executor_the_batch_is_planned_again(said: str) -> None:
+    tried = []
+
+    def step() -> str:
+        tried.append(said)
+        if len(tried) == 1:
+            raise PySparkException(said)
+        return "done"
+
+    assert again(step) == "done"
+    with pytest.raises(ExecutorLostError, match="Nothing was committed"):
+        again(partial(throw, PySparkException(said)))
+
+
+def throw(error: Exception) -> None:
+    raise error
 
 
 @pytest.mark.parametrize(

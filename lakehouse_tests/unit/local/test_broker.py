@@ -7,10 +7,10 @@ import pytest
 
 from lakehouse.errors import BrokerError
 from lakehouse.local.broker import running_broker
-from lakehouse.local.kafka import new_cluster_id
+from lakehouse.local.kafka import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.settings.broker import Ports, bootstrap_servers
 
 
 @pytest.fixture
@@ -39,3 +39,14 @@ def test_a_cluster_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPat
     drawn = iter([bytes([0b11111000]) + bytes(15), bytes(16)])
     monkeypatch.setattr("lakehouse.local.kafka.uuid4", lambda: type("Id", (), {"bytes": next(drawn)}))
     assert new_cluster_id() == "A" * 22
+
+
+def test_the_data_folder_is_written_as_java_reads_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehouse.local.kafka.ensure_jars", lambda *_: [])
+    folder = tmp_path / "jürgen 日本 🏠"
+    folder.mkdir()
+    Kafka(Settings(home=folder, _env_file=None), folder).command(Ports(1, 2))
+    *_, last = (folder / "server.properties").read_bytes().splitlines()
+    path = last.removeprefix(b"log.dirs=")
+    assert path.isascii()
+    assert path == f"{tmp_path}/j\\u00fcrgen \\u65e5\\u672c \\ud83c\\udfe0/data".encode()

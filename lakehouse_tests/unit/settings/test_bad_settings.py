@@ -87,17 +87,34 @@ def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsy
     assert not home.exists()
 
 
+READ_OTHERWISE = ("file:///a%20b", "file:///a#b", "file:///a\\b", "file:///a\tb", "s3://bucket/a?sig=s3cret")
+SERVERS_WITH_SECRETS = ("me:s3cret@host:9092", "s3cret@host:9092", "host:9092?token=s3cret")
 WRONG_SETTINGS = {
-    "home": ("{file}", "{file}/below", "s3://bucket/home", "50%", "#1", "a?b", "a\\b"),
-    "tables": ("{file}", "50%", "ftp://host/tables", "s3a://me:s3cret@bucket/tables"),
-    "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000"),
+    "home": ("{file}", "{file}/below", "s3://bucket/home", "50%", "#1", "a?b", "a\\b", "a,b", "a\tb", "a\nb"),
+    "tables": (
+        "{file}",
+        "50%",
+        "a\nb",
+        "ftp://host/tables",
+        "s3a://me:s3cret@bucket/tables",
+        "s3://s3cret@bucket/x",
+        *READ_OTHERWISE,
+    ),
+    "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000", *SERVERS_WITH_SECRETS),
     "kafka_security_protocol": ("TLS",),
     "kafka_sasl_mechanism": ("GSSAPI",),
     "kafka_ca_file": ("missing.pem", "."),
     "kafka_client_certificate_file": ("missing.pem", "{file}"),
     "kafka_client_key_file": ("missing.pem", "{file}"),
     "kafka_properties": ("s3cret", '{{"acks": "s3cret"}}'),
-    "spark_master": ("nonsense", "local[0]", "spark://", "localhost:7077"),
+    "spark_master": (
+        "nonsense",
+        "local[0]",
+        "spark://",
+        "localhost:7077",
+        "spark://me:s3cret@host:7077",
+        "k8s://host?s3cret",
+    ),
     "spark_remote": ("localhost:15002", "sc://host:99999", "sc://;token=s3cret"),
     "spark_driver_memory": ("lots", "0g", "1t"),
     "jars": ("{file}", "{file}/below"),
@@ -122,7 +139,25 @@ def test_a_setting_that_cannot_be_used_is_named(
         said = last_line(capsys)
         assert f"LAKEHOUSE_{name.upper()}" in said
         assert "s3cret" not in said
+        assert "pattern" not in said, "a sentence, and no regular expression"
     assert not home.exists()
+
+
+def test_the_default_home_is_refused_in_a_working_directory_whose_name_is_misread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a,b", "50%"):
+        (tmp_path / name).mkdir()
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        assert main.run(["status"]) == 1
+        assert "LAKEHOUSE_HOME" in last_line(capsys)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("LAKEHOUSE_HOME", "link")
+        assert main.run(["status"]) == 1
+        assert "LAKEHOUSE_HOME" in last_line(capsys)
+        monkeypatch.delenv("LAKEHOUSE_HOME")
 
 
 @pytest.mark.parametrize(

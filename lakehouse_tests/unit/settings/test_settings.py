@@ -192,3 +192,8 @@ def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
     (nowhere / ".env").write_bytes(b"\xff\xfe\x00LAKE")
     with pytest.raises(SettingsError, match=r"\.env cannot be read"):
         Settings.load()
+
+
+@pytest.mark.parametrize("root", ["abfss://box@account.dfs.core.windows.net/tables", "s3://bucket/a b", "gs://b"])
+def test_a_root_may_be_in_any_store_that_both_readers_open(root: str) -> None:
+    assert Settings(tables=root, _env_file=None).tables_root == root

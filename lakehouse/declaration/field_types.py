@@ -1,0 +1,66 @@
+"""Whether every part of a declaration is of the type that its field names: asked before the rules that rely on it.
+
+A list can be read again and has an order: a generator, a set or one text is none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from reprlib import repr as shortened
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+Problem = tuple[str, str]
+"""A fact, and what to do about it."""
+
+_LISTS = (Sequence, tuple)
+_NOUNS: dict[Any, str] = {str: "text", bool: "True or False", int: "a whole number", Mapping: "a dict"}
+_NOUNS |= dict.fromkeys(_LISTS, "a list or tuple")
+
+
+def field_problems(part: Any, whose: str = "") -> Iterator[Problem]:
+    """What is not of the type that its field names, in this part and in the parts of it."""
+    hints = get_type_hints(type(part))
+    for field in fields(part):
+        value, hint = getattr(part, field.name), hints[field.name]
+        if isinstance(hint, UnionType):
+            hint = get_args(hint)[0]  # the only union is that with None
+            if value is None:
+                continue
+        yield from _problems(value, hint, whose, field.name)
+
+
+def _problems(value: Any, hint: Any, whose: str, name: str) -> Iterator[Problem]:
+    kind = get_origin(hint) or hint
+    if not _fits(value, hint, kind):
+        noun = _noun(hint, kind)
+        yield f"{whose}{name} is {noun}, and not {shortened(value)}", f"Declare {noun}."
+    elif is_dataclass(kind):
+        yield from field_problems(value, f"{whose}{name}: ")
+    elif kind is Sequence:
+        (item,) = get_args(hint)
+        for each in value:
+            called = f"{name}: each" if item is str or not _fits(each, item, item) else _called(item, each.name)
+            yield from _problems(each, item, whose, called)
+    elif kind is Mapping:
+        _, item = get_args(hint)
+        for key, each in value.items():
+            yield from _problems(key, str, whose, f"{name}: each name")
+            yield from _problems(each, item, whose, _called(item, key))
+
+
+def _called(kind: Any, name: object) -> str:
+    return f"{kind.__name__.lower()} {name}"
+
+
+def _fits(value: Any, hint: Any, kind: Any) -> bool:
+    if kind is Literal:
+        return value in get_args(hint)
+    if kind in _LISTS:
+        return isinstance(value, list | tuple)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _noun(hint: Any, kind: Any) -> str:
+    if kind is Literal:
+        return " or ".join(get_args(hint))
+    return _NOUNS.get(kind) or f"a {kind.__name__}"

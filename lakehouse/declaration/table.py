@@ -27,7 +27,8 @@ class StreamTable:
 
     Grain: one row for each ``key``. ``version`` names a column that decides, before the broker's
     timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
-    producers date the records and whose keys stay in one partition. ``gaps`` decides what happens where
+    producers date the records and whose keys stay in one partition: one that never gets more partitions, for keys
+    then move to where offsets are lower, and their updates are stale. ``gaps`` decides what happens where
     records expired in the topic before they were merged: stop with an error, or record them and go on. Any
     other loss stops until a person accepts it.
     ``max_records`` is how many positions a batch takes at most, where nobody asks for another number.

@@ -6,7 +6,8 @@ and ``security`` are how a broker is spoken to, ``causes`` and ``failures`` why 
 anything new goes here.
 
 Every function is synchronous and ends within a limit of time, also where the broker hangs. None of them needs a JVM
-but ``read_records``, which asks the given Spark session. The package knows settings and declarations, no table.
+but ``read_records``, which asks the given Spark session. The package knows settings and declarations, and of
+``local`` how Kafka speaks; no table.
 """
 
 from lakehouse.topic.admin import add_partitions, create_topic, delete_topic

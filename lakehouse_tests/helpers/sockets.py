@@ -48,3 +48,9 @@ def _is_loopback(address: str) -> bool:
     parsed = ip_address(address)
     mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
     return (mapped or parsed).is_loopback
+
+
+def free_address() -> str:
+    """An address on loopback at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"

@@ -11,7 +11,7 @@ from lakehouse.defs import retries
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic
-from lakehouse_tests.real.test_sensor import World
+from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(12)
 

@@ -15,7 +15,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic
-from lakehouse_tests.real.test_sensor import free_address
+from lakehouse_tests.helpers.sockets import free_address
 
 IDLE = 0.5  # seconds
 

@@ -11,7 +11,8 @@ from lakehouse.errors import DataLossError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic, look, publish
-from lakehouse_tests.real.test_sensor_alarms import LINES, MERGED, World, write_log
+from lakehouse_tests.helpers.dagster_runs import LINES
+from lakehouse_tests.helpers.sensors import MERGED, World, write_log
 
 pytestmark = pytest.mark.invariant(12)
 

@@ -22,7 +22,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic
 from lakehouse.topic.connection import ask
-from lakehouse_tests.real.test_sensor_alarms import World
+from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(9, 12)
 

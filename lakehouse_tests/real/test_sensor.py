@@ -1,15 +1,12 @@
 """The sensor against a real broker, and against brokers that are down, hang or lack the topic. No Spark."""
 
-import itertools
 import json
-import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,58 +15,23 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from lakehouse.declaration import StreamTable
-from lakehouse.definitions import build_defs
 from lakehouse.defs import retries, waiting
-from lakehouse.defs.resources import LakehouseResource
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
 from lakehouse.topic.offsets import Progress, TopicState
 from lakehouse_tests.helpers.clients import delete_before
+from lakehouse_tests.helpers.sensors import World
+from lakehouse_tests.helpers.sockets import free_address
 
 pytestmark = pytest.mark.invariant(12)
 
 _LIMIT = 5.0  # seconds in which a tick ends, whatever the broker does
-_NUMBERS = itertools.count()
 _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
-
-
-class World:
-    """Definitions of one table with a topic of its own, and an instance to run them in."""
-
-    def __init__(self, settings: Settings, instance: dg.DagsterInstance, **declared: Any) -> None:
-        self.settings = settings
-        self.instance = instance
-        self.table: StreamTable = replace(temperatures, topic=f"sensor-{os.getpid()}-{next(_NUMBERS)}", **declared)
-        self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
-        self.defs = build_defs([self.table], self.resources)
-        self.cursor: str | None = None
-
-    def tick(self) -> Any:
-        sensor = self.defs.resolve_sensor_def("temperatures_sensor")
-        context = dg.build_sensor_context(self.instance, cursor=self.cursor, resources=self.resources)
-        with context:
-            result = sensor.evaluate_tick(context)
-        self.cursor = result.cursor or self.cursor
-        return result
-
-    def record_run(self, status: dg.DagsterRunStatus, job: str = "merge_temperatures", *keys: str) -> dg.DagsterRun:
-        """Write a run into the instance as Dagster would: of a job, or of chosen assets of it."""
-        chosen = frozenset(map(dg.AssetKey, keys)) or None
-        declared = self.defs.get_repository_def().get_job(job)
-        location = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("lakehouse"), "__repository__")
-        return self.instance.create_run_for_job(
-            declared.get_subset(asset_selection=chosen) if chosen else declared,
-            status=status,
-            asset_selection=chosen,
-            remote_job_origin=RemoteJobOrigin(location, job),
-        )
 
 
 @pytest.fixture
@@ -88,11 +50,6 @@ def mute_broker() -> Iterator[str]:
     """Listens, accepts and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
-
-
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def test_an_empty_topic_asks_for_nothing(world):
@@ -165,7 +122,7 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
         committed.progress = Progress(state.incarnation, {p: end + 1 for p, end in state.end.items()})
         return state
 
-    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress))
+    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress, undone=()))
     monkeypatch.setattr(waiting, "look", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
@@ -180,7 +137,7 @@ def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world,
     delete_before(accepting.settings, topic, {p: offset - left for p, offset in end.items()})
     state = look(accepting.settings, topic)
     progress = Progress(state.incarnation, dict.fromkeys(end, 0))
-    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress))
+    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, undone=()))
     (request,) = accepting.tick().run_requests
     config = request.run_config["ops"]["temperatures"]["config"]
     assert sum(part["end"] - part["start"] for part in config["ranges"]) == left * len(end)

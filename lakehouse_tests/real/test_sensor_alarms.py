@@ -1,96 +1,30 @@
 """What stops a table is never an idle tick: the tick fails, and a check of the table says why until it is cured."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
 import dagster as dg
 import pyarrow as pa
 import pytest
-from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from lakehouse.definitions import build_defs
 from lakehouse.defs import waiting
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.ledger import app_id
-from lakehouse.errors import DataLossError, LakehouseError, LedgerError, SettingsError, TableError
+from lakehouse.errors import DataLossError, LedgerError, SettingsError, TableError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
 from lakehouse.topic.offsets import Incarnation
-from lakehouse_tests.helpers.clients import with_client
+from lakehouse_tests.helpers.sensors import ALARM, MERGED, World, write_log
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.invariant(9, 12)
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
-ALARM = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batch_can_be_planned")
-
-
-class World:
-    """One table with a topic and tables of its own, and its sensor as the daemon evaluates it."""
-
-    def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
-        self.settings = settings
-        self.instance = instance
-        self.table = replace(temperatures, topic=f"alarm-{uuid4().hex[:12]}")
-        self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
-        self.defs = build_defs([self.table], self.resources)
-
-    def tick(self) -> Any:
-        with dg.build_sensor_context(self.instance, resources=self.resources) as context:
-            return self.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context)
-
-    def fails(self, error: type[LakehouseError]) -> str:
-        """Let a tick fail; what it says."""
-        with pytest.raises(error) as told:
-            self.tick()
-        return str(told.value)
-
-    @property
-    def told(self) -> list[tuple[bool, str | None]]:
-        """Every evaluation of the check, oldest first: whether it passed, and its text."""
-        stored = self.instance.event_log_storage.get_asset_check_execution_history(ALARM, limit=100)
-        return [(one.evaluation.passed, one.evaluation.description) for one in reversed(stored)]
-
-    def merged(self) -> None:
-        """Write the log of a table that has merged all the topic holds, without a JVM."""
-        state = look(self.settings, self.table.topic)
-        write_log(self.log, Commit(**MERGED, incarnation=state.incarnation, progress=dict(state.end)))
-
-    @property
-    def log(self) -> Path:
-        return Path(self.settings.table_uri("temperatures"), "_delta_log")
-
-    def delete_records(self, before: dict[int, int]) -> None:
-        gone = {TopicPartition(self.table.topic, p): RecordsToDelete(offset) for p, offset in before.items()}
-        with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.delete_records(gone))
-
-
-MERGED = {"kind": "batch", "number": 1, "attempt": "a", "table_version": -1}
-
-
-def write_log(folder: Path, commit: Commit) -> None:
-    """The log of a table without rows whose first commit is this one."""
-    fields = [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]
-    schema = json.dumps({"type": "struct", "fields": fields})
-    meta = {"id": str(uuid4()), "format": {"provider": "parquet", "options": {}}, "schemaString": schema}
-    said = {"timestamp": 0, "operation": "MERGE", "userMetadata": commit.model_dump_json()}
-    actions = [
-        {"commitInfo": said},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {**meta, "partitionColumns": [], "configuration": {}}},
-        {"txn": {"appId": app_id("temperatures"), "version": commit.number}},
-    ]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
 
 
 @pytest.fixture

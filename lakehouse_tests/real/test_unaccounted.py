@@ -15,7 +15,7 @@ from lakehouse.errors import AccountingError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic
-from lakehouse_tests.real.test_sensor_alarms import World
+from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(7)
 

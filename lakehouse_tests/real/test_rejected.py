@@ -143,6 +143,21 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     assert resolved(stream, at) == [(at, outcome.entry.commit.number)]
 
 
+def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
+    """Its number is taken by whatever commits next, as by a gap that steps over its records."""
+    at = end(stream)
+    hot(stream, 2)
+    with crashing(monkeypatch, "merge_rows"):
+        stream.merge()
+    with crashing(monkeypatch, "merge_rows"):
+        wider(stream).merge()
+    assert resolved(stream, at) == []
+    with crashing(monkeypatch, "require_accounted"):
+        wider(stream).merge()
+    number = stream.ledger.newest.commit.number
+    assert resolved(stream, at) == [(at, number), (at + 1, number)]
+
+
 def test_what_a_restore_undid_is_listed_again_also_when_its_history_has_expired(stream):
     at = end(stream)
     (hour,) = hot(stream, 1)

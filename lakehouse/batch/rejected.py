@@ -7,9 +7,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.commits import Commit
+from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
 from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
+from lakehouse.delta.log import open_table
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan, Range
@@ -41,6 +42,7 @@ _FLAT = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset", "kafka_tim
 _FAILS = "s._reason IS NOT NULL"
 _SAME = "t.position = s.position"
 _PASSES = f"{_SAME} AND s._time <=> t.time"  # where it has no reason
+_MERGES = ("batch", "replay", "redrive")  # kinds of commits that merge records
 _CLAUSES = (
     f"ON {_SAME} AND {{near}}"
     f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
@@ -98,7 +100,8 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, com
     """Store what was decided, for the positions of the held rows and no others; whether records wait to be marked.
 
     A position that was stored before is decided again: updated, or marked as resolved by the commit in which
-    its record passes. What a commit resolved that was undone since is unresolved again, wherever it stands.
+    its record passes. What a commit resolved that was undone since, or that a merged table back from a backup does
+    not have, is unresolved again, wherever it stands.
     Nothing is written where nothing changes: a second run writes nothing.
 
     A batch stores what it rejects before it commits: that lies at or beyond the progress until then. No commit marks
@@ -108,22 +111,26 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, com
     if not decided.commit.rejected and not count_rows(layout.uri):
         return False
     ledger = read_ledger(layout.uri, layout.name)
-    near = _near(decided)
-    rows = _decided_rows(read_table(spark, layout).alias("t").where(near), decided, committed).localCheckpoint()
+    everywhere = bool(decided.merged.undone) or went_back(ledger.source, decided.merged)
+    near = _near(decided, everywhere)
+    stored = read_table(spark, layout).alias("t").where(near)
+    rows = _decided_rows(stored, decided, "full" if everywhere else "left", committed).localCheckpoint()
     ((changed, waiting),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
     if changed:
-        commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update={"rejected": changed})
+        seen = Source(table_id=decided.merged.table_id, version=decided.merged.version)
+        said = {"rejected": changed, "source": seen}
+        commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update=said)
         commit_merge(spark, layout, rows.where("_changes").select("row.*"), _CLAUSES.format(near=near), commit)
     return bool(waiting)
 
 
-def _decided_rows(stored: DataFrame, decided: Decided, committed: bool) -> DataFrame:
+def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool) -> DataFrame:
     """Rows as they are to be stored, where that is not how they are, or where they wait to be marked."""
     place = (
         f"struct({quoted(decided.plan.incarnation.text)} AS incarnation, _partition AS partition, _offset AS offset)"
     )
     now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
-    joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), "full" if decided.merged.undone else "left")
+    joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), how)
     passes = f"({_PASSES} AND {_open('t.', decided.merged)})"
     record = {c.name: f"IF({_FAILS}, s._{c.name}, t.{c.name})" for c in _RECORD}
     wanted = {"position": "coalesce(s.position, t.position)", **record}
@@ -176,16 +183,29 @@ def _open(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> str
 
 
 def _undone(row: str, merged: Ledger) -> str:
-    """Whether a stored record passed in a commit of this table that a RESTORE undid."""
+    """Whether a stored record passed in a commit of this table that a RESTORE undid, or that it does not have.
+
+    A table that was brought back from a backup has none of the commits after it; their numbers are given again.
+    """
+    newest = next((e.commit.number for e in merged.entries if e.commit.kind in _MERGES), merged.transaction)
     numbers = ", ".join(map(str, sorted(merged.undone)))
-    return f"({row}resolved_number IN ({numbers}))" if numbers else "false"
+    beyond = f"{row}resolved_number > {newest}"
+    return f"({row}resolved_number IN ({numbers}) OR {beyond})" if numbers else f"({beyond})"
 
 
-def _near(decided: Decided) -> str:
+def went_back(seen: Source | None, merged: Ledger) -> bool:
+    """Whether the merged table is older than it was seen: as from a backup."""
+    if seen is None or seen.table_id != merged.table_id or seen.version <= merged.version:
+        return False
+    now = open_table(merged.uri)  # another process may have committed since
+    return now is not None and seen.version > now.version()
+
+
+def _near(decided: Decided, everywhere: bool) -> str:
     """A condition on stored rows, in literals, that holds for every row that can change."""
     inside = " OR ".join(_covers(part) for part in decided.plan.ranges if part.span) or "false"
     here = f"t.position.incarnation = {quoted(decided.plan.incarnation.text)}"
-    return f"(({here} AND ({inside})) OR {_undone('t.', decided.merged)})"
+    return f"(({here} AND ({inside})) OR {_undone('t.', decided.merged) if everywhere else 'false'})"
 
 
 def _covers(part: Range) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
-from lakehouse.delta.commits import Commit
+from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, went_back
+from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
@@ -37,3 +37,16 @@ def test_where_nothing_is_rejected_and_nothing_was_no_statement_is_made(tmp_path
 def test_where_something_is_or_was_rejected_it_is_looked_at(tmp_path: Path, rejected: int, rows: int) -> None:
     with pytest.raises(AttributeError):
         store(tmp_path, BATCH.model_copy(update={"rejected": rejected}), rows)
+
+
+@pytest.mark.parametrize(("seen", "told"), [(None, False), (0, False), (1, False), (2, True)])
+def test_a_merged_table_went_back_where_less_is_there_than_was_seen(
+    tmp_path: Path, seen: int | None, told: bool
+) -> None:
+    """Another process may have committed since the ledger was read: version 1 is no way back."""
+    uri = str(tmp_path / "merged")
+    for _ in range(2):
+        write_deltalake(uri, pa.table({"id": [1]}), mode="append")
+    here = Ledger(uri, exists=True, table_id=str(DeltaTable(uri).metadata().id), version=0)
+    assert went_back(None if seen is None else Source(table_id=here.table_id, version=seen), here) is told
+    assert not went_back(Source(table_id="made anew since", version=9), here)

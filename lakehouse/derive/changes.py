@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -12,9 +12,10 @@ from lakehouse.delta.commits import Commit, Entry, Source
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.write import session_settings
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
+_NO_CHANGES = (Trouble.OTHER_COLUMNS, Trouble.GONE)
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.OTHER_COLUMNS):
             return _over_other_columns(spark, upstream, start)
-        if means(error, Trouble.GONE):
+        if is_gone(error):
             return None
         raise
 
@@ -98,8 +99,11 @@ def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> 
     try:
         with session_settings(spark, _OTHER_COLUMNS):
             return _read_changes(spark, upstream, start).localCheckpoint()
-    except (PySparkException, Py4JJavaError):
-        return None
+    except (PySparkException, Py4JJavaError) as error:
+        trouble = trouble_of(error, (*PASSING, *_NO_CHANGES))
+        if trouble in _NO_CHANGES or (trouble is None and isinstance(error, AnalysisException)):
+            return None
+        raise
 
 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:

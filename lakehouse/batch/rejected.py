@@ -10,7 +10,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
 from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
-from lakehouse.delta.log import open_table
+from lakehouse.delta.log import created_at, open_table
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan, Range
@@ -69,16 +69,20 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
 def _from_flat_columns(table: StreamTable, settings: Settings) -> list[Made]:
     """The columns as a table of metadata version 1 holds them. It did not tell in which table a record passed.
 
-    Where the history does not tell that the commit stands in this one, the record counts as rejected: to redrive one
-    that is in the table changes nothing.
+    That was the merged table, where it is no younger than this one and its history tells that the commit stands. Else
+    the record counts as rejected: to redrive one that is in the table changes nothing.
     """
     merged = read_ledger(settings.table_uri(table.name), table.name, whole=True)
-    standing = ", ".join(str(entry.commit.number) for entry in merged.entries) or "NULL"
+    here, own = created_at(merged.uri), created_at(settings.table_uri(table.rejected_name))
+    standing = ", ".join(str(entry.commit.number) for entry in merged.entries)
+    told = standing and here is not None and own is not None and here <= own
     by_name = {column.name: column for column in _COLUMNS}
     sql = {
         "position": "struct(concat(cluster_id, '/', topic_id), kafka_partition, kafka_offset)",
         "time": "kafka_timestamp",
-        "resolved_table_id": f"IF(resolved_number IN ({standing}), {quoted(merged.table_id)}, NULL)",
+        "resolved_table_id": f"IF(resolved_number IN ({standing}), {quoted(merged.table_id)}, NULL)"
+        if told
+        else "NULL",
     }
     return [Made(by_name[name], expression) for name, expression in sql.items()]
 

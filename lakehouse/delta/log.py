@@ -79,15 +79,28 @@ def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
     """Read what each commit did to the active files, from a version backwards to the oldest that the log holds."""
     store = DeltaStorageHandler(uri, _options(uri))
     for version in range(newest, -1, -1):
-        try:
-            commit = store.open_input_file(f"{_LOG}/{version:020d}.json").read()
-        except FileNotFoundError:
+        actions = _read_actions(store, version)
+        if actions is None:
             return
-        yield _changes(version, bytes(commit))
+        yield _changes(version, actions)
 
 
-def _changes(version: int, commit: bytes) -> FileChanges:
-    actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
+def read_commit(uri: str, version: int) -> dict[str, Any] | None:
+    """What the commit of one version says of itself; ``None`` where the log no longer holds it, or it says nothing."""
+    with log_failures(uri):
+        actions = _read_actions(DeltaStorageHandler(uri, _options(uri)), version)
+    return next((action["commitInfo"] for action in actions or () if action.get("commitInfo")), None)
+
+
+def _read_actions(store: DeltaStorageHandler, version: int) -> list[dict[str, Any]] | None:
+    try:
+        commit = store.open_input_file(f"{_LOG}/{version:020d}.json").read()
+    except FileNotFoundError:
+        return None
+    return [json.loads(line) for line in bytes(commit).splitlines() if line.strip()]
+
+
+def _changes(version: int, actions: list[dict[str, Any]]) -> FileChanges:
     found = {kind: [each[kind] for each in actions if each.get(kind)] for kind in ("add", "remove", "commitInfo")}
     if not found["remove"] and not any(file.get("dataChange") for file in found["add"]):
         found["add"] = []  # active files described anew, with other statistics

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry, Source
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.ledger import Ledger, still_holds, to_consume
 from lakehouse.delta.write import session_settings
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 
@@ -58,6 +58,10 @@ class Upstream:
         """The version to read: it has the rows of the version to consume, in files that are kept."""
         return self.ledger.version
 
+    def is_consumed(self, consumed: Source | None) -> bool:
+        """Whether whoever consumed that has seen every row."""
+        return consumed is not None and self.ledger.is_consumed(consumed) and still_holds(self.ledger, consumed)
+
     def as_of(self, version: int) -> "Upstream":
         """The same table as an earlier version had it, read from the newest version with the same rows."""
         newest = min(self.ledger.next_change(version) - 1, self.ledger.version)
@@ -77,7 +81,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     ``_before`` and ``_after`` (structs of the other columns, NULL where there was or is no row). A pair
     that is equal in all of them is no change.
     """
-    if consumed and (consumed.table_id != upstream.to_consume.table_id or consumed.version > upstream.read_version):
+    if consumed and not still_holds(upstream.ledger, consumed):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
@@ -121,7 +125,7 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    update = {"source": upstream.to_consume, "declaration": upstream.table.fingerprint}
+    update = {"source": to_consume(upstream.ledger), "declaration": upstream.table.fingerprint}
     return ledger.next_commit("derived", run).model_copy(update=update)
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -142,13 +142,13 @@ def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) 
     """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
     table, layout = engine.table, rejected_layout(engine.table, engine.settings)
     commit = _counted(decided.commit, counts, table)
-    if commit.kind == "batch":
-        store_rejected(engine.spark, layout, decided)
+    decided = replace(decided, commit=commit)
+    waiting = commit.kind != "batch" or store_rejected(engine.spark, layout, decided, committed=False)
     rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
     target = Target(table, merged_layout(table, engine.settings))
     entry = merge_rows(engine.spark, target, newest_per_key(rows, table), prune, commit)
-    if commit.kind != "batch":
-        again(lambda: store_rejected(engine.spark, layout, decided))
+    if waiting:
+        again(lambda: store_rejected(engine.spark, layout, replace(decided, merged=engine.ledger())))
     return require_accounted(entry, table)
 
 

@@ -15,12 +15,12 @@ from lakehouse.batch.counts import count_batch
 from lakehouse.batch.merge import Target, merge_rows, newest_per_key
 from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, StreamTable
-from lakehouse.delta.commits import Commit, Entry, Source
+from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, read_ledger, still_holds, to_consume
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
@@ -191,11 +191,11 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
     spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
-    if not held.exists or held.is_consumed(ledger.source):
+    last = ledger.source
+    if not held.exists or (last and held.is_consumed(last) and still_holds(held, last)):
         return None
     ensure_table(spark, base)  # columns that were declared since its last load
     held = read_ledger(base.uri, base.name)
-    newest = Source(table_id=held.table_id, version=held.rows_version)
     rows = read_table(spark, base, held.version).withColumns(
         {
             "_reason": F.lit(None).cast("string"),
@@ -211,7 +211,7 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
         update={
             "read": counts.read,
             "duplicate": counts.duplicate,
-            "source": newest,
+            "source": to_consume(held),
             "declaration": table.fingerprint,
         }
     )

@@ -7,9 +7,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.commits import Commit
+from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
+from lakehouse.delta.log import created_at, open_table
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan, Range
@@ -40,6 +41,8 @@ _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
 _FLAT = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _FAILS = "s._reason IS NOT NULL"
 _SAME = "t.position = s.position"
+_PASSES = f"{_SAME} AND s._time <=> t.time"  # where it has no reason
+_MERGES = ("batch", "replay", "redrive")  # kinds of commits that merge records
 _CLAUSES = (
     f"ON {_SAME} AND {{near}}"
     f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
@@ -66,16 +69,20 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
 def _from_flat_columns(table: StreamTable, settings: Settings) -> list[Made]:
     """The columns as a table of metadata version 1 holds them. It did not tell in which table a record passed.
 
-    Where the history does not tell that the commit stands in this one, the record counts as rejected: to redrive one
-    that is in the table changes nothing.
+    That was the merged table, where it is no younger than this one and its history tells that the commit stands. Else
+    the record counts as rejected: to redrive one that is in the table changes nothing.
     """
     merged = read_ledger(settings.table_uri(table.name), table.name, whole=True)
-    standing = ", ".join(str(entry.commit.number) for entry in merged.entries) or "NULL"
+    here, own = created_at(merged.uri), created_at(settings.table_uri(table.rejected_name))
+    standing = ", ".join(str(entry.commit.number) for entry in merged.entries)
+    told = standing and here is not None and own is not None and here <= own
     by_name = {column.name: column for column in _COLUMNS}
     sql = {
         "position": "struct(concat(cluster_id, '/', topic_id), kafka_partition, kafka_offset)",
         "time": "kafka_timestamp",
-        "resolved_table_id": f"IF(resolved_number IN ({standing}), {quoted(merged.table_id)}, NULL)",
+        "resolved_table_id": f"IF(resolved_number IN ({standing}), {quoted(merged.table_id)}, NULL)"
+        if told
+        else "NULL",
     }
     return [Made(by_name[name], expression) for name, expression in sql.items()]
 
@@ -93,43 +100,54 @@ class Decided:
     merged: Ledger
 
 
-def store_rejected(spark: SparkSession, layout: Layout, decided: Decided) -> int:
-    """Store what was decided, for the positions of the held rows and no others; returns how many rows changed.
+def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, committed: bool = True) -> bool:
+    """Store what was decided, for the positions of the held rows and no others; whether records wait to be marked.
 
     A position that was stored before is decided again: updated, or marked as resolved by the commit in which
-    its record passes. What a commit resolved that was undone since is unresolved again, wherever it stands.
+    its record passes. What a commit resolved that was undone since, or that a merged table back from a backup does
+    not have, is unresolved again, wherever it stands.
     Nothing is written where nothing changes: a second run writes nothing.
 
-    A batch stores before it commits: what it decided lies at or beyond the progress until then. A replay or a
-    redrive stores after its commit: its records lie below the progress, and one that is marked as resolved
-    before it is merged would be lost with the process.
+    A batch stores what it rejects before it commits: that lies at or beyond the progress until then. No commit marks
+    a record as resolved before it has merged it (``committed``): another one may take its number, and the record
+    would be in no table and on no list. Until then those that pass wait.
     """
+    if not decided.commit.rejected and not count_rows(layout.uri):
+        return False
     ledger = read_ledger(layout.uri, layout.name)
-    near = _near(decided)
-    changed = _changed(read_table(spark, layout).alias("t").where(near), decided).localCheckpoint()
-    count = changed.count()
-    if count:
-        commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update={"rejected": count})
-        commit_merge(spark, layout, changed, _CLAUSES.format(near=near), commit)
-    return count
+    everywhere = bool(decided.merged.undone) or went_back(ledger.source, decided.merged)
+    near = _near(decided, everywhere)
+    stored = read_table(spark, layout).alias("t").where(near)
+    rows = _decided_rows(stored, decided, "full" if everywhere else "left", committed).localCheckpoint()
+    ((changed, waiting),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
+    if changed:
+        seen = Source(table_id=decided.merged.table_id, version=decided.merged.version)
+        said = {"rejected": changed, "source": seen}
+        commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update=said)
+        commit_merge(spark, layout, rows.where("_changes").select("row.*"), _CLAUSES.format(near=near), commit)
+    return bool(waiting)
 
 
-def _changed(stored: DataFrame, decided: Decided) -> DataFrame:
-    """Rows as they are to be stored, where that is not how they are."""
+def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool) -> DataFrame:
+    """Rows as they are to be stored, where that is not how they are, or where they wait to be marked."""
     place = (
         f"struct({quoted(decided.plan.incarnation.text)} AS incarnation, _partition AS partition, _offset AS offset)"
     )
     now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
-    joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), "full" if decided.merged.undone else "left")
+    joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), how)
+    passes = f"({_PASSES} AND {_open('t.', decided.merged)})"
     record = {c.name: f"IF({_FAILS}, s._{c.name}, t.{c.name})" for c in _RECORD}
-    wanted = {"position": "coalesce(s.position, t.position)", **record, **_decision(decided)}
+    wanted = {"position": "coalesce(s.position, t.position)", **record}
+    wanted |= _decision(decided, passes if committed else "false")
     rows = f"struct({', '.join(f'{wanted[c.name]} AS {c.name}' for c in _COLUMNS)})"
     before = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
-    kept = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {rows} <=> {before}"
-    return joined.where(kept).select(F.expr(rows).alias("row")).select("row.*")
+    changes = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {rows} <=> {before}"
+    waits = "false" if committed else f"NOT {_FAILS} AND {passes}"
+    told = joined.selectExpr(f"{rows} AS row", f"{changes} AS _changes", f"{waits} AS _waits")
+    return told.where("_changes OR _waits")
 
 
-def _decision(decided: Decided) -> dict[str, str]:
+def _decision(decided: Decided, passes: str) -> dict[str, str]:
     """Which commit rejected a record, and in which it passes.
 
     What is stored keeps the number of the batch that rejected it, unless another batch does. A position that
@@ -137,11 +155,9 @@ def _decision(decided: Decided) -> dict[str, str]:
     """
     number, batch, merged = f"{decided.commit.number}L", decided.commit.kind == "batch", decided.merged
     undone = _undone("t.", merged)
-    passes = "s.position IS NOT NULL AND s._time <=> t.time"
-    now = f"{passes} AND {'true' if batch else _open('t.', merged)}"
 
     def resolved(here: str, before: str) -> str:
-        return f"CASE WHEN {_FAILS} THEN NULL WHEN {now} THEN {here} WHEN {undone} THEN NULL ELSE {before} END"
+        return f"CASE WHEN {_FAILS} THEN NULL WHEN {passes} THEN {here} WHEN {undone} THEN NULL ELSE {before} END"
 
     return {
         "number": f"IF({_FAILS}, {number if batch else f'coalesce(t.number, {number})'}, t.number)",
@@ -171,16 +187,29 @@ def _open(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> str
 
 
 def _undone(row: str, merged: Ledger) -> str:
-    """Whether a stored record passed in a commit of this table that a RESTORE undid."""
+    """Whether a stored record passed in a commit of this table that a RESTORE undid, or that it does not have.
+
+    A table that was brought back from a backup has none of the commits after it; their numbers are given again.
+    """
+    newest = next((e.commit.number for e in merged.entries if e.commit.kind in _MERGES), merged.transaction)
     numbers = ", ".join(map(str, sorted(merged.undone)))
-    return f"({row}resolved_number IN ({numbers}))" if numbers else "false"
+    beyond = f"{row}resolved_number > {newest}"
+    return f"({row}resolved_number IN ({numbers}) OR {beyond})" if numbers else f"({beyond})"
 
 
-def _near(decided: Decided) -> str:
+def went_back(seen: Source | None, merged: Ledger) -> bool:
+    """Whether the merged table is older than it was seen: as from a backup."""
+    if seen is None or seen.table_id != merged.table_id or seen.version <= merged.version:
+        return False
+    now = open_table(merged.uri)  # another process may have committed since
+    return now is not None and seen.version > now.version()
+
+
+def _near(decided: Decided, everywhere: bool) -> str:
     """A condition on stored rows, in literals, that holds for every row that can change."""
     inside = " OR ".join(_covers(part) for part in decided.plan.ranges if part.span) or "false"
     here = f"t.position.incarnation = {quoted(decided.plan.incarnation.text)}"
-    return f"(({here} AND ({inside})) OR {_undone('t.', decided.merged)})"
+    return f"(({here} AND ({inside})) OR {_undone('t.', decided.merged) if everywhere else 'false'})"
 
 
 def _covers(part: Range) -> str:

@@ -5,8 +5,8 @@ has to know, so the newest one is enough to go on.
 
 Its form has a version. One process may be older than another that writes the same table: what it would not
 understand, or drop when it carries the rest on, is an error to it and never somebody else's commit. So whoever
-adds a field, or gives one another meaning, raises ``VERSION`` and says in ``_from_version_1`` or beside it how
-the older form is read.
+adds a field, or gives one another meaning, raises ``VERSION`` and says in ``_from_older`` how the older form is
+read.
 """
 
 import json
@@ -23,7 +23,7 @@ from lakehouse.topic.offsets import Incarnation, Range
 Kind = Literal[
     "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"
 ]
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 class Frozen(BaseModel):
@@ -33,10 +33,15 @@ class Frozen(BaseModel):
 
 
 class Source(Frozen):
-    """A version of a table that a commit has consumed."""
+    """A version of a table that a commit has consumed.
+
+    ``commit`` is the identity of the commit that made it (``None``: not told, as before version 3): a table that is
+    brought back from a backup goes through the same versions again.
+    """
 
     table_id: str
     version: int
+    commit: str | None = None
 
 
 class Totals(Frozen):
@@ -54,18 +59,19 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[2] = VERSION
+    metadata: Literal[3] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
     @model_validator(mode="before")
     @classmethod
-    def _from_version_1(cls, said: Any) -> Any:
-        return {**said, "metadata": VERSION} if isinstance(said, dict) and "metadata" not in said else said
+    def _from_older(cls, said: Any) -> Any:
+        """Version 1 did not name itself."""
+        return {**said, "metadata": VERSION} if isinstance(said, dict) and said.get("metadata", 1) in (1, 2) else said
 
 
 class Commit(Frozen):
-    """What a commit says of itself: metadata version 2.
+    """What a commit says of itself: metadata version 3.
 
     ``late`` counts the late ones among the records read, whether they were rejected for it or not.
     ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
@@ -75,7 +81,7 @@ class Commit(Frozen):
     commits without that carries the one before on.
     """
 
-    metadata: Literal[2] = VERSION
+    metadata: Literal[3] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -99,10 +105,12 @@ class Commit(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_version_1(cls, said: Any) -> Any:
+    def _from_older(cls, said: Any) -> Any:
         """Version 1 named cluster and topic apart, and told a progress recorded anew as a gap of no offsets."""
-        if not isinstance(said, dict) or said.get("metadata") != 1:
+        if not isinstance(said, dict) or said.get("metadata") not in (1, 2):
             return said
+        if said["metadata"] == 2:
+            return said | {"metadata": VERSION}
         now = {name: value for name, value in said.items() if name not in ("cluster_id", "topic_id")}
         if said.get("cluster_id") is not None:
             now["incarnation"] = {"cluster_id": said["cluster_id"], "topic_id": said.get("topic_id")}
@@ -181,6 +189,12 @@ def said_in(metadata: str) -> Commit | Upkeep | Newer | None:
 def said_by(info: Mapping[str, Any]) -> Commit | Upkeep | Newer | None:
     """What a commit of a history says of itself."""
     return said_in(info.get("userMetadata") or "")
+
+
+def identity_of(info: Mapping[str, Any]) -> str:
+    """What tells a commit from any other that may take its version: our attempt, else its time."""
+    said = said_by(info)
+    return said.attempt if isinstance(said, Commit) else str(info.get("timestamp"))
 
 
 def committed_at(info: Mapping[str, Any]) -> datetime:

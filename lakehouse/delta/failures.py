@@ -36,6 +36,11 @@ _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
         "No space left on device",
         "Make space and run it again: it goes on from the version the table has.",
     ),
+    Trouble.FILES_OPEN: (
+        TableError,
+        "Too many files are open",
+        "Raise the limit of open files (ulimit -n), or close what holds them, and run it again.",
+    ),
     Trouble.READ_ONLY: (TableError, "The table is on a read-only file system", "Make it writable and run it again."),
     Trouble.REFUSED: (StoreRefusedError, "The table's files may not be read or written", _ACCESS),
     Trouble.UNREACHABLE: (StoreUnreachableError, "The store of the table cannot be reached", _LATER),

@@ -11,9 +11,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, said_by
+from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, identity_of, said_by
 from lakehouse.delta.failures import log_failures
-from lakehouse.delta.log import history_of, open_table
+from lakehouse.delta.log import history_of, open_table, read_commit
 from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
 from lakehouse.delta.row_versions import unchanged_versions
 from lakehouse.errors import LedgerError
@@ -113,6 +113,25 @@ class Ledger:
         if source is None or source.table_id != self.table_id or source.version > self.version:
             return False
         return self.next_change(source.version) > self.version
+
+
+def to_consume(ledger: Ledger) -> Source:
+    """The version that whoever follows a table consumes now: the newest that may have changed a row."""
+    info = read_commit(ledger.uri, ledger.rows_version)
+    commit = identity_of(info) if info else None
+    return Source(table_id=ledger.table_id, version=ledger.rows_version, commit=commit)
+
+
+def still_holds(ledger: Ledger, consumed: Source) -> bool:
+    """Whether the version consumed is in this table, and was made by the same commit as far as that is told.
+
+    It is not where the table was made anew, or was brought back from a backup: then it goes through the same versions
+    again.
+    """
+    if consumed.table_id != ledger.table_id or consumed.version > ledger.version:
+        return False
+    info = read_commit(ledger.uri, consumed.version) if consumed.commit else None
+    return info is None or identity_of(info) == consumed.commit
 
 
 def app_id(name: str) -> str:

@@ -59,6 +59,13 @@ def is_table(uri: str) -> bool:
         return DeltaTable.is_deltatable(uri, _options(uri))
 
 
+def created_at(uri: str) -> int | None:
+    """When a table was made, in milliseconds; ``None`` where there is none, or it does not say."""
+    table = open_table(uri)
+    with log_failures(uri):
+        return table.metadata().created_time if table else None
+
+
 def read_history(uri: str, limit: int | None = None) -> list[Info]:
     """Read what the commits of a table that is there say of themselves: all of them, or so many; newest first."""
     with log_failures(uri):
@@ -98,6 +105,13 @@ def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
     """Read what each commit did to the active files, from a version backwards to the oldest that the log holds."""
     for version, actions in _Log(uri).commits(newest):
         yield _changes(version, actions)
+
+
+def read_commit(uri: str, version: int) -> Info | None:
+    """What the commit of one version says of itself; ``None`` where the log no longer holds it, or it says nothing."""
+    with log_failures(uri):
+        _, actions = next(_Log(uri).commits(version), (version, []))
+    return next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
 
 
 class _Log:

@@ -3,18 +3,19 @@
 from dataclasses import dataclass, field, replace
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry, Source
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.ledger import Ledger, still_holds, to_consume
 from lakehouse.delta.write import session_settings
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
+_NO_CHANGES = (Trouble.OTHER_COLUMNS, Trouble.GONE)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class Upstream:
         """The version to read: it has the rows of the version to consume, in files that are kept."""
         return self.ledger.version
 
+    def is_consumed(self, consumed: Source | None) -> bool:
+        """Whether whoever consumed that has seen every row."""
+        return consumed is not None and self.ledger.is_consumed(consumed) and still_holds(self.ledger, consumed)
+
     def as_of(self, version: int) -> "Upstream":
         """The same table as an earlier version had it, read from the newest version with the same rows."""
         newest = min(self.ledger.next_change(version) - 1, self.ledger.version)
@@ -76,7 +81,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     ``_before`` and ``_after`` (structs of the other columns, NULL where there was or is no row). A pair
     that is equal in all of them is no change.
     """
-    if consumed and (consumed.table_id != upstream.to_consume.table_id or consumed.version > upstream.read_version):
+    if consumed and not still_holds(upstream.ledger, consumed):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
@@ -84,7 +89,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.OTHER_COLUMNS):
             return _over_other_columns(spark, upstream, start)
-        if means(error, Trouble.GONE):
+        if is_gone(error):
             return None
         raise
 
@@ -98,8 +103,11 @@ def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> 
     try:
         with session_settings(spark, _OTHER_COLUMNS):
             return _read_changes(spark, upstream, start).localCheckpoint()
-    except (PySparkException, Py4JJavaError):
-        return None
+    except (PySparkException, Py4JJavaError) as error:
+        trouble = trouble_of(error, (*PASSING, *_NO_CHANGES))
+        if trouble in _NO_CHANGES or (trouble is None and isinstance(error, AnalysisException)):
+            return None
+        raise
 
 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
@@ -117,7 +125,7 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    update = {"source": upstream.to_consume, "declaration": upstream.table.fingerprint}
+    update = {"source": to_consume(upstream.ledger), "declaration": upstream.table.fingerprint}
     return ledger.next_commit("derived", run).model_copy(update=update)
 
 

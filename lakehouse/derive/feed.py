@@ -1,5 +1,7 @@
 """The change feed: one row for each key and version of the merged table that changed it."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -48,7 +50,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     """Bring the change feed up to the merged table's version; where it is there already, write nothing."""
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
-    if upstream.ledger.is_consumed(ledger.source):
+    if upstream.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.to_consume.version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source)
     reconciled = changes is None
@@ -59,15 +61,23 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
         since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
     rows = _as_feed(changes, upstream, reconciled=reconciled)
     rows = rows.withColumns({"since_version": since, "number": F.lit(ledger.next_number).cast("bigint")})
-    key = [*upstream.table.key, "source_table_id", "source_version"]
-    clauses = (
-        f"ON {' AND '.join(f's.`{c}` = t.`{c}`' for c in key)}"
-        f" WHEN NOT MATCHED THEN INSERT ({', '.join(f'`{c}`' for c in layout.names)})"
-        f" VALUES ({', '.join(f's.`{c}`' for c in layout.names)})"
-    )
     commit = derived_commit(ledger, upstream, run).model_copy(update={"reconciled": reconciled})
-    entry = commit_merge(spark, layout, rows, clauses, commit)
+    entry = commit_merge(spark, layout, rows, insert_clauses(upstream.table, layout.names), commit)
     return derived_from(layout, upstream, entry, rebuilt=reconciled)
+
+
+def insert_clauses(table: StreamTable, names: Sequence[str]) -> str:
+    """Insert the changes that are not told yet.
+
+    A version number comes again where the table is brought back from a backup, its time does not. A net difference,
+    which has none, equals no row.
+    """
+    key = [*table.key, "source_table_id", "source_version", "committed_at"]
+    return (
+        f"ON {' AND '.join(f's.`{c}` = t.`{c}`' for c in key)}"
+        f" WHEN NOT MATCHED THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" VALUES ({', '.join(f's.`{c}`' for c in names)})"
+    )
 
 
 def _as_feed(changes: DataFrame, upstream: Upstream, *, reconciled: bool) -> DataFrame:

@@ -20,6 +20,7 @@ class Trouble(Enum):
     OTHER_COLUMNS = auto()  # a range of changes lies before or over a change of the columns
     GONE = auto()  # a version of a table, or what changed in it, can no longer be read
     DISK_FULL = auto()
+    FILES_OPEN = auto()  # too many of them, for the process or the machine
     READ_ONLY = auto()
     REFUSED = auto()  # no permission, no credentials, or such as have expired
     UNREACHABLE = auto()  # the store does not answer
@@ -36,6 +37,17 @@ class Trouble(Enum):
     BROKER = auto()  # the broker does not give them
 
 
+# what may be otherwise the next time: where it is told, nothing else is
+PASSING = (
+    Trouble.DISK_FULL,
+    Trouble.FILES_OPEN,
+    Trouble.READ_ONLY,
+    Trouble.REFUSED,
+    Trouble.UNREACHABLE,
+    Trouble.RAN_AGAIN,
+)
+
+
 @dataclass(frozen=True)
 class _Signs:
     """Spark's conditions (a name stands for all that begin with it), numbers of the system, patterns in the text."""
@@ -49,6 +61,8 @@ class _Signs:
         return any(re.search(pattern, text) for pattern in self.patterns)
 
 
+# Java says it also of a file that cannot be opened now, for a reason in brackets, and of what an executor held
+_NO_FILE = r"FileNotFoundException(?!.*(?:/blockmgr-|\((?!No such |Is a |Not a )[A-Za-z /-]+\)\s*(?:\n|$)))"
 _SIGNS = {
     Trouble.CONFLICT: _Signs(
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
@@ -60,9 +74,15 @@ _SIGNS = {
             "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
             "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
         ),
-        patterns=("the source dataset is not deterministic",),
+        patterns=("the source dataset is not deterministic", r"FileNotFoundException: .*/blockmgr-.*\(No such file"),
     ),
-    Trouble.OTHER_COLUMNS: _Signs(conditions=("DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",)),
+    Trouble.OTHER_COLUMNS: _Signs(
+        conditions=(
+            "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",
+            "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
+            "PARQUET_CONVERSION_FAILURE",
+        )
+    ),
     Trouble.GONE: _Signs(
         conditions=(
             "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
@@ -75,11 +95,12 @@ _SIGNS = {
             "DELTA_TRUNCATED_TRANSACTION_LOG",
             "FAILED_READ_FILE.FILE_NOT_EXIST",
         ),
-        patterns=("Could not find any delta files for version", "FileNotFoundException"),
+        patterns=("Could not find any delta files for version", _NO_FILE),
     ),
     Trouble.DISK_FULL: _Signs(
         numbers=(errno.ENOSPC, errno.EDQUOT), patterns=("No space left on device", "Disk quota exceeded")
     ),
+    Trouble.FILES_OPEN: _Signs(numbers=(errno.EMFILE, errno.ENFILE), patterns=("Too many open files",)),
     Trouble.READ_ONLY: _Signs(numbers=(errno.EROFS,), patterns=("Read-only file system",)),
     Trouble.REFUSED: _Signs(
         numbers=(errno.EACCES, errno.EPERM),
@@ -135,9 +156,7 @@ _SIGNS = {
         conditions=("DELTA_UNSUPPORTED_FEATURES", "DELTA_INVALID_PROTOCOL_VERSION"),
         patterns=("Kernel error: Unsupported",),
     ),
-    Trouble.DAMAGED_FILE: _Signs(
-        conditions=("FAILED_READ_FILE",), patterns=("FileNotFoundException", "ChecksumException")
-    ),
+    Trouble.DAMAGED_FILE: _Signs(conditions=("FAILED_READ_FILE",), patterns=(_NO_FILE, "ChecksumException")),
     Trouble.NOT_WRITTEN: _Signs(conditions=("TASK_WRITE_FAILED",)),
     Trouble.RECORDS_GONE: _Signs(
         conditions=("KAFKA_DATA_LOSS",), patterns=("OffsetOutOfRange", "Some data may have been lost")
@@ -161,6 +180,11 @@ def error_text(error: Exception) -> str:
 def means(error: Exception, trouble: Trouble) -> bool:
     """Whether an error means this trouble."""
     return trouble_of(error, (trouble,)) is not None
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether a version of a table, or what changed in it, can no longer be read, now and later."""
+    return trouble_of(error, (*PASSING, Trouble.GONE)) is Trouble.GONE
 
 
 def trouble_of(error: Exception, among: Iterable[Trouble]) -> Trouble | None:

@@ -15,7 +15,7 @@ from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import is_gone
 from lakehouse.topic.offsets import TopicState
 
 _SHOWN = 5  # rows named in a failed check
@@ -59,7 +59,7 @@ def verify_rollup(engine: Engine, rollup: Rollup) -> Finding:
     try:
         problems = _differences(spark, upstream, rollup, read_table(spark, layout, own.version))
     except (PySparkException, Py4JJavaError) as error:
-        if not means(error, Trouble.GONE):
+        if not is_gone(error):
             raise
         problem = f"Version {consumed.version} can no longer be read: materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], fact)

@@ -157,6 +157,22 @@ def test_where_the_source_was_made_anew_both_follow_the_new_table(stream):
     assert rollup.rebuilt
 
 
+def test_where_a_backup_goes_through_the_same_versions_again_both_notice_it(stream, tmp_path):
+    first, second = stream.hours(2)
+    take(stream, {first: 1.0})
+    shutil.copytree(stream.uri, tmp_path / "backup")
+    take(stream, {first: 2.0})
+    stream.refresh()
+    consumed = stream.ledger.version
+    shutil.rmtree(stream.uri)
+    shutil.copytree(tmp_path / "backup", stream.uri)
+    take(stream, {second: 3.0})  # and what the backup lacks, in the version that was consumed
+    assert stream.ledger.version == consumed
+    changes, rollup = stream.refresh()
+    assert told(stream, second) == [("insert", None, 3.0, True)]
+    assert (changes.rebuilt, rollup.rebuilt) == (True, True)
+
+
 def test_the_checks_name_the_rows_that_are_wrong(stream):
     (hour,) = stream.hours(1)
     stream.send(record(latitude=60.5, time=hour))

@@ -1,5 +1,6 @@
 """A record that cannot enter is kept until it can; the tests share one history, each with hours of its own."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -143,6 +144,21 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     assert resolved(stream, at) == [(at, outcome.entry.commit.number)]
 
 
+def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
+    """Its number is taken by whatever commits next, as by a gap that steps over its records."""
+    at = end(stream)
+    hot(stream, 2)
+    with crashing(monkeypatch, "merge_rows"):
+        stream.merge()
+    with crashing(monkeypatch, "merge_rows"):
+        wider(stream).merge()
+    assert resolved(stream, at) == []
+    with crashing(monkeypatch, "require_accounted"):
+        wider(stream).merge()
+    number = stream.ledger.newest.commit.number
+    assert resolved(stream, at) == [(at, number), (at + 1, number)]
+
+
 def test_what_a_restore_undid_is_listed_again_also_when_its_history_has_expired(stream):
     at = end(stream)
     (hour,) = hot(stream, 1)
@@ -157,6 +173,22 @@ def test_what_a_restore_undid_is_listed_again_also_when_its_history_has_expired(
     assert resolved(stream, at) == []
     (again,) = redriven(stream, "out_of_range")
     assert resolved(stream, at) == [(at, again.entry.commit.number)]
+    assert stream.temperatures()[hour] == HOT
+
+
+def test_what_passed_after_the_backup_that_a_table_was_brought_back_from_is_rejected_again(stream, tmp_path):
+    at = end(stream)
+    (hour,) = hot(stream, 1)
+    stream.merge()
+    shutil.copytree(stream.uri, tmp_path / "backup")
+    redriven(stream, "out_of_range")
+    shutil.rmtree(stream.uri)
+    shutil.copytree(tmp_path / "backup", stream.uri)
+    assert listed(stream, at) == {"out_of_range": [at]}
+    stream.send_hours(1)
+    stream.merge()  # takes the number of the redrive
+    assert resolved(stream, at) == []
+    redriven(stream, "out_of_range")
     assert stream.temperatures()[hour] == HOT
 
 

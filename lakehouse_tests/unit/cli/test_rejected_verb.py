@@ -92,6 +92,16 @@ def test_a_record_that_passed_in_a_table_that_is_no_more_is_listed(
     assert [sample["offset"] for sample in reason["samples"]] == [8]
 
 
+def test_a_record_that_passed_in_a_commit_the_table_does_not_have_is_listed(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The merged table was brought back from a backup: the same id, and the numbers after it are given again."""
+    table_id = str(DeltaTable(tables / "temperatures").metadata().id)
+    store(tables, row(8, resolved_number=45, resolved_table_id=table_id))
+    (reason,) = told(capsys)["reasons"]
+    assert [sample["offset"] for sample in reason["samples"]] == [8]
+
+
 def test_what_a_record_holds_cannot_mislead(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(tables, row(1, value=HOSTILE, key=b"[/]", detail="a\x1bb\nc"))
     assert main.run(["rejected"]) == 0

@@ -37,6 +37,8 @@ DENIED = (
     "java.nio.file.AccessDeniedException: s3a://bucket/t/_delta_log: getFileStatus on s3a://bucket/t/_delta_log:"
     " software.amazon.awssdk.services.s3.model.S3Exception: null (Service: S3, Status Code: 403)" + TRACE
 )
+NO_DESCRIPTOR = f"{LOST_FILE}\nCaused by: java.io.FileNotFoundException: /t/x.parquet (Too many open files){TRACE}"
+LOST_BLOCK = f"java.io.FileNotFoundException: /spark/blockmgr-7/11/rdd_5_0 (No such file or directory){TRACE}"
 NO_SERVER = "<_InactiveRpcError: status = UNAVAILABLE details = failed to connect to all addresses: Connection refused>"
 
 
@@ -107,6 +109,9 @@ def test_a_condition_counts_where_it_is_named_and_not_where_a_value_holds_its_na
         (LOST_FILE, TableDamagedError, "A file is missing or damaged.*part-00000"),
         (NAMENODE, StoreUnreachableError, "cannot be reached.*Run it again"),
         (DENIED, StoreRefusedError, "may not be read or written.*credentials"),
+        (NO_DESCRIPTOR, TableError, "Too many files are open.*run it again"),
+        ("java.io.FileNotFoundException: /t/x.parquet (Permission denied)", StoreRefusedError, "may not be read"),
+        ("java.io.FileNotFoundException: /t/x.parquet (No such file or directory)", TableDamagedError, "backup"),
         ("java.io.IOException: No space left on device", TableError, "^No space left on device \\(/t\\)"),
         ("[PATH_NOT_FOUND] Path does not exist: /tables/t.", TableError, "The table is not there"),
         ("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] Unsupported", TableError, "newer Delta"),
@@ -119,6 +124,11 @@ def test_what_spark_says_of_a_table_becomes_the_error_with_the_way_on(
         raise PySparkException(said)
     assert type(caught.value) is kind
     assert "at org.apache" not in str(caught.value) and "move" not in str(caught.value)
+
+
+def test_a_file_that_an_executor_held_is_none_of_the_table() -> None:
+    with pytest.raises(ExecutorLostError, match="run it again"), table_failures("/t"):
+        raise PySparkException(LOST_BLOCK)
 
 
 def test_a_spark_server_that_is_gone_is_no_store_that_cannot_be_reached() -> None:

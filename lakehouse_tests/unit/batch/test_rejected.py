@@ -1,0 +1,52 @@
+"""Rejected records: what their table's log tells without a statement."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, went_back
+from lakehouse.delta.commits import Commit, Source
+from lakehouse.delta.ledger import Ledger
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic.offsets import Incarnation, Plan
+
+pytestmark = pytest.mark.invariant(8)
+
+BATCH = Commit(kind="batch", number=1, attempt="a", table_version=0)
+
+
+def store(folder: Path, commit: Commit, rows: int) -> bool:
+    """Store what a batch decided, where a statement to Spark is an error."""
+    none: Any = None
+    layout = replace(rejected_layout(temperatures, Settings(home=folder)), uri=str(folder / "t"))
+    write_deltalake(layout.uri, pa.table({"id": list(range(rows))}, pa.schema([("id", pa.int64())])))
+    decided = Decided(none, Plan("t", Incarnation("c", "t"), ()), commit, Ledger("merged"))
+    return store_rejected(none, layout, decided, committed=False)
+
+
+def test_where_nothing_is_rejected_and_nothing_was_no_statement_is_made(tmp_path: Path) -> None:
+    assert store(tmp_path, BATCH, 0) is False
+
+
+@pytest.mark.parametrize(("rejected", "rows"), [(1, 0), (0, 1)])
+def test_where_something_is_or_was_rejected_it_is_looked_at(tmp_path: Path, rejected: int, rows: int) -> None:
+    with pytest.raises(AttributeError):
+        store(tmp_path, BATCH.model_copy(update={"rejected": rejected}), rows)
+
+
+@pytest.mark.parametrize(("seen", "told"), [(None, False), (0, False), (1, False), (2, True)])
+def test_a_merged_table_went_back_where_less_is_there_than_was_seen(
+    tmp_path: Path, seen: int | None, told: bool
+) -> None:
+    """Another process may have committed since the ledger was read: version 1 is no way back."""
+    uri = str(tmp_path / "merged")
+    for _ in range(2):
+        write_deltalake(uri, pa.table({"id": [1]}), mode="append")
+    here = Ledger(uri, exists=True, table_id=str(DeltaTable(uri).metadata().id), version=0)
+    assert went_back(None if seen is None else Source(table_id=here.table_id, version=seen), here) is told
+    assert not went_back(Source(table_id="made anew since", version=9), here)

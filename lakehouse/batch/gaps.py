@@ -18,7 +18,7 @@ def plan_next_of(ledger: Ledger, state: TopicState, bounds: Bounds) -> Plan:
     Where a RESTORE undid every batch, records that were merged may have expired: whatever did is a gap then.
     """
     plan = plan_batch(state, ledger.progress, bounds)
-    if ledger.progress is None and ledger.undone:
+    if ledger.progress is None and ledger.unread:
         return replace(plan, gap=find_expired(state))
     return plan
 

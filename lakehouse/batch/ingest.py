@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -147,8 +148,10 @@ def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) 
     rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
     target = Target(table, merged_layout(table, engine.settings))
     entry = merge_rows(engine.spark, target, newest_per_key(rows, table), prune, commit)
-    if waiting:
-        again(lambda: store_rejected(engine.spark, layout, replace(decided, merged=engine.ledger())))
+    # a batch whose marks another writer prevents is merged all the same: the next redrive sets them
+    with suppress(*((ConflictError,) if commit.kind == "batch" else ())):
+        if waiting:
+            again(lambda: store_rejected(engine.spark, layout, replace(decided, merged=engine.ledger())))
     return require_accounted(entry, table)
 
 

@@ -14,11 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.batch.counts import count_batch
 from lakehouse.batch.merge import Target, merge_rows, newest_per_key
 from lakehouse.batch.sources import read_reference
-from lakehouse.declaration import Reference, StreamTable
+from lakehouse.declaration import Reference, Rows, StreamTable
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger, still_holds, to_consume
 from lakehouse.delta.order import merged_layout
@@ -75,32 +74,32 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
     )
 
 
-@table_failures()
 def load_base(engine: Engine, folder: Path | None = None) -> BaseLoad:
     """Load a folder of files into the base table; ``None`` takes that of the last load, else the declared one.
 
     Inside one load the order is file name, then place in the file; a later load wins over an earlier one.
-    Loading the same files again writes nothing. Raises ``BaseFileError`` where any row cannot be loaded;
-    nothing is loaded then.
+    Loading the same files again writes nothing. Where another writer is first, the files are read again. Raises
+    ``BaseFileError`` where any row cannot be loaded; nothing is loaded then.
     """
-    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
-    if table.base is None:
-        raise LakehouseError(f"Table {table.name} declares no base files", action="Declare base= to load some.")
-    layout = base_layout(table, settings)
+    base = engine.table.base
+    if base is None:
+        raise LakehouseError(f"Table {engine.table.name} declares no base files", action="Declare base= to load some.")
+    return again(lambda: _load_base(engine, base, folder))
+
+
+def _load_base(engine: Engine, base: Rows, folder: Path | None) -> BaseLoad:
+    spark, table = engine.spark, engine.table
+    layout = base_layout(table, engine.settings)
     ledger = read_ledger(layout.uri, layout.name)
     last = ledger.newest.commit.folder if ledger.newest else None
-    source = (folder or Path(last or table.base.default_folder)).expanduser().resolve()
-    rows = table.base.read(spark, source, table.fields).localCheckpoint()
-    again(lambda: ensure_table(spark, layout))
+    source = (folder or Path(last or base.default_folder)).expanduser().resolve()
+    rows = base.read(spark, source, table.fields).localCheckpoint()
+    ensure_table(spark, layout)
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
     said = {"folder": str(source), "declaration": table.fingerprint}
-
-    def upsert() -> Entry | None:
-        commit = read_ledger(layout.uri, layout.name).next_commit("load", run).model_copy(update=said)
-        return _upsert(spark, layout, table, newest, commit)
-
-    entry = again(upsert)
+    commit = read_ledger(layout.uri, layout.name).next_commit("load", engine.run).model_copy(update=said)
+    entry = _upsert(spark, layout, table, newest, commit)
     return BaseLoad(
         folder=source,
         files=counted["files"],
@@ -149,21 +148,21 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
     return Layout(reference.name, uri, reference.doc, columns, retention=table.retention)
 
 
-@table_failures()
 def load_reference(engine: Engine, reference: Reference) -> ReferenceLoad:
     """Make a reference table equal to its file; a second run with the same file writes nothing.
 
-    Raises ``BaseFileError`` where a line cannot be loaded; nothing is loaded then.
+    Where another writer is first, the file is read again. Raises ``BaseFileError`` where a line cannot be loaded;
+    nothing is loaded then.
     """
-    spark, layout = engine.spark, reference_layout(engine.table, reference, engine.settings)
+    return again(lambda: _make_equal(engine, reference, reference_layout(engine.table, reference, engine.settings)))
+
+
+def _make_equal(engine: Engine, reference: Reference, layout: Layout) -> ReferenceLoad:
+    """Write what of the file is new, differs or is gone, in one commit; none where nothing is."""
+    spark = engine.spark
     rows = read_reference(spark, reference).localCheckpoint()
-    again(lambda: ensure_table(spark, layout))
-    return again(lambda: _make_equal(engine, reference, layout, rows))
-
-
-def _make_equal(engine: Engine, reference: Reference, layout: Layout, rows: DataFrame) -> ReferenceLoad:
-    """Write what of the rows is new, differs or is gone, in one commit; none where nothing is."""
-    spark, ledger = engine.spark, read_ledger(layout.uri, layout.name)
+    ensure_table(spark, layout)
+    ledger = read_ledger(layout.uri, layout.name)
     same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in reference.key)
     equal = " AND ".join(f"s.`{c}` <=> t.`{c}`" for c in layout.names)
     joined = rows.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "full").where(f"NOT ({equal})")

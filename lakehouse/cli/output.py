@@ -51,8 +51,8 @@ def _in_text(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return json.dumps(value)
     if isinstance(value, Mapping):
-        return {key: _in_text(each) for key, each in value.items()}
-    return [_in_text(each) for each in value] if isinstance(value, list | tuple) else value
+        return {_in_text(key): _in_text(each) for key, each in value.items()}
+    return [_in_text(each) for each in value] if isinstance(value, list | tuple | set) else value
 
 
 def say(text: str = "") -> None:

@@ -19,8 +19,9 @@ _NOUNS |= dict.fromkeys(_LISTS, "a list or tuple")
 
 def field_problems(part: Any, whose: str = "") -> Iterator[Problem]:
     """What is not of the type that its field names, in this part and in the parts of it."""
-    hints = get_type_hints(type(part))
-    for field in fields(part):
+    ours = next(each for each in type(part).__mro__ if each.__module__.startswith(__package__))
+    hints = get_type_hints(ours)
+    for field in fields(ours):
         value, hint = getattr(part, field.name), hints[field.name]
         if isinstance(hint, UnionType):
             hint = get_args(hint)[0]  # the only union is that with None

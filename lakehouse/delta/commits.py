@@ -23,6 +23,7 @@ from lakehouse.topic.offsets import Incarnation, Range
 Kind = Literal[
     "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"
 ]
+MERGED: Final = ("batch", "base", "replay", "redrive")  # kinds that merge rows, and account for each of them
 VERSION: Final = 3
 
 

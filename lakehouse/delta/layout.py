@@ -137,10 +137,12 @@ class Former:
 
 def _seconds(interval: str) -> int:
     """How long an interval is, as Delta writes one; 0 where it is written otherwise."""
-    units = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
-    if not re.fullmatch(rf"(interval)?(\s*\d+ ({'|'.join(units)})s?)+", interval.strip().lower()):
+    units = {"week": 604_800.0, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+    units |= {"millisecond": 1e-3, "microsecond": 1e-6}
+    if not re.fullmatch(rf"(interval)?(\s*\d+\s+({'|'.join(units)})s?)+", interval.strip().lower()):
         return 0
-    return sum(int(many) * units[unit] for many, unit in re.findall(r"(\d+) ([a-z]+?)s?\b", interval.lower()))
+    found = re.findall(r"(\d+)\s+([a-z]+?)s?\b", interval.lower())
+    return round(sum(int(many) * units[unit] for many, unit in found))
 
 
 def listed(properties: Mapping[str, str]) -> str:

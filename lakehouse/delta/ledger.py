@@ -28,9 +28,10 @@ class Ledger:
 
     ``transaction`` is the table's transaction number: 0 where none of our commits was made.
     ``complete`` says that the history reaches back to the table's creation. ``undone`` are the numbers of
-    our commits that a RESTORE undid or made void: what they say of themselves no longer holds. ``unchanged``
-    are versions of which is known that they changed no row: maintenance, and what keeps the table in shape.
-    ``untold`` is the version of a RESTORE before all entries, of which nothing tells what it put back.
+    our commits that a RESTORE undid or made void: what they say of themselves no longer holds; ``unread`` says that
+    progress was among it. ``unchanged`` are versions of which is known that they changed no row: maintenance, and
+    what keeps the table in shape. ``untold`` is the version of a RESTORE before all entries, of which nothing tells
+    what it put back.
     """
 
     uri: str
@@ -42,6 +43,7 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
     foreign: tuple[Foreign, ...] = field(default=())
     undone: frozenset[int] = frozenset()
+    unread: bool = False
     unchanged: frozenset[int] = frozenset()
     untold: int | None = None
 
@@ -164,6 +166,7 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
             entries=tuple(found.entries),
             foreign=tuple(found.foreign),
             undone=frozenset(found.undone),
+            unread=found.unread,
             unchanged=unchanged_versions(history),
             untold=found.untold,
         )

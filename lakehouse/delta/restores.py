@@ -31,14 +31,21 @@ class Standing:
     """What of a history counts, newest first, and the numbers of our commits that a RESTORE undid or made void.
 
     ``untold`` is the version of a RESTORE before all that counts of which nothing tells what it put back.
-    ``reaches`` is the oldest version that a RESTORE put back.
+    ``reaches`` is the oldest version that a RESTORE put back; ``unread`` says that progress was undone.
     """
 
     entries: list[Entry] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
     undone: set[int] = field(default_factory=set)
+    unread: bool = False
     untold: int | None = None
     reaches: int | None = None
+
+    def undo(self, entries: Iterable[Entry]) -> None:
+        """Note commits of ours that do not count any more."""
+        for entry in entries:
+            self.undone.add(entry.commit.number)
+            self.unread |= bool(entry.commit.progress)
 
     def is_told_by(self, oldest: int) -> bool:
         """Whether a history back to this version tells all of it that a next commit has to know.
@@ -67,7 +74,7 @@ def standing(history: Iterable[Info], put_back: Callable[[Info], int | None] = n
     for info in history:
         version, entry = int(info["version"]), entry_of(info)
         if newest is not None and version > newest:
-            found.undone |= {entry.commit.number} if entry else set()
+            found.undo([entry] if entry else [])
         elif entry:
             found.entries.append(entry)
         else:
@@ -81,7 +88,7 @@ def _restore(found: Standing, version: int, put_back: int | None) -> int:
     """Take out what a RESTORE made void; returns the newest version before it that counts."""
     void = [entry for entry in found.entries if entry.commit.table_version < version]
     found.entries = [entry for entry in found.entries if entry.commit.table_version >= version]
-    found.undone |= {entry.commit.number for entry in void}
+    found.undo(void)
     found.foreign += [Foreign(each.version, "MERGE made void by a RESTORE", each.committed_at) for each in void]
     if put_back is None:
         found.untold = None if found.entries else version

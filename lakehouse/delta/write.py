@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-from lakehouse.delta.commits import Commit, Entry, Upkeep
+from lakehouse.delta.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_attempt
@@ -18,6 +18,12 @@ from lakehouse.errors.troubles import Trouble, means
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# a task that runs again, since its executor died, counts its rows again: Delta commits no MERGE whose counts
+# contradict each other, nor one whose held source it would have to compute anew
+_COUNTED_ONCE = {
+    "spark.databricks.delta.commandInvariantChecksThrow": "true",
+    "spark.databricks.delta.merge.failIfSourceChanged": "true",
+}
 
 
 def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
@@ -92,8 +98,12 @@ def commit_nothing(spark: SparkSession, layout: Layout, commit: Commit) -> Entry
 
 
 def _fence(name: str, commit: Commit) -> dict[str, str]:
-    """The transaction number and the metadata of a commit, as settings."""
+    """The transaction number and the metadata of a commit, as settings; and exact counts, where they are proof.
+
+    Elsewhere Delta may leave out to count a source, which would then look like a contradiction.
+    """
     return {
+        **(_COUNTED_ONCE if commit.kind in MERGED else {}),
         _TXN_APP_ID: app_id(name),
         _TXN_VERSION: str(commit.number),
         _USER_METADATA: commit.model_dump_json(),

@@ -42,16 +42,11 @@ class Derived:
 
 @dataclass(frozen=True)
 class Upstream:
-    """The merged table a derived table follows: its declaration, layout and version to consume."""
+    """The merged table a derived table follows: its declaration, layout and ledger."""
 
     table: StreamTable
     layout: Layout
     ledger: Ledger
-
-    @property
-    def to_consume(self) -> Source:
-        """The version to consume: the newest that may have changed a row."""
-        return Source(table_id=self.ledger.table_id, version=self.ledger.rows_version)
 
     @property
     def read_version(self) -> int:
@@ -112,7 +107,7 @@ def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> 
 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
     reader = spark.read.format("delta").option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", start).option("endingVersion", upstream.to_consume.version)
+    reader = reader.option("startingVersion", start).option("endingVersion", upstream.ledger.rows_version)
     row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
@@ -133,4 +128,4 @@ def derived_from(layout: Layout, upstream: Upstream, entry: Entry, *, rebuilt: b
     """Tell what the commit of a derived table did."""
     counted = entry.metrics
     changed = counted.inserted + counted.updated + counted.deleted
-    return Derived(layout.name, entry.version, upstream.to_consume.version, changed, rebuilt)
+    return Derived(layout.name, entry.version, upstream.ledger.rows_version, changed, rebuilt)

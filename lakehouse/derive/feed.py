@@ -51,7 +51,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
     if upstream.is_consumed(ledger.source):
-        return Derived(layout.name, ledger.version, upstream.to_consume.version, 0, rebuilt=False)
+        return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source)
     reconciled = changes is None
     if changes is None:
@@ -86,7 +86,7 @@ def _as_feed(changes: DataFrame, upstream: Upstream, *, reconciled: bool) -> Dat
     return changes.select(
         *upstream.table.key,
         F.expr(kind).alias("change"),
-        F.lit(upstream.to_consume.table_id).alias("source_table_id"),
+        F.lit(upstream.ledger.table_id).alias("source_table_id"),
         "source_version",
         "committed_at",
         F.lit(reconciled).alias("reconciled"),
@@ -107,5 +107,5 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     after = F.expr(f"struct({', '.join(values)})")
     now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("_after"))
     joined = then.join(now, list(table.key), "full").where("NOT (_before <=> _after)")
-    version = F.lit(upstream.to_consume.version).cast("bigint").alias("source_version")
+    version = F.lit(upstream.ledger.rows_version).cast("bigint").alias("source_version")
     return joined.select(*table.key, "_before", "_after", version, F.lit(None).cast("timestamp").alias("committed_at"))

@@ -62,7 +62,8 @@ class _Signs:
 
 
 # Java says it also of a file that cannot be opened now, for a reason in brackets, and of what an executor held
-_NO_FILE = r"FileNotFoundException(?!.*(?:/blockmgr-|\((?!No such |Is a |Not a )[A-Za-z /-]+\)\s*(?:\n|$)))"
+_FOR_NOW = "Permission|Too many|No space|Disk quota|Read-only|Input/output|Stale"
+_NO_FILE = rf"FileNotFoundException(?!.*(?:/blockmgr-|\((?:{_FOR_NOW})))"
 _SIGNS = {
     Trouble.CONFLICT: _Signs(
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),

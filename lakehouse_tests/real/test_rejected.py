@@ -5,14 +5,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from lakehouse.batch import ingest, redrive
+from lakehouse.batch.rejected import store_rejected
 from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
 from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.errors import ConflictError
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, read_records
 from lakehouse.topic.offsets import Range
@@ -157,6 +160,26 @@ def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
         wider(stream).merge()
     number = stream.ledger.newest.commit.number
     assert resolved(stream, at) == [(at, number), (at + 1, number)]
+
+
+def test_a_batch_whose_marks_another_writer_prevents_is_merged_and_the_next_redrive_sets_them(stream, monkeypatch):
+    at = end(stream)
+    hot(stream, 1)
+    stream.merge()
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {stream.ledger.version - 1}")
+
+    def prevented(*decided: Any, committed: bool = True) -> bool:
+        if committed:
+            raise ConflictError("another writer")
+        return store_rejected(*decided, committed=committed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest, "store_rejected", prevented)
+        (batch,) = wider(stream).merge()
+    assert batch.entry.metrics.inserted == 1
+    assert resolved(stream, at) == []
+    redriven(wider(stream), "out_of_range")
+    assert [offset for offset, _ in resolved(stream, at)] == [at]
 
 
 def test_what_a_restore_undid_is_listed_again_also_when_its_history_has_expired(stream):

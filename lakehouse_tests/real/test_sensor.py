@@ -122,7 +122,7 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
         committed.progress = Progress(state.incarnation, {p: end + 1 for p, end in state.end.items()})
         return state
 
-    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress, undone=()))
+    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress, unread=False))
     monkeypatch.setattr(waiting, "look", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
@@ -137,7 +137,7 @@ def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world,
     delete_before(accepting.settings, topic, {p: offset - left for p, offset in end.items()})
     state = look(accepting.settings, topic)
     progress = Progress(state.incarnation, dict.fromkeys(end, 0))
-    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, undone=()))
+    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False))
     (request,) = accepting.tick().run_requests
     config = request.run_config["ops"]["temperatures"]["config"]
     assert sum(part["end"] - part["start"] for part in config["ranges"]) == left * len(end)

@@ -24,7 +24,7 @@ def merged(kind: Kind, **told: Any) -> Entry:
 
 
 LEDGER = Ledger("t", entries=(merged("batch", incarnation=MERGED.incarnation, progress=MERGED.offsets),), transaction=1)
-UNDONE = Ledger("t", exists=True, transaction=2, undone=frozenset({1, 2}))
+UNDONE = Ledger("t", exists=True, transaction=2, undone=frozenset({1, 2}), unread=True)
 
 
 def looked(earliest: dict[int, int], end: dict[int, int], **changes: Any) -> TopicState:
@@ -101,3 +101,11 @@ def test_where_a_restore_undid_all_batches_and_nothing_expired_it_begins_at_the_
 @pytest.mark.parametrize("ledger", [Ledger("t"), Ledger("t", entries=(merged("base"),), transaction=1)])
 def test_a_table_that_merged_no_record_yet_begins_at_the_earliest_without_a_gap(ledger: Ledger) -> None:
     assert planned(EXPIRED, temperatures, ledger).gap is None
+
+
+def test_where_no_batch_was_undone_nothing_that_expired_was_ever_merged() -> None:
+    """As where a RESTORE undid the base rows alone: the table begins at the earliest record."""
+    ledger = Ledger("t", exists=True, transaction=1, undone=frozenset({1}))
+    plan = planned(EXPIRED, temperatures, ledger)
+    assert plan.gap is None
+    assert [(part.start, part.end) for part in plan.ranges] == [(5, 9), (4, 9)]

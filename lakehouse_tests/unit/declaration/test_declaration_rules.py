@@ -1,7 +1,7 @@
 """What would corrupt tables, or crash later, is refused where it is declared, by name and with the way on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +17,7 @@ from lakehouse.delta.order import merged_layout
 from lakehouse.derive.feed import changes_layout
 from lakehouse.errors import DeclarationError
 from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
@@ -274,6 +275,19 @@ def test_every_column_of_ours_is_refused_as_a_declared_one() -> None:
     for name in ours:
         with pytest.raises(DeclarationError, match=f"column '?{name}'?: "):
             replace(table, columns=[*table.columns, column(name)])
+
+
+@dataclass(frozen=True)
+class Owned(Column):
+    """A column of somebody's own kind."""
+
+    steward: str | int | None = None
+    note: Any = None
+
+
+def test_a_kind_of_column_of_somebody_elses_own_is_accepted_whatever_it_holds() -> None:
+    made = Owned("own", "INT", doc="Own.", steward=3, note=object())
+    assert replace(temperatures, columns=[*temperatures.columns, made]).by_name["own"] is made
 
 
 def test_what_is_odd_and_does_no_harm_is_accepted() -> None:

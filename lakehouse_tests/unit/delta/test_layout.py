@@ -18,7 +18,18 @@ def corrected(retention: timedelta = timedelta(days=7), **stands: str) -> dict[s
     return table.corrections({LOG: stands.get("log", MONTH), FILES: stands.get("files", WEEK), CHANGE_DATA: "false"})
 
 
-@pytest.mark.parametrize("kept", [MONTH, "interval 30 days", "90 days", "interval 4 weeks 3 DAYS", "721 hours"])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        MONTH,
+        "interval 30 days",
+        "90 days",
+        "interval 4 weeks 3 DAYS",
+        "721 hours",
+        "60  days",
+        "interval 5184000000 milliseconds",
+    ],
+)
 def test_a_log_that_is_kept_longer_than_it_has_to_be_stays_so(kept: str) -> None:
     assert corrected(log=kept) == {}
 

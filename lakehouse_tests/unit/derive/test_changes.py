@@ -22,6 +22,7 @@ GONE = [
     "[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [0 , 3]",
     "Caused by: java.io.FileNotFoundException: File file:/tables/t/_change_data/x.parquet does not exist",
     "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (No such file or directory)",
+    "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (Datei oder Verzeichnis nicht gefunden)",
 ]
 NOT_EXIST = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///t/x. File does not exist."
 PASSING = [

@@ -26,7 +26,7 @@ def test_delta_counts_the_rows_of_a_batch_that_no_row_of_the_files_it_reads_is_n
 def test_every_row_is_counted_where_spark_joins_without_generated_code(stream, spark, monkeypatch, few_rows):
     """Spark does so for tables of more than a hundred columns; the file read here holds no row of that key."""
     monkeypatch.setattr(merge, "_FEW_ROWS", few_rows)
-    stream.send(*(record(time=hour(number)) for number in (0, 1, 3)), b"{")
+    stream.send(*(record(time=hour(number)) for number in (0, 1, 3)))
     stream.merge()
     stream.send(record(time=hour(2), temperature_2m=None), b"{", b"{")
     spark.conf.set("spark.sql.codegen.wholeStage", "false")

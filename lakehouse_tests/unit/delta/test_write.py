@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.delta import write
-from lakehouse.delta.commits import Commit
+from lakehouse.delta.commits import Commit, Kind
 from lakehouse.delta.layout import Layout
 from lakehouse.errors import ConflictError
 from lakehouse_tests.helpers.logs import NAME, Written
@@ -28,3 +28,14 @@ def test_a_commit_planned_before_a_restore_is_not_put_down_to_another_writer_alo
     assert table.ledger.undone == {2, 3} and table.rows == [7, 1000]
     with pytest.raises(ConflictError, match="Commit 3 of t does not count: .*another writer, or .*RESTORE"):
         write._require_committed(Layout(NAME, str(table.folder), "", ()), commit)
+
+
+@pytest.mark.invariant(7)
+@pytest.mark.parametrize(
+    ("kind", "is_proof"),
+    [("batch", True), ("base", True), ("replay", True), ("redrive", True), ("rejected", False), ("load", False)],
+)
+def test_delta_is_asked_for_counts_that_fit_where_they_are_proof(kind: Kind, is_proof: bool) -> None:
+    """Elsewhere it may leave out to count a source: where Spark joins without generated code, and no row is near."""
+    said = write._fence("t", Commit(kind=kind, number=1, attempt="a", table_version=0))
+    assert ("spark.databricks.delta.commandInvariantChecksThrow" in said) == is_proof

@@ -47,7 +47,7 @@ class _Told:
     """What the tests told of their attacks, over all processes that ran them."""
 
     def __init__(self) -> None:
-        self.begun = monotonic()
+        self.begun, self.commit = monotonic(), _commit()
         self.tried: Counter[tuple[str, str]] = Counter()
         self.differed: Counter[tuple[str, str]] = Counter()
 
@@ -78,13 +78,13 @@ class _Told:
         ]
         total = f"| **All** | | **{self.tried.total():,}** | **{self.differed.total():,}** |"
         minutes = (monotonic() - self.begun) / 60
-        when = f"Commit {_commit()}, {datetime.now(UTC):%Y-%m-%d}, {minutes:.0f} minutes."
+        when = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {minutes:.0f} minutes."
         head = "| promise | how it was attacked | times | differences |\n|---|---|---:|---:|"
         return "\n".join([when, "", head, *rows, total])
 
 
 def _commit() -> str:
-    """The commit under test; a tree with changes says so."""
+    """The commit under test, before the run writes anything; a tree with changes says so."""
     command = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"

@@ -1,30 +1,17 @@
 """A run that failed behind its merge is asked for again, though nothing waits: feed and rollups are behind."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from lakehouse.defs import retries
-from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(12)
 
 WRITTEN = ("temperatures", "temperatures_rejected", "temperatures_changes", "temperatures_by_location")
 STARTED, SUCCESS = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.SUCCESS
-
-
-@pytest.fixture
-def world(broker: Settings, tmp_path: Path) -> Iterator[World]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
-        create_topic(made.settings, made.table)
-        yield made
 
 
 def fail(world: World) -> dg.DagsterRun:

@@ -1,28 +1,14 @@
 """The declared check is reported when the answer changed, and not when only a figure in its text moved."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import dagster as dg
 import pytest
 
 from lakehouse.delta.commits import Commit
 from lakehouse.errors import DataLossError
-from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic, look, publish
+from lakehouse.topic import look, publish
 from lakehouse_tests.helpers.dagster_runs import LINES
 from lakehouse_tests.helpers.sensors import MERGED, World, write_log
 
 pytestmark = pytest.mark.invariant(12)
-
-
-@pytest.fixture
-def world(broker: Settings, tmp_path: Path) -> Iterator[World]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
-        create_topic(made.settings, made.table)
-        yield made
 
 
 def test_figures_that_move_while_records_flow_are_no_new_answer(world: World) -> None:

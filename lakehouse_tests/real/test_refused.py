@@ -1,11 +1,8 @@
 """A broker that is there and refuses us is no broker that is away: nobody has to wait, and a setting has to change."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import dagster as dg
 import pytest
 from aiokafka.errors import (
     BrokerNotAvailableError,
@@ -19,20 +16,10 @@ from lakehouse.cli.following import _Follower
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import BrokerError, BrokerRefusedError
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic
 from lakehouse.topic.connection import ask
 from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(9, 12)
-
-
-@pytest.fixture
-def world(broker: Settings, tmp_path: Path) -> Iterator[World]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
-        create_topic(made.settings, made.table)
-        yield made
 
 
 def encrypted(settings: Settings) -> Settings:

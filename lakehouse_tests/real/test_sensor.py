@@ -35,13 +35,8 @@ LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), stric
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
-
-
-@pytest.fixture
 def world(broker: Settings, tmp_path: Path, instance: dg.DagsterInstance) -> World:
+    """A table whose topic is not there yet."""
     return World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
 
 

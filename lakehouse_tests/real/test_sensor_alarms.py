@@ -1,6 +1,5 @@
 """What stops a table is never an idle tick: the tick fails, and a check of the table says why until it is cured."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.ledger import app_id
 from lakehouse.errors import DataLossError, LedgerError, SettingsError, TableError
-from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, look, publish
 from lakehouse.topic.offsets import Incarnation
@@ -25,19 +22,6 @@ from lakehouse_tests.helpers.waiting import wait_until
 pytestmark = pytest.mark.invariant(9, 12)
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
-
-
-@pytest.fixture
-def world(broker: Settings, tmp_path: Path, instance: dg.DagsterInstance) -> World:
-    made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
-    create_topic(made.settings, made.table)
-    return made
 
 
 def test_a_topic_made_anew_fails_the_tick_and_a_check_until_it_is_cured(world: World) -> None:

@@ -1,7 +1,5 @@
 """A batch that does not account for its records turns the check of its run red, and not only the run."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +10,6 @@ from lakehouse.batch import ingest
 from lakehouse.definitions import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import AccountingError
-from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(7)
@@ -28,14 +23,6 @@ class NoSession(LakehouseResource):
 
     def engine(self, *_: object) -> Any:
         return SimpleNamespace()
-
-
-@pytest.fixture
-def world(broker: Settings, tmp_path: Path) -> Iterator[World]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
-        create_topic(made.settings, made.table)
-        yield made
 
 
 def test_a_batch_that_does_not_add_up_fails_the_check_of_its_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.maintain import maintain
-from lakehouse_tests.helpers.model import Counted, Model, Moment
+from lakehouse_tests.helpers.model import Counted, Key, Model, Moment
 from lakehouse_tests.helpers.surroundings import (
     KEYS,
     RULES,
@@ -163,7 +163,9 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.model.now.rows)
     @rule(data=st.data(), temperature=st.sampled_from(TEMPERATURES))
     def foreign_update(self, data: st.DataObject, temperature: float) -> None:
-        key = data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key")
+        self.overwrite(data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key"), temperature)
+
+    def overwrite(self, key: Key, temperature: float) -> None:
         self._foreign(f"UPDATE {{t}} SET temperature_2m = {temperature}D WHERE {_is(key)}")
         self.model.overwrite(key, temperature)
         self.model.committed(self.tables.version)
@@ -211,6 +213,15 @@ class Histories(RuleBasedStateMachine):
         }
         assert not [finding for finding in audit(ledger) if not finding.passed]
         self.parts.on_step()
+
+
+class Begun(Histories):
+    """A history that begins with a table, so that every step of it is compared."""
+
+    @initialize(sent=FEW)
+    def begin(self, sent: list[Letter]) -> None:
+        Histories.begin(self)
+        self.send_and_merge(sent, 0, None)
 
 
 def _ranges(outcome: Outcome) -> dict[int, tuple[int, int]]:

@@ -182,8 +182,9 @@ class Model:
         self.base_version = version
 
     def overwrite(self, key: Key, temperature: float | None) -> None:
-        """Somebody else updates a row."""
-        self.now.rows[key] = replace(self.now.rows[key], temperature=temperature)
+        """Somebody else updates a row: a temperature where there was none has come with it."""
+        row = self.now.rows[key]
+        self.now.rows[key] = replace(row, temperature=temperature, temperature_order=row.temperature_order or row.order)
 
     def restore(self, version: int) -> None:
         """The table goes back to a version; rejected records of what stays merged go on being listed."""

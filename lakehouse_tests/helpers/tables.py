@@ -51,10 +51,7 @@ class Tables:
 
     def merged(self) -> dict[Key, Row]:
         rows = rows_of(self._settings, self._table.name)
-        found = {
-            _key(row): Row(row["temperature_2m"], _order(origin(row)) or (), _order(origin(row, "temperature_2m")))
-            for row in rows
-        }
+        found = {_key(row): _as_stored(row) for row in rows}
         assert len(found) == len(rows), "a key stands twice"
         assert all(row["observed_month"] == row["observed_at"].date().replace(day=1) for row in rows)
         return found
@@ -93,6 +90,13 @@ class Tables:
 
 def _key(row: dict[str, Any]) -> Key:
     return row["latitude"], row["longitude"], row["observed_at"]
+
+
+def _as_stored(row: dict[str, Any]) -> Row:
+    """A row; a temperature without an order beside it has that of its row."""
+    order, temperature = _order(origin(row)) or (), row["temperature_2m"]
+    came_with = _order(origin(row, "temperature_2m")) or (order if temperature is not None else None)
+    return Row(temperature, order, came_with)
 
 
 def _order(found: Origin) -> Order | None:

@@ -1,13 +1,15 @@
 """A short random history against the model; the full one is longer, of which there are many."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import initialize, run_state_machine_as_test
+from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.histories import FEW, Histories, Parts
-from lakehouse_tests.helpers.surroundings import Letter
+from lakehouse_tests.helpers.histories import Begun, Parts
+from lakehouse_tests.helpers.surroundings import KEYS, Letter
 
 STEPS = 12
 pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
@@ -19,14 +21,8 @@ def test_a_random_history_gives_the_tables_of_the_model(
     """The first history Hypothesis draws is the plainest there is, so one more is drawn than counts."""
     steps: list[None] = []
 
-    class Short(Histories):
+    class Short(Begun):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
-
-        @initialize(sent=FEW)
-        def begin(self, sent: list[Letter]) -> None:
-            """With a table, so that every step is compared."""
-            Histories.begin(self)
-            self.send_and_merge(sent, 0, None)
 
     drawn = settings(
         max_examples=2,
@@ -40,3 +36,22 @@ def test_a_random_history_gives_the_tables_of_the_model(
     )
     run_state_machine_as_test(Short, settings=drawn, _min_steps=STEPS)  # else some end early
     assert len(steps) >= 2 * STEPS
+
+
+def test_a_temperature_that_somebody_wrote_where_there_was_none_came_with_its_row(
+    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    class Told(Begun):
+        parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
+
+    def letter(temperature: float | None, hours: int) -> Letter:
+        return Letter(KEYS[0], temperature, timedelta(hours=hours))
+
+    history = Told()
+    history.begin([letter(None, 2)])
+    history.overwrite(KEYS[0], 20.0)
+    history.tables_equal_the_model()
+    for then in (letter(-5.5, 1), letter(None, 26), letter(0.0, 25)):
+        history.send_and_merge([then], 0, None)
+        history.tables_equal_the_model()
+    assert history.model.now.rows[KEYS[0]].temperature == 0.0

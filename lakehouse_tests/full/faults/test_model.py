@@ -6,22 +6,29 @@ from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.histories import Histories, Parts
+from lakehouse_tests.helpers.histories import Begun, Histories, Parts
 from lakehouse_tests.helpers.reliability import Attack
 
 pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
 
-HISTORIES, STEPS = 8, 40
+STEPS = 40
 
 
-@pytest.mark.parametrize("number", range(HISTORIES))
+KINDS = [("from nothing", Histories)] * 2 + [("with a table", Begun)] * 5
+
+
+@pytest.mark.parametrize("begins", [kind for _, kind in KINDS], ids=[name for name, _ in KINDS])
 def test_random_histories_give_the_tables_of_the_model(
-    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory, attack: Attack, number: int
+    spark: SparkSession,
+    broker: Settings,
+    tmp_path_factory: pytest.TempPathFactory,
+    attack: Attack,
+    begins: type[Histories],
 ) -> None:
     """The first history Hypothesis draws is the plainest there is, so one more is drawn than counts."""
     steps: list[None] = []
 
-    class Attacked(Histories):
+    class Attacked(begins):  # type: ignore[valid-type, misc]
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
     drawn = settings(

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -148,11 +147,22 @@ def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) 
     rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
     target = Target(table, merged_layout(table, engine.settings))
     entry = merge_rows(engine.spark, target, newest_per_key(rows, table), prune, commit)
-    # a batch whose marks another writer prevents is merged all the same: the next redrive sets them
-    with suppress(*((ConflictError,) if commit.kind == "batch" else ())):
-        if waiting:
-            again(lambda: store_rejected(engine.spark, layout, replace(decided, merged=engine.ledger())))
+    if waiting:
+        _store_merged(engine, decided)
     return require_accounted(entry, table)
+
+
+def _store_merged(engine: Engine, decided: Decided) -> None:
+    """Store what was decided, now that it is merged.
+
+    A batch whose marks another writer prevents is merged all the same: the next redrive sets them.
+    """
+    layout = rejected_layout(engine.table, engine.settings)
+    try:
+        again(lambda: store_rejected(engine.spark, layout, replace(decided, merged=engine.ledger())))
+    except ConflictError:
+        if decided.commit.kind != "batch":
+            raise
 
 
 def _counted(commit: Commit, counts: Counts, table: StreamTable) -> Commit:

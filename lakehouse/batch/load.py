@@ -19,7 +19,7 @@ from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import Ledger, read_ledger, still_holds, to_consume
+from lakehouse.delta.ledger import Ledger, read_ledger, to_consume
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
@@ -190,8 +190,7 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
     spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
-    last = ledger.source
-    if not held.exists or (last and held.is_consumed(last) and still_holds(held, last)):
+    if not held.exists or held.is_consumed(ledger.source):
         return None
     ensure_table(spark, base)  # columns that were declared since its last load
     held = read_ledger(base.uri, base.name)

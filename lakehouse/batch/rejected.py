@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.commits import Commit, Source
+from lakehouse.delta.commits import OF_RECORDS, Commit, Source
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
 from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
 from lakehouse.delta.log import created_at, open_table
@@ -42,7 +42,6 @@ _FLAT = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset", "kafka_tim
 _FAILS = "s._reason IS NOT NULL"
 _SAME = "t.position = s.position"
 _PASSES = f"{_SAME} AND s._time <=> t.time"  # where it has no reason
-_MERGES = ("batch", "replay", "redrive")  # kinds of commits that merge records
 _CLAUSES = (
     f"ON {_SAME} AND {{near}}"
     f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
@@ -191,7 +190,7 @@ def _undone(row: str, merged: Ledger) -> str:
 
     A table that was brought back from a backup has none of the commits after it; their numbers are given again.
     """
-    newest = next((e.commit.number for e in merged.entries if e.commit.kind in _MERGES), merged.transaction)
+    newest = next((e.commit.number for e in merged.entries if e.commit.kind in OF_RECORDS), merged.transaction)
     numbers = ", ".join(map(str, sorted(merged.undone)))
     beyond = f"{row}resolved_number > {newest}"
     return f"({row}resolved_number IN ({numbers}) OR {beyond})" if numbers else f"({beyond})"

@@ -23,7 +23,8 @@ from lakehouse.topic.offsets import Incarnation, Range
 Kind = Literal[
     "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"
 ]
-MERGED: Final = ("batch", "base", "replay", "redrive")  # kinds that merge rows, and account for each of them
+OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
+MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
 VERSION: Final = 3
 
 

@@ -112,9 +112,7 @@ class Ledger:
 
     def is_consumed(self, source: Source | None) -> bool:
         """Whether whoever consumed ``source`` has seen every row this table holds."""
-        if source is None or source.table_id != self.table_id or source.version > self.version:
-            return False
-        return self.next_change(source.version) > self.version
+        return source is not None and self.next_change(source.version) > self.version and still_holds(self, source)
 
 
 def to_consume(ledger: Ledger) -> Source:

@@ -53,10 +53,6 @@ class Upstream:
         """The version to read: it has the rows of the version to consume, in files that are kept."""
         return self.ledger.version
 
-    def is_consumed(self, consumed: Source | None) -> bool:
-        """Whether whoever consumed that has seen every row."""
-        return consumed is not None and self.ledger.is_consumed(consumed) and still_holds(self.ledger, consumed)
-
     def as_of(self, version: int) -> "Upstream":
         """The same table as an earlier version had it, read from the newest version with the same rows."""
         newest = min(self.ledger.next_change(version) - 1, self.ledger.version)

@@ -50,7 +50,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     """Bring the change feed up to the merged table's version; where it is there already, write nothing."""
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
-    if upstream.is_consumed(ledger.source):
+    if upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source)
     reconciled = changes is None

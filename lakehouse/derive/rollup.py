@@ -44,7 +44,7 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
     same = is_as_declared(ledger, rollup)
-    if same and upstream.is_consumed(ledger.source):
+    if same and upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     changes = net_changes(spark, upstream, ledger.source) if same and ledger.source else None
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})

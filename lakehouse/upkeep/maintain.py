@@ -20,7 +20,7 @@ from lakehouse.delta.commits import Source
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, read_ledger, still_holds
 from lakehouse.delta.log import active_files, read_history
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing, upkeep
@@ -141,8 +141,7 @@ class _Needed:
         ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name)
         if ledger.is_consumed(consumed):
             return False
-        same = consumed is not None and consumed.table_id == ledger.table_id
-        first = ledger.next_change(consumed.version) if consumed and same else 0
+        first = ledger.next_change(consumed.version) if consumed and still_holds(ledger, consumed) else 0
         told = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
         since = datetime.fromtimestamp(told[first] / 1000, UTC) if first in told else None
         return since is not None and datetime.now(UTC) - since > self.table.retention / 2

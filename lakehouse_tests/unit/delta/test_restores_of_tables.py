@@ -2,7 +2,6 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -10,17 +9,9 @@ from lakehouse.delta import restores
 from lakehouse.delta.ledger import read_ledger, require_told
 from lakehouse.delta.log import file_changes
 from lakehouse.errors import LedgerError
-from lakehouse_tests.helpers.logs import NAME, Written
+from lakehouse_tests.helpers.logs import NAME
 
 pytestmark = pytest.mark.invariant(1)
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Written:
-    """Three batches, as versions 1 to 3; the progress is the number of rows."""
-    table = Written.create(tmp_path / "t")
-    table.batches(3)
-    return table
 
 
 def test_a_moment_between_the_time_of_a_commit_and_that_of_its_file_puts_the_version_before_back(table):

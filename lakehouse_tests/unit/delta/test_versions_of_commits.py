@@ -1,7 +1,6 @@
 """A commit has the version that its file is named by, whatever the commits around it say of themselves."""
 
 import json
-from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -13,14 +12,6 @@ from lakehouse_tests.helpers import stores
 from lakehouse_tests.helpers.logs import NAME, Written
 
 pytestmark = pytest.mark.invariant(1)
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Written:
-    """Three batches, as versions 1 to 3."""
-    table = Written.create(tmp_path / "t")
-    table.batches(3)
-    return table
 
 
 def write_silently(table: Written, *rows: int) -> int:

@@ -1,18 +1,26 @@
 """The Spark session, local, on a cluster or over Spark Connect: the only place with Spark and Delta settings."""
 
+import hashlib
+import json
 import os
 import re
 import socket
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark import __version__ as spark_version
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
 from lakehouse.errors.troubles import error_text
-from lakehouse.local.jars import ensure_jars
+from lakehouse.local.engine import engine_folder, share_lock
+from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import find_java
 from lakehouse.settings import Settings
 
@@ -58,11 +66,16 @@ _QUIET = {
 }
 _EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
+_SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a session started here, jars included (they are fetched when missing)."""
-    jars = [str(jar) for jar in ensure_jars(settings, "spark")]
+    return _conf(settings, ensure_jars(settings, "spark"))
+
+
+def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
+    jars = [str(path) for path in paths]
     local = settings.spark_master.partition("[")[0] == "local"  # local-cluster has executors of its own
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     return {
@@ -80,24 +93,56 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     }
 
 
-def build_session(settings: Settings) -> SparkSession:
-    """Start a session, or join the Spark Connect server of the settings; whoever calls this stops it.
+def fingerprint(settings: Settings) -> str:
+    """What a session started here would be: its packages, jars (each version is another file), settings and Python.
 
-    Raises ``SetupError`` without a fitting Java, without the jars, or where no Connect server answers.
+    Nothing is fetched or read.
+    """
+    jars = sorted(jar.path for jar in wanted_jars(settings) if jar.group == "spark")
+    parts = [spark_version, sys.executable, sys.version, _conf(settings, jars)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def build_session(settings: Settings) -> SparkSession:
+    """Join the Spark Connect server of the settings, else the engine of the home, else start a session.
+
+    Whoever calls this stops it. A session over a server is one of its own, for one thread. As long as a process has
+    a Spark of its own, no engine of its home starts, and where one lives, nobody starts a Spark of its own.
+
+    Raises ``SetupError`` without a fitting Java, without the jars, where no Connect server answers, or where the engine
+    was started otherwise than a session would be here.
     """
     # workers have to import what this interpreter can, whatever python3 is on the path
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if settings.spark_remote:
         return _join(settings)
+    folder = engine_folder(settings)
+    while folder not in _SHARED:
+        lock = share_lock(settings)
+        if lock is not None:
+            _SHARED[folder] = lock
+        elif session := _attach(folder, fingerprint(settings)):
+            return session
     find_java()
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # left by a session over a server, for PySpark's functions
+    return _started(spark_conf(settings), settings, _SHARED[folder])
+
+
+def _attach(folder: Path, wanted: str) -> SparkSession | None:
+    from lakehouse.connect import attach  # noqa: PLC0415 - a session of one's own needs no client
+
+    return attach(folder, wanted)
+
+
+def _started(conf: Mapping[str, str], settings: Settings, lock: int) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder
-    for name, value in spark_conf(settings).items():
+    for name, value in conf.items():
         builder = builder.config(name, value)
-    return _started(builder, settings)
-
-
-def _started(builder: SparkSession.Builder, settings: Settings) -> SparkSession:
     try:
+        if SparkContext._gateway is None:  # the only way to hand the JVM a lock
+            given = SparkConf().setAll(list(conf.items()))
+            gateway = launch_gateway(given, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
         return builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise SetupError(
@@ -138,5 +183,12 @@ def _accepts(host: str, port: int) -> bool:
 
 
 def stop_session(spark: SparkSession) -> None:
-    """Stop a session that ``build_session`` returned."""
+    """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted."""
     spark.stop()
+
+
+def main() -> None:
+    """Attach to the engine of this environment's home, and return when it has answered a first query."""
+    session = build_session(Settings.load())
+    session.sql("SELECT 1").collect()
+    stop_session(session)

@@ -12,6 +12,7 @@ from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_attempt
 from lakehouse.delta.lock import table_lock
+from lakehouse.delta.statement import run_statement
 from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import Trouble, means
 
@@ -33,7 +34,7 @@ def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -
     """
     said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
     with _writing(spark, layout, said):
-        spark.sql(statement).collect()
+        run_statement(spark, layout.uri, lambda: spark.sql(statement).collect())
 
 
 def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:
@@ -57,9 +58,11 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     source.createOrReplaceTempView(view)
     try:
         with _writing(spark, layout, _fence(layout.name, commit)):
-            spark.sql(f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}").collect()
+            merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}"
+            run_statement(spark, layout.uri, lambda: spark.sql(merge).collect())
     finally:
-        spark.catalog.dropTempView(view)
+        with suppress(PySparkException):  # it goes with its session
+            spark.catalog.dropTempView(view)
     return _require_committed(layout, commit)
 
 
@@ -82,7 +85,7 @@ def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commi
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     fence = {"txnAppId": app_id(layout.name), "txnVersion": str(commit.number)}
     with session_settings(spark, {_USER_METADATA: commit.model_dump_json()}):
-        partitioned(writer.options(**fence), layout).save(layout.uri)
+        run_statement(spark, layout.uri, lambda: partitioned(writer.options(**fence), layout).save(layout.uri))
     return _require_committed(layout, commit)
 
 

@@ -23,8 +23,14 @@ concurrency:
     default_limit: 1
     granularity: op
   runs:
-    # each run is a Java process of its own
+    # each run may start a Java process of its own
     max_concurrent_runs: 2
+run_coordinator:
+  module: dagster.core.run_coordinator
+  class: QueuedRunCoordinator
+  config:
+    # seconds that a run waits at most before it is looked at
+    dequeue_interval_seconds: 1
 run_monitoring:
   enabled: true
   # a run that was killed would otherwise keep its table locked

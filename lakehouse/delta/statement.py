@@ -1,0 +1,82 @@
+"""One statement that writes, run so that its end is known, over an engine too."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakehouse.delta.lock import lock_file
+from lakehouse.delta.writer import Writer, note_writer
+from lakehouse.errors.troubles import Trouble, means
+from lakehouse.local.engine import ENGINE
+
+_PATIENCE = 60.0  # seconds for a statement that was interrupted to end
+_POLL = 0.5
+
+
+def run_statement(spark: SparkSession, uri: str, statement: Callable[[], object]) -> None:
+    """Run a statement that writes a table, for who holds the table's lock.
+
+    Over an engine it runs in a thread of its own. What ends the wait for it (Ctrl-C, a run that is cancelled) then does
+    not end the talk with the engine: the statement is interrupted, and its end is waited for.
+    """
+    engine, lock = spark.conf.get(ENGINE, None), lock_file(uri)
+    if engine is None:
+        statement()
+        return
+    writer = Writer(engine, spark.session_id)  # type: ignore[attr-defined]
+    note = note_writer(lock, writer) if lock else None
+    running = _Running(statement)
+    try:
+        running.wait(spark)
+    finally:
+        if note and running.answered:
+            note.unlink()
+    if running.error:
+        raise running.error
+
+
+class _Running:
+    """A statement in a thread of its own, and how it ended."""
+
+    def __init__(self, statement: Callable[[], object]) -> None:
+        self._statement = statement
+        self._thread = Thread(target=self._run, daemon=True)
+        self._ended = False
+        self.error: Exception | None = None
+
+    def wait(self, spark: SparkSession) -> None:
+        """Run it and wait for its end; where the wait is broken off, interrupt it and wait for its end all the same."""
+        try:
+            self._thread.start()
+            self._thread.join()
+        except BaseException:
+            self._interrupt(spark)
+            raise
+
+    def _interrupt(self, spark: SparkSession) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        with suppress(PySparkException):
+            while self._thread.is_alive() and time.monotonic() < deadline:
+                spark.interruptAll()
+                self._thread.join(_POLL)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the engine said how it ended: what only says that the connection broke does not tell that."""
+        from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException  # noqa: PLC0415
+
+        if self.error is None:
+            return self._ended
+        told = isinstance(self.error, SparkConnectException) and type(self.error) is not SparkConnectGrpcException
+        return told and not means(self.error, Trouble.ENGINE_LOST)
+
+    def _run(self) -> None:
+        try:
+            self._statement()
+        except Exception as error:
+            self.error = error
+        self._ended = True

@@ -1,0 +1,207 @@
+"""The engine of a home: one Spark Connect server on loopback, to which whatever works in the home attaches.
+
+``HOME/engine`` holds ``lock``, which the server has for itself alone and each Spark of a command's own shares, so that
+there is never one of each; ``address``; ``token``, which only its owner can read; and the log.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from lakehouse.errors import SetupError
+from lakehouse.local.java import find_java
+from lakehouse.local.ports import draw_port
+from lakehouse.local.process import Child
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import LOOPBACK
+
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_LIMITS = {
+    # what a client that died has left, its session with all it holds, goes within some minutes
+    "spark.connect.session.manager.defaultSessionTimeout": "5m",
+    "spark.connect.execute.manager.detachedTimeout": "5m",
+    # an operation that has told its progress cannot be attached to again from its beginning
+    "spark.connect.progress.reportInterval": "-1",
+}
+_PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
+_POLL = 0.1
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the engine listens on loopback, its process, and what it was started with."""
+
+    port: int
+    pid: int
+    fingerprint: str
+
+
+def engine_folder(settings: Settings) -> Path:
+    """The folder of the home's engine; it may not exist yet."""
+    return settings.home_folder / "engine"
+
+
+def lives(folder: Path) -> bool:
+    """Whether an engine of this folder lives: it holds the lock for itself, and frees it only by its end.
+
+    ``PermissionError`` where it is somebody else's.
+    """
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _locked(lock, fcntl.LOCK_SH)
+    finally:
+        os.close(lock)
+
+
+def share_lock(settings: Settings) -> int | None:
+    """Keep an engine of the home from starting, as long as the descriptor is open; ``None`` where one lives.
+
+    ``SetupError`` where the disk refuses the lock.
+    """
+    lock = _opened(settings)
+    if _locked(lock, fcntl.LOCK_SH):
+        return lock
+    os.close(lock)
+    return None
+
+
+def read_address(folder: Path) -> Address | None:
+    """Where the engine that started last listens; ``None`` where none has, or it is just being started."""
+    try:
+        return Address(**json.loads((folder / "address").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def read_token(folder: Path) -> str:
+    """What the engine asks its clients for; ``PermissionError`` where it is somebody else's engine."""
+    return (folder / "token").read_text()
+
+
+class EngineProcess:
+    """The engine as a child process; it belongs to who starts it and dies with it."""
+
+    def __init__(self, settings: Settings, conf: Mapping[str, str], fingerprint: str) -> None:
+        self._settings = settings
+        self._conf = conf
+        self._fingerprint = fingerprint
+        self._folder = engine_folder(settings)
+        self._child: Child | None = None
+
+    @property
+    def log(self) -> Path:
+        """The file that holds what the engine says."""
+        return self._folder / "log"
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the engine ended; ``None`` while it runs, or where this object has none."""
+        return self._child.exit_code if self._child else None
+
+    def start(self, patience: float = _PATIENCE) -> None:
+        """Start the engine. It is not ready yet: whoever attaches waits until it answers.
+
+        Raises ``SetupError`` without a fitting Java, or where commands of the home use a Spark of their own, or
+        another engine, for longer than ``patience`` seconds.
+        """
+        find_java()
+        lock = self._claim(patience)
+        try:
+            self._launch(lock)
+        finally:
+            os.close(lock)  # the engine has it now
+
+    def stop(self) -> None:
+        """Stop the engine, within 10 seconds. A second call does nothing."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+    def _claim(self, patience: float) -> int:
+        lock, deadline = _opened(self._settings), time.monotonic() + patience
+        while not _locked(lock, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                os.close(lock)
+                raise self._taken()
+            time.sleep(_POLL)
+        return lock
+
+    def _taken(self) -> SetupError:
+        if lives(self._folder):
+            fact, action = "Another engine of this home runs", "Stop the lakehouse up that keeps it."
+        else:
+            fact = "A command of this home is using a Spark of its own"
+            action = "Wait until it has ended, then start the engine again."
+        return SetupError(fact, where=str(self._folder), action=action)
+
+    def _launch(self, lock: int) -> None:
+        port, token = draw_port(), secrets.token_urlsafe(32)
+        for name in ("address", "log"):
+            (self._folder / name).unlink(missing_ok=True)
+        _write(self._folder / "token", token)
+        _write(self._folder / "spark.properties", _properties({**self._conf, **_LIMITS, **self._own(port)}))
+        environment = {
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+            "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_DAEMON_MEMORY": "",  # it would win over the driver's
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        options = ["--properties-file", str(self._folder / "spark.properties"), "--class", _SERVER, "spark-internal"]
+        self._child = Child([str(_submit()), *options], self.log, environment, lock)
+        _write(self._folder / "address", json.dumps(asdict(Address(port, self._child.pid, self._fingerprint))))
+
+    def _own(self, port: int) -> dict[str, str]:
+        return {
+            "spark.connect.grpc.binding.address": LOOPBACK,
+            "spark.connect.grpc.binding.port": str(port),
+            ENGINE: str(self._folder),
+        }
+
+
+ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
+
+
+def _opened(settings: Settings) -> int:
+    folder = settings.make_folder("engine")
+    try:
+        return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise SetupError(f"The lock of the engine cannot be used: {error.strerror}", where=str(folder)) from None
+
+
+def _locked(lock: int, how: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that is whole from its first moment, and that nobody else can read."""
+    written = file.with_name(f"{file.name}.new")
+    written.unlink(missing_ok=True)
+    written.touch(0o600)
+    written.write_text(text, encoding="utf-8")
+    written.replace(file)
+
+
+def _properties(conf: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n".replace("\\", "\\\\") for name, value in conf.items())
+
+
+def _submit() -> Path:
+    found = find_spec("pyspark")  # not imported: who keeps the engine needs no Spark
+    if found is None or found.origin is None:
+        raise SetupError("PySpark is not installed", action="Run make install.")
+    return Path(found.origin).parent / "bin" / "spark-submit"

@@ -1,0 +1,144 @@
+"""Whose statement writes: the note beside the lock of a table, and what the next writer does about it."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
+
+from lakehouse.delta import writer
+from lakehouse.delta.lock import lock_file, table_lock
+from lakehouse.delta.statement import run_statement
+from lakehouse.delta.writer import Writer, note_writer
+from lakehouse.errors import ConflictError
+from lakehouse.local.engine import ENGINE
+
+pytestmark = pytest.mark.invariant(11)
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    (tmp_path / "tables" / ".locks").mkdir(parents=True)
+    return str(tmp_path / "tables" / "t")
+
+
+@pytest.fixture
+def note(uri: str) -> Path:
+    return lock_of(uri).with_name("t.writer")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Path:
+    (tmp_path / "engine").mkdir()
+    return tmp_path / "engine"
+
+
+@contextmanager
+def living(engine: Path) -> Iterator[None]:
+    """Hold an engine's lock, as its process would."""
+    lock = os.open(engine / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    yield
+    os.close(lock)
+
+
+def lock_of(uri: str) -> Path:
+    lock = lock_file(uri)
+    assert lock
+    return lock
+
+
+class Session:
+    """Stands for a session over an engine: it knows where it is, and what it was asked to interrupt."""
+
+    session_id = "9e107d9d-372b-4b3f-8a2e-5f1d6d1c9c55"
+
+    def __init__(self, engine: Path | None) -> None:
+        self.conf = SimpleNamespace(get=lambda name, default: str(engine) if engine and name == ENGINE else default)
+        self.interrupted = Event()
+
+    def interruptAll(self) -> None:  # noqa: N802 - PySpark's name
+        self.interrupted.set()
+
+
+def run(session: Any, uri: str, work: Any) -> None:
+    run_statement(session, uri, work)
+
+
+def test_what_ran_on_an_engine_that_is_dead_has_ended(uri: str, note: Path, engine: Path) -> None:
+    note_writer(lock_of(uri), Writer(str(engine), "s"))
+    with table_lock(uri, "t"):
+        assert not note.exists()
+
+
+def test_what_may_still_run_on_an_engine_keeps_others_from_writing(
+    uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_PATIENCE", 0.3)
+    note_writer(lock_of(uri), Writer(str(engine), "s"))
+    with living(engine):
+        with pytest.raises(ConflictError, match="may still write t .*engine.*lakehouse up"), table_lock(uri, "t"):
+            pytest.fail("nobody may write now")
+        assert note.exists()
+    with table_lock(uri, "t"):
+        assert not note.exists()
+
+
+def test_who_writes_is_noted_while_the_statement_runs_and_not_after_it(uri: str, note: Path, engine: Path) -> None:
+    seen: list[str] = []
+    run(Session(engine), uri, lambda: seen.append(note.read_text()))
+    assert Session.session_id in seen[0]
+    assert str(engine) in seen[0]
+    assert not note.exists()
+
+
+def test_a_session_of_ones_own_notes_nothing(uri: str, note: Path) -> None:
+    run(Session(None), uri, lambda: note.exists() and pytest.fail("noted"))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (AnalysisException("[DELTA_CONCURRENT_APPEND] other"), True),
+        (AnalysisException("[OPERATION_CANCELED] interrupted"), True),
+        (AnalysisException("[INVALID_HANDLE.OPERATION_ABANDONED] given up"), False),
+        (SparkConnectGrpcException("status = StatusCode.UNAVAILABLE"), False),
+        (ValueError("of this side"), False),
+    ],
+)
+def test_the_note_stays_where_the_engine_did_not_say_how_the_statement_ended(
+    error: Exception, told: bool, uri: str, note: Path, engine: Path
+) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        run(Session(engine), uri, fail)
+    assert note.exists() is not told
+
+
+def test_whoever_gives_up_waiting_interrupts_the_statement_and_waits_for_its_end(
+    uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, ended = Session(engine), Event()
+
+    def work() -> None:
+        assert session.interrupted.wait(10)
+        ended.set()
+
+    join = Thread.join
+    monkeypatch.setattr(Thread, "join", lambda thread, limit=None: join(thread, limit) if limit else stop())
+    with pytest.raises(KeyboardInterrupt):
+        run(session, uri, work)
+    assert ended.is_set()
+    assert not note.exists()
+
+
+def stop() -> None:
+    raise KeyboardInterrupt

@@ -36,9 +36,11 @@ def broker(settings: "Settings") -> Iterator[str]:
 @contextmanager
 def spark(settings: "Settings") -> "Iterator[SparkSession]":
     """A Spark session, stopped afterwards. What Java says goes to a log in the home."""
+    from lakehouse.local.engine import engine_folder, lives
     from lakehouse.spark import build_session, stop_session
 
-    complain("Starting Spark ...")
+    warm = not settings.spark_remote and lives(engine_folder(settings))
+    complain("Attaching to the engine ..." if warm else "Starting Spark ...")
     with _output_to(settings.make_folder("logs") / "spark.log"):
         session = build_session(settings)
     try:

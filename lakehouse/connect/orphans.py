@@ -33,7 +33,7 @@ def end_work(folder: Path, session: str, limit: float) -> bool:
         channel = open_channel(folder, session)
         if channel is not None:
             try:
-                _Work(channel, session, deadline).end()
+                Work(channel, session, deadline).end()
                 return True
             except grpc.RpcError as error:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
@@ -44,7 +44,7 @@ def end_work(folder: Path, session: str, limit: float) -> bool:
     return True
 
 
-class _Work:
+class Work:
     """What runs for one session, as another client sees it."""
 
     def __init__(self, channel: EngineChannel, session: str, deadline: float) -> None:
@@ -61,7 +61,7 @@ class _Work:
         """Interrupt all that runs, wait for its end, and close the session."""
         with closing(self._channel):
             try:
-                while running := self._running():
+                while running := self.running():
                     for operation in running:
                         self._interrupt(operation)
                 self._stub.ReleaseSession(proto.ReleaseSessionRequest(**self._who), timeout=self._left)
@@ -72,7 +72,8 @@ class _Work:
     def _left(self) -> float:
         return max(self._deadline - time.monotonic(), 0.1)
 
-    def _running(self) -> list[str]:
+    def running(self) -> list[str]:
+        """Operations that run, or were interrupted and may not have ended."""
         request = proto.GetStatusRequest(**self._who)
         request.operation_status.SetInParent()
         told = self._stub.GetStatus(request, timeout=self._left).operation_statuses

@@ -34,6 +34,10 @@ class Worker:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def start(self, job: Job, point: Point | None = None) -> None:
         """Tell it what to do, without waiting for its end; the first time it waits until the worker is ready."""
         assert self._process.stdin

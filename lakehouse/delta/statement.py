@@ -27,7 +27,7 @@ def run_statement(spark: SparkSession, uri: str, statement: Callable[[], object]
     if engine is None:
         statement()
         return
-    writer = Writer(engine, spark.session_id)  # type: ignore[attr-defined]
+    writer = Writer.now(engine, spark.session_id)  # type: ignore[attr-defined]
     note = note_writer(lock, writer) if lock else None
     running = _Running(statement)
     try:

@@ -9,17 +9,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lakehouse.errors import ConflictError
-from lakehouse.local.engine import lives
+from lakehouse.local.engine import lives, read_address
 
 _PATIENCE = 60.0  # seconds for a statement that was interrupted to end
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Whose statement writes a table: a session, and the folder of the engine on which it runs."""
+    """Whose statement writes a table: a session, and the folder and the process of the engine on which it runs."""
 
     engine: str
+    process: int
     session: str
+
+    @classmethod
+    def now(cls, engine: str, session: str) -> "Writer":
+        """A session on the engine that is in this folder now."""
+        address = read_address(Path(engine))
+        return cls(engine, address.pid if address else 0, session)
 
 
 def note_writer(lock: Path, writer: Writer) -> Path:
@@ -57,8 +64,9 @@ def _ended(writer: Writer) -> bool:
     """Whether nothing runs any more for this writer; it is interrupted."""
     engine = Path(writer.engine)
     try:
-        if not lives(engine):
-            return True
+        address = read_address(engine)
+        if not lives(engine) or (address and address.pid != writer.process):
+            return True  # where another one runs, the former is dead
         from lakehouse.connect import end_work  # noqa: PLC0415 - hardly ever needed
 
         return end_work(engine, writer.session, _PATIENCE)

@@ -72,8 +72,15 @@ def run(session: Any, uri: str, work: Any) -> None:
 
 
 def test_what_ran_on_an_engine_that_is_dead_has_ended(uri: str, note: Path, engine: Path) -> None:
-    note_writer(lock_of(uri), Writer(str(engine), "s"))
+    note_writer(lock_of(uri), Writer(str(engine), 1, "s"))
     with table_lock(uri, "t"):
+        assert not note.exists()
+
+
+def test_what_ran_on_an_engine_that_was_started_again_has_ended(uri: str, note: Path, engine: Path) -> None:
+    (engine / "address").write_text('{"port": 1, "pid": 2, "fingerprint": ""}')
+    note_writer(lock_of(uri), Writer(str(engine), 1, "s"))
+    with living(engine), table_lock(uri, "t"):
         assert not note.exists()
 
 
@@ -81,7 +88,7 @@ def test_what_may_still_run_on_an_engine_keeps_others_from_writing(
     uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_PATIENCE", 0.3)
-    note_writer(lock_of(uri), Writer(str(engine), "s"))
+    note_writer(lock_of(uri), Writer(str(engine), 1, "s"))
     with living(engine):
         with pytest.raises(ConflictError, match="may still write t .*engine.*lakehouse up"), table_lock(uri, "t"):
             pytest.fail("nobody may write now")

@@ -64,6 +64,21 @@ _QUIET = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
+_SERVED = {
+    # what a client that died has left, its session with all it holds, goes within some minutes
+    "spark.connect.session.manager.defaultSessionTimeout": "5m",
+    "spark.connect.execute.manager.detachedTimeout": "5m",
+    "spark.cleaner.periodicGC.interval": "3min",
+    # an operation that has told its progress cannot be attached to again from its beginning
+    "spark.connect.progress.reportInterval": "-1",
+    # what a server remembers of work that is done, though nobody looks at it
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.connect.ui.retainedSessions": "20",
+    "spark.sql.connect.ui.retainedStatements": "20",
+}
 _EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
@@ -72,6 +87,11 @@ _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while t
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a session started here, jars included (they are fetched when missing)."""
     return _conf(settings, ensure_jars(settings, "spark"))
+
+
+def engine_conf(settings: Settings) -> dict[str, str]:
+    """Return the settings of the engine of the home: those of a session started here, and what many clients need."""
+    return {**spark_conf(settings), **_SERVED}
 
 
 def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
@@ -99,7 +119,7 @@ def fingerprint(settings: Settings) -> str:
     Nothing is fetched or read.
     """
     jars = sorted(jar.path for jar in wanted_jars(settings) if jar.group == "spark")
-    parts = [spark_version, sys.executable, sys.version, _conf(settings, jars)]
+    parts = [spark_version, sys.executable, sys.version, _conf(settings, jars), _SERVED]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

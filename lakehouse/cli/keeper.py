@@ -21,10 +21,10 @@ class EngineKeeper:
     """Keeps the engine of a home until it is stopped, or has ended too often."""
 
     def __init__(self, settings: "Settings", tell: Callable[[str], None]) -> None:
-        from lakehouse.spark import fingerprint, spark_conf
+        from lakehouse.spark import engine_conf, fingerprint
 
         self._settings, self._tell = settings, tell
-        self._engine = EngineProcess(settings, spark_conf(settings), fingerprint(settings))
+        self._engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
         self._probe: Child | None = None
         self._restarts: list[float] = []
         self._waits = False

@@ -24,13 +24,6 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_LIMITS = {
-    # what a client that died has left, its session with all it holds, goes within some minutes
-    "spark.connect.session.manager.defaultSessionTimeout": "5m",
-    "spark.connect.execute.manager.detachedTimeout": "5m",
-    # an operation that has told its progress cannot be attached to again from its beginning
-    "spark.connect.progress.reportInterval": "-1",
-}
 _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
 _POLL = 0.1
 
@@ -150,7 +143,7 @@ class EngineProcess:
         for name in ("address", "log"):
             (self._folder / name).unlink(missing_ok=True)
         _write(self._folder / "token", token)
-        _write(self._folder / "spark.properties", _properties({**self._conf, **_LIMITS, **self._own(port)}))
+        _write(self._folder / "spark.properties", _properties({**self._conf, **self._own(port)}))
         environment = {
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
             "SPARK_LOCAL_IP": LOOPBACK,

@@ -14,7 +14,7 @@ from lakehouse.delta.writer import Writer
 from lakehouse.local.engine import EngineProcess
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.spark import fingerprint, spark_conf
+from lakehouse.spark import engine_conf, fingerprint
 
 
 def home_of_workers(home: Path, broker: Settings) -> Settings:
@@ -31,7 +31,7 @@ def home_of_workers(home: Path, broker: Settings) -> Settings:
 @contextmanager
 def running_engine(settings: Settings) -> Iterator[EngineProcess]:
     """The engine of a home, which may not answer yet; whoever attaches waits for it."""
-    engine = EngineProcess(settings, spark_conf(settings), fingerprint(settings))
+    engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
     engine.start()
     try:
         yield engine

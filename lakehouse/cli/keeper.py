@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
 _OFTEN, _SPAN = 5, 3600.0  # so many starts in so many seconds are made good
+_SHORT = 0.3  # seconds: whoever looks whether an engine lives holds its lock for a moment
 _PROBE = "from lakehouse.spark import main; main()"
 
 
@@ -66,7 +67,7 @@ class EngineKeeper:
             self.exit_code = code
             return
         try:
-            self._engine.start(patience=0)
+            self._engine.start(patience=_SHORT)
         except SetupError as error:
             if not self._waits:
                 self._tell(f"ended with code {code}. {error}")

@@ -34,6 +34,23 @@ def broker(settings: "Settings") -> Iterator[str]:
 
 
 @contextmanager
+def warm(settings: "Settings") -> Iterator[None]:
+    """The engine of the home for several runs; where none is up, it is started, and stopped afterwards."""
+    from lakehouse.local.engine import EngineProcess, engine_folder, lives
+    from lakehouse.spark import engine_conf, fingerprint
+
+    if settings.spark_remote or lives(engine_folder(settings)):
+        yield
+        return
+    engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
+    try:
+        engine.start()
+        yield
+    finally:
+        engine.stop()
+
+
+@contextmanager
 def spark(settings: "Settings") -> "Iterator[SparkSession]":
     """A Spark session, stopped afterwards. What Java says goes to a log in the home."""
     from lakehouse.local.engine import engine_folder, lives

@@ -28,7 +28,7 @@ def test_five_records_over_the_engine_give_the_rows_of_a_session_of_ones_own(
         worker = Worker(warm)
         try:
             worker.wait_ready()
-            assert worker.do(Job("merge", name, own.table.topic)) == {"done": [0]}
+            assert worker.do(Job("merge", name, own.table.topic)) == {"done": [1]}
             assert not [args for args in started_by(worker.pid).values() if "java" in args], "a Spark of its own"
             assert writer_of(warm, name) is None
         finally:

@@ -87,7 +87,7 @@ def world(broker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with running_engine(warm) as engine:
         made = World(warm, other, engine, Job("merge", table.name, table.topic))
         made.send(1)
-        assert made.worker(warm).do(made.job) == {"done": [0]}
+        assert made.worker(warm).do(made.job) == {"done": [1]}
         statement = f"ALTER TABLE delta.`{warm.table_uri(table.name)}` ADD CONSTRAINT slow CHECK ({_SLOWLY})"
         subprocess.run([sys.executable, "-c", _SQL, str(warm.home), statement], check=True)
         yield made

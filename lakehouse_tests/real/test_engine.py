@@ -22,11 +22,11 @@ def test_five_records_over_the_engine_give_the_rows_of_a_session_of_ones_own(
 ) -> None:
     own = Stream.create(spark, broker)
     own.send(*(record(time=hour(number), temperature_2m=20.0 + number) for number in range(4)), record(time=hour(0)))
-    own.merge()
     warm, name = home_of_workers(tmp_path, broker), own.table.name
     with running_engine(warm):
         worker = Worker(warm)
         try:
+            own.merge()
             worker.wait_ready()
             assert worker.do(Job("merge", name, own.table.topic)) == {"done": [1]}
             assert not [args for args in started_by(worker.pid).values() if "java" in args], "a Spark of its own"

@@ -163,7 +163,7 @@ def test_up_starts_its_engine_again_follow_goes_on_and_nobody_tells_the_token(tm
     settings = Settings(home=home, _env_file=None)
     stack = Up(home, "broker", "engine")
     try:
-        assert stack.says("ready at 127.0.0.1", 120), stack.log.read_text()
+        assert stack.says("engine    | ready at 127.0.0.1", 120), stack.log.read_text()
         tokens = [read_token(engine_folder(settings))]
         refused = subprocess.run(
             [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "merge"],

@@ -57,10 +57,10 @@ def test_it_is_started_again_when_the_command_has_ended_that_uses_a_spark_of_its
         own = share_lock(settings)
         for _ in range(20):
             assert not ended(kept)
-        assert [line for line in told if "is using a Spark of its own" in line] == told[-1:]
+        assert sum("is using a Spark of its own" in line for line in told) == 1
         assert own is not None
         os.close(own)
         assert wait_until(lambda: ended(kept), 30)
     finally:
         kept.stop()
-    assert "started again, 1 of 5" in told[-5]
+    assert any("started again, 1 of 5" in line for line in told)

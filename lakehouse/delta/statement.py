@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Thread
+from threading import Event, Thread
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -44,15 +44,14 @@ class _Running:
 
     def __init__(self, statement: Callable[[], object]) -> None:
         self._statement = statement
-        self._thread = Thread(target=self._run, daemon=True)
-        self._ended = False
+        self._ended = Event()  # a thread whose join was broken off is taken for one that has ended (seen)
         self.error: Exception | None = None
 
     def wait(self, spark: SparkSession) -> None:
         """Run it and wait for its end; where the wait is broken off, interrupt it and wait for its end all the same."""
         try:
-            self._thread.start()
-            self._thread.join()
+            Thread(target=self._run, daemon=True).start()
+            self._ended.wait()
         except BaseException:
             self._interrupt(spark)
             raise
@@ -60,9 +59,9 @@ class _Running:
     def _interrupt(self, spark: SparkSession) -> None:
         deadline = time.monotonic() + _PATIENCE
         with suppress(PySparkException):
-            while self._thread.is_alive() and time.monotonic() < deadline:
+            while not self._ended.is_set() and time.monotonic() < deadline:
                 spark.interruptAll()
-                self._thread.join(_POLL)
+                self._ended.wait(_POLL)
 
     @property
     def answered(self) -> bool:
@@ -70,7 +69,7 @@ class _Running:
         from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException  # noqa: PLC0415
 
         if self.error is None:
-            return self._ended
+            return self._ended.is_set()
         told = isinstance(self.error, SparkConnectException) and type(self.error) is not SparkConnectGrpcException
         return told and not means(self.error, Trouble.ENGINE_LOST)
 
@@ -79,4 +78,5 @@ class _Running:
             self._statement()
         except Exception as error:
             self.error = error
-        self._ended = True
+        finally:
+            self._ended.set()

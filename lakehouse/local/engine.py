@@ -151,6 +151,7 @@ class EngineProcess:
             "PYSPARK_PYTHON": sys.executable,
         }
         options = ["--properties-file", str(self._folder / "spark.properties"), "--class", _SERVER, "spark-internal"]
+        self.stop()  # what is left of one that ended
         self._child = Child([str(_submit()), *options], self.log, environment, lock)
         _write(self._folder / "address", json.dumps(asdict(Address(port, self._child.pid, self._fingerprint))))
 

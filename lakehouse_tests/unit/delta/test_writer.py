@@ -2,10 +2,12 @@
 
 import fcntl
 import os
+import signal
+from _thread import interrupt_main
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,21 +133,20 @@ def test_the_note_stays_where_the_engine_did_not_say_how_the_statement_ended(
 
 
 def test_whoever_gives_up_waiting_interrupts_the_statement_and_waits_for_its_end(
-    uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
+    uri: str, note: Path, engine: Path
 ) -> None:
     session, ended = Session(engine), Event()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def work() -> None:
+        interrupt_main()
         assert session.interrupted.wait(10)
         ended.set()
 
-    join = Thread.join
-    monkeypatch.setattr(Thread, "join", lambda thread, limit=None: join(thread, limit) if limit else stop())
-    with pytest.raises(KeyboardInterrupt):
-        run(session, uri, work)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(session, uri, work)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended.is_set()
     assert not note.exists()
-
-
-def stop() -> None:
-    raise KeyboardInterrupt

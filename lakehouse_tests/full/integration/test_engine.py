@@ -118,8 +118,7 @@ def test_a_client_that_is_stopped_stops_its_statement_first(world: World) -> Non
     world.caught_in_its_merge(worker)
     left, version = writer_of(world.warm, world.job.name), footing(world)
     os.kill(worker.pid, signal.SIGINT)
-    assert worker.answer() == {}
-    assert writer_of(world.warm, world.job.name) is None
+    assert wait_until(lambda: writer_of(world.warm, world.job.name) is None, 60), "the engine has not answered"
     assert not runs(left)
     assert footing(world) == version
     assert "done" in world.worker(world.warm).do(world.job)

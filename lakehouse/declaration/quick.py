@@ -6,6 +6,7 @@ Pure: it runs on the driver and, shipped by value, on Spark's executors.
 """
 
 import re
+from datetime import timedelta
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -139,5 +140,5 @@ def _judge_late(event: Converted, arrived: pa.Array, rule: Lateness) -> tuple[Ma
     times = arrived.fill_null(0).to_numpy()
     known = event.present & arrived.is_valid().to_numpy(zero_copy_only=False)
     sure = (times > -_FAR_AWAY) & (times < _FAR_AWAY)
-    limit = rule.after // type(rule.after)(microseconds=1)
+    limit = min(rule.after // timedelta(microseconds=1), _FAR_AWAY * 2 - 1)
     return known & (times - happened > limit), sure

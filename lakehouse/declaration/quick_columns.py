@@ -18,6 +18,7 @@ from lakehouse.declaration.records import WHOLE, Field
 
 Mask = npt.NDArray[np.bool_]
 _NONE = type(None)
+_FAR = WHOLE["BIGINT"]
 
 
 class Converted(NamedTuple):
@@ -76,14 +77,12 @@ def _whole(raw: list[Any], field: Field) -> Converted:
     try:
         values = pa.array(cleaned, pa.int64())
     except (OverflowError, pa.ArrowInvalid):
-        far = WHOLE["BIGINT"]
-        small = [value is None or -far <= value < far for value in cleaned]
+        small = [value is None or -_FAR <= value < _FAR for value in cleaned]
         plain &= np.array(small)
         values = pa.array([value if fits else None for value, fits in zip(cleaned, small, strict=True)], pa.int64())
     present, numbers = _valid(values), values.fill_null(0).to_numpy()
-    least, most = _bounds_in_units(field, 0)
-    far = WHOLE[field.type]
-    within = (numbers >= max(least, -far)) & (numbers <= min(most, far - 1))
+    least, most = _bounds_in_units(field, 0, range(-WHOLE[field.type], WHOLE[field.type]))
+    within = (numbers >= least) & (numbers <= most)
     plain &= within | ~present
     dtype = np.int32 if field.type == "INT" else np.int64
     return Converted(_array(numbers.astype(dtype), present & within, arrow_type(field.type)), present, plain, [], False)
@@ -115,11 +114,14 @@ def _bounds_as_doubles(field: Field) -> tuple[float, float]:
     return least, most
 
 
-def _bounds_in_units(field: Field, scale: int) -> tuple[int, int]:
-    """The least and greatest number of units of the last place within the bounds."""
-    least = -(10**38) if field.least is None else ceil(Fraction(field.least) * 10**scale)
-    most = 10**38 if field.most is None else floor(Fraction(field.most) * 10**scale)
-    return least, most
+def _bounds_in_units(field: Field, scale: int, held: range) -> tuple[int, int]:
+    """The least and greatest number of units of the last place within the bounds and what the type holds.
+
+    Beyond 64 bits they mean the same as at their end: units are less than that.
+    """
+    least = held[0] if field.least is None else max(held[0], ceil(Fraction(field.least) * 10**scale))
+    most = held[-1] if field.most is None else min(held[-1], floor(Fraction(field.most) * 10**scale))
+    return max(-_FAR, min(least, _FAR - 1)), max(-_FAR, min(most, _FAR - 1))
 
 
 def _units(doubles: npt.NDArray[np.float64], field: Field) -> tuple[npt.NDArray[np.int64], Mask]:
@@ -129,15 +131,12 @@ def _units(doubles: npt.NDArray[np.float64], field: Field) -> tuple[npt.NDArray[
     2**-53 each), so a number further than 2**-50 of itself from a tie lies on the same side of it as written.
     """
     precision, scale = (int(part) for part in field.type[8:-1].split(","))
-    least, most = _bounds_in_units(field, scale)
+    least, most = _bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = doubles * float(10**scale)
         rounded = np.rint(scaled)
         sure = np.abs(np.abs(scaled - rounded) - 0.5) > np.abs(scaled) * 2.0**-50
-        sure &= np.abs(scaled) < 2.0**48
     units = np.where(sure, rounded, 0).astype(np.int64)
-    most_units = 10**precision - 1
-    least, most = (max(-(2**63), least, -most_units), min(2**63 - 1, most, most_units))
     return units, sure & (units >= least) & (units <= most)
 
 

@@ -110,6 +110,25 @@ def test_every_odd_time_becomes_the_same(pattern: str, policy: Any) -> None:
     same(of_one(column, [*TIME_TEXTS, *ODD], Late("n", timedelta(days=9000), policy)))
 
 
+@pytest.mark.parametrize("policy", ["accept", "reject"])
+@pytest.mark.parametrize("after", [timedelta(0), timedelta(days=1), timedelta.max])
+def test_a_broker_time_however_far_away_is_judged_the_same(policy: Any, after: timedelta) -> None:
+    column = Column("n", "TIMESTAMP", "A time.", pattern="%Y")
+    years = ['"0001"', '"1970"', '"9999"', "null"]
+    for arrived in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
+        written = of_one(column, years, Late("n", after, policy))
+        same(Written(written.values, [arrived] * len(years), written.rules))
+
+
+@pytest.mark.parametrize("depth", [1, 49, 50, 51, 300, 1015, 5000])
+def test_fields_nobody_declared_may_be_nested_as_deeply_as_the_strict_rules_say(depth: int) -> None:
+    lists = f'{{"n":1,"o":{"[" * depth}"x"{"]" * depth}}}'
+    objects = lists.replace("[", '{"o":').replace("]", "}")
+    same(
+        Written([lists.encode(), objects.encode()], [None, None], Rules((Column("n", "INT", "A count.").field,), None))
+    )
+
+
 def test_every_odd_value_becomes_the_same_among_good_ones() -> None:
     records: list[bytes | None] = []
     for odd in (None, *WHOLE, *(GOOD[:cut] for cut in range(len(GOOD)))):
@@ -169,7 +188,7 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
     good = [
         GOOD,
         GOOD.replace(b"10.4", b"null"),
-        GOOD[:-1] + b',"other":{"deep":["\\""]}}',
+        GOOD[:-1] + b',"other":{"deep":["\\"\\""]}}',
         GOOD.replace(b",", b" ,\n"),
     ]
     records: list[bytes | None] = [*(good * 2500)[:9999], odd]

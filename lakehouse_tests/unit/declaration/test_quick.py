@@ -96,7 +96,7 @@ def test_generated_and_spoiled_records_of_every_type_become_the_same() -> None:
 
 
 @pytest.mark.parametrize("type_", [*NUMBERS, "STRING", "BOOLEAN"])
-@pytest.mark.parametrize("between", [None, (0.1, 0.3), (-1, 12345.0)])
+@pytest.mark.parametrize("between", [None, (0.1, 0.3), (-1, 12345.0), (2**53 + 1, 2**53 + 3)])
 def test_every_odd_number_and_value_becomes_the_same(type_: str, between: tuple[float, float] | None) -> None:
     if type_ not in NUMBERS:
         between = None
@@ -155,8 +155,9 @@ def test_a_name_that_stands_twice_is_seen(text: str) -> None:
     assert row["_reason"] == "duplicate_name"
 
 
-def test_a_part_of_an_array_is_decoded_as_the_whole() -> None:
-    values = pa.array([b"x", GOOD, None, b'{"a":"\\"}', GOOD], pa.binary())
+@pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])
+def test_a_part_of_an_array_is_decoded_as_the_whole(type_: pa.DataType) -> None:
+    values = pa.array([b"x", GOOD, None, b'{"a":"\\"}', GOOD], type_)
     arrived = pa.array([1, None, 3, 4, 5], pa.int64())
     whole = decode_values(values, arrived, RULES, decode_plain)
     for begin in range(5):

@@ -55,6 +55,7 @@ def doctor(json: JsonOption = False) -> None:
 def _examine(settings: "Settings") -> Iterator[Part]:
     yield _python()
     yield from (_package(name) for name in _PACKAGES)
+    yield _parser()
     yield _tried("Java", _java)
     yield from _jars(settings)
     yield _tried("Spark", lambda: _spark(settings))
@@ -83,6 +84,15 @@ def _package(name: str) -> Part:
         return Part(name, version(name), "ok")
     except PackageNotFoundError:
         return Part(name, "", "broken", "Not installed; run make install.")
+
+
+def _parser() -> Part:
+    """The native parser of records, as on this machine; without it every record is decoded by the strict path."""
+    try:
+        import orjson
+    except ImportError:
+        return Part("orjson", "", "note", "Not there: records are decoded as strictly, and slower; run make install.")
+    return Part("orjson", orjson.__version__, "ok")
 
 
 def _java() -> Part:

@@ -19,6 +19,7 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SAME_TESTS = (
+    "test_decoding.py",
     "test_newest_wins.py",
     "test_derived.py::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
 )

@@ -3,9 +3,13 @@
 import subprocess
 import sys
 
+import pyarrow as pa
+import pytest
 from pyspark import cloudpickle
 
+from lakehouse.batch.decode import _decoder
 from lakehouse.declaration import Column, records
+from lakehouse.tables.temperatures import temperatures
 
 ELSEWHERE = """
 import pickle, sys
@@ -26,3 +30,29 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
     done = subprocess.run([sys.executable, "-c", ELSEWHERE], input=shipped, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert b"Decimal('12345678901.500000000000000000')" in done.stdout
+
+
+WORKER = """
+import pickle, sys
+for name in ["lakehouse", *sys.argv[1:]]:
+    sys.modules[name] = None  # an import of it fails
+decode, batches = pickle.load(sys.stdin.buffer)
+print([verdicts.to_pylist() for verdicts in decode(iter(batches))])
+print("orjson" in sys.modules and sys.modules["orjson"] is not None)
+"""
+GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","temperature_2m":10.4}'
+
+
+@pytest.mark.parametrize(
+    ("missing", "quick"), [([], True), (["orjson"], False), (["numpy"], False), (["orjson", "numpy"], False)]
+)
+def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], quick: bool) -> None:
+    batch = pa.array([GOOD, None, b"{", GOOD[:-1] + b',"time":1}'], pa.binary()), pa.array([1, 2, None, 4], pa.int64())
+    shipped = cloudpickle.dumps((_decoder(temperatures), [batch, batch]))
+    done = subprocess.run([sys.executable, "-c", WORKER, *missing], input=shipped, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    here = [verdicts.to_pylist() for verdicts in _decoder(temperatures)(iter([batch, batch]))]
+    assert [row["_reason"] for row in here[0]] == [None, "tombstone", "truncated", "duplicate_name"]
+    rows, used = done.stdout.decode().splitlines()
+    assert rows == repr(here)
+    assert used == str(quick)

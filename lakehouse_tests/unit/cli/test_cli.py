@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from deltalake import write_deltalake
 from pyarrow import table as arrow_table
@@ -214,6 +215,17 @@ def test_doctor_names_what_is_broken_and_what_to_do(
     assert "17 or 21" in parts["Java"]["detail"]
     assert parts["Python"]["state"] == "ok"
     assert parts["broker (embedded)"]["state"] == "note"
+
+
+def test_doctor_says_that_records_are_decoded_slower_where_their_parser_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module, state in ((orjson, "ok"), (None, "note")):
+        monkeypatch.setitem(sys.modules, "orjson", module)
+        main.run(["doctor", "--json"])
+        (part,) = (part for part in json.loads(capsys.readouterr().out) if part["part"] == "orjson")
+        assert part["state"] == state
+        assert ("slower" in part["detail"]) == (state == "note")
 
 
 def test_doctor_says_when_an_outside_broker_does_not_answer(

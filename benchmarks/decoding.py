@@ -1,0 +1,83 @@
+"""How long decoding takes beside reading alone and beside Spark's own ``from_json``, in turns, in one run.
+
+The records are those of ``temperatures``, held in Parquet files in the form in which they are read from a topic, with
+keys and no headers.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import cycle, islice
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.batch.decode import PLACE, RAW, decode_records
+from lakehouse.declaration.verdicts import Rules, decode_values
+from lakehouse.samples.temperatures import TemperatureSamples
+from lakehouse.tables.temperatures import temperatures
+
+_JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_VERDICTS = "_reason STRING, _detail STRING, _late BOOLEAN"
+
+
+def write_records(folder: Path, count: int, partitions: int = 4) -> None:
+    """Write so many records, the samples of the table over and over, one file for each partition."""
+    values = list(islice(cycle(list(TemperatureSamples().stream())), count // partitions))
+    size = len(values)
+    for partition in range(partitions):
+        columns = {
+            "_time": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * size, pa.timestamp("us", tz="UTC")),
+            "_partition": pa.array([partition] * size, pa.int32()),
+            "_offset": pa.array(range(size), pa.int64()),
+            "_key": pa.array([b"51.5|-0.1|2023-01-01T05:00"] * size, pa.binary()),
+            "_value": pa.array(values, pa.binary()),
+            "_headers": pa.array([[]] * size, _HEADERS),
+        }
+        parquet.write_table(pa.table(columns), folder / f"{partition}.parquet")
+
+
+def measure(spark: SparkSession, folder: Path, rounds: int = 5) -> dict[str, list[float]]:
+    """Return the seconds of each round for each way to decode the records of a folder; two rounds before count not."""
+    records = spark.read.parquet(str(folder))
+    ways: dict[str, Callable[[], DataFrame]] = {
+        "read only": lambda: records,
+        "from_json": lambda: _from_json(records),
+        "decoded": lambda: decode_records(records, temperatures),
+        "decoded strictly": lambda: _strictly(records),
+    }
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for nth in range(rounds + 2):
+        for way, frame in ways.items():
+            begun = time.monotonic()
+            frame().write.format("noop").mode("overwrite").save()
+            if nth >= 2:
+                seconds[way].append(time.monotonic() - begun)
+    return seconds
+
+
+def _from_json(records: DataFrame) -> DataFrame:
+    """What Spark does by itself: typed columns and a time, and nothing refused."""
+    parsed = records.withColumn("_json", F.from_json(F.col("_value").cast("string"), _JSON))
+    observed = F.expr("to_timestamp(_json.time, \"yyyy-MM-dd'T'HH:mm\")").alias("observed_at")
+    return parsed.select(*PLACE, *RAW, "_json.latitude", "_json.longitude", observed, "_json.temperature_2m")
+
+
+def _strictly(records: DataFrame) -> DataFrame:
+    """Every record by the strict rules, and every column through Python: the slow twin."""
+    rules = Rules(temperatures.fields, None)
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            verdicts = decode_values(batch.column("_value"), batch.column("_time").cast(pa.int64()), rules, None)
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, *verdicts.flatten()], names=[*batch.schema.names, *verdicts.type.names]
+            )
+
+    declared = ", ".join(f"`{field.name}` {field.type}" for field in temperatures.fields)
+    stored = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in records.schema)
+    return records.mapInArrow(decode, f"{stored}, {_VERDICTS}, {declared}")

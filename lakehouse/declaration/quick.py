@@ -1,0 +1,144 @@
+"""Decoding of many records at once, of those that are plainly fine; every other one is left to ``records``.
+
+A record is plain where it is sure, from what a native parser made of it, that the strict rules let it in, and with
+which values. Whatever is doubtful is not plain, right or wrong: there is one set of rules, and this is not it.
+Pure: it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+import re
+from datetime import timedelta
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from lakehouse.declaration.quick_columns import Converted, Mask, convert
+from lakehouse.declaration.records import Field, Lateness
+
+_QUOTE, _BACKSLASH = b'"\\'
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_FAR = re.compile(rb"[eE][+-]?\d{9}")
+_LEVELS = 50
+_FAR_AWAY = 2**62
+
+
+class Plain(NamedTuple):
+    """What became of a batch: the columns, which records are late, and the rows of those that are not plain."""
+
+    columns: list[pa.Array]
+    late: pa.Array
+    doubtful: list[int]
+
+
+class _Written(NamedTuple):
+    """Records as their bytes, one by one and as one array with the offsets at which each begins and ends."""
+
+    each: list[bytes | None]
+    whole: Any
+    offsets: Any
+
+
+def decode_plain(values: pa.Array, arrived: pa.Array, fields: tuple[Field, ...], late: Lateness | None) -> Plain:
+    """Decode the plain ones of some records; ``arrived`` are broker times in microseconds since 1970, UTC.
+
+    What the columns hold in the other rows means nothing.
+    """
+    written = _written(values)
+    objects, plain = _parse(written.each)
+    columns = [convert([each.get(field.source) for each in objects], field) for field in fields]
+    for column in columns:
+        plain &= column.plain
+        plain[[row for row in column.zeros if _FAR.search(written.each[row] or b"")]] = False
+    plain &= _without_duplicates(written, objects, fields, columns)
+    judged = np.zeros(len(plain), bool)
+    if late is not None:
+        event = columns[[field.name for field in fields].index(late.name)]
+        judged, sure = _judge_late(event, arrived, late)
+        plain &= sure & ~(judged & late.reject)
+    return Plain([column.values for column in columns], pa.array(judged), np.flatnonzero(~plain).tolist())
+
+
+def _written(values: pa.Array) -> _Written:
+    large = values.cast(pa.large_binary())
+    _, starts, data = large.buffers()
+    offsets = np.frombuffer(starts, np.int64, len(large) + 1, large.offset * 8)
+    whole = np.frombuffer(data, np.uint8)[: offsets[-1]] if data else np.empty(0, np.uint8)
+    return _Written(large.to_pylist(), whole, offsets)
+
+
+def _parse(written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
+    """The objects, empty ones in place of what is none, and which are objects."""
+    try:
+        parsed = list(map(orjson.loads, written))  # type: ignore[arg-type]
+    except orjson.JSONDecodeError:
+        parsed = list(map(_parse_one, written))
+    if set(map(type, parsed)) == {dict}:
+        return parsed, np.ones(len(parsed), bool)
+    objects = [each if type(each) is dict else {} for each in parsed]
+    return objects, np.fromiter((type(each) is dict for each in parsed), bool, len(parsed))
+
+
+def _parse_one(written: bytes | None) -> Any:
+    try:
+        return orjson.loads(written)  # type: ignore[arg-type]
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _without_duplicates(
+    written: _Written, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[Converted]
+) -> Mask:
+    """Where as many texts are written as were parsed: of a name that stands twice the parser keeps one."""
+    sources = {field.source: column for field, column in zip(fields, columns, strict=True)}
+    names = sum((column.present.astype(np.int64) for column in sources.values()), np.zeros(len(objects), np.int64))
+    parsed = names + sum(column.present for column in sources.values() if column.is_text)
+    others = np.fromiter(map(len, objects), np.int64, len(objects)) != names  # undeclared, or null
+    if others.any():
+        parsed[others] = [_texts_in(each) for each in compress(objects, others.tolist())]
+    return np.asarray(_texts_written(written) == parsed)
+
+
+def _texts_in(parsed: dict[str, Any]) -> int:
+    """Count the texts, names among them; -1 where it is nested so deeply that the strict parser may refuse it."""
+    count, level = 0, [parsed]
+    for _ in range(_LEVELS):
+        deeper: list[Any] = []
+        for each in level:
+            inside: Any = each
+            if type(each) is dict:
+                count += len(each)
+                inside = each.values()
+            kinds = list(map(type, inside))
+            count += kinds.count(str)
+            if dict in kinds or list in kinds:
+                deeper += [value for value in inside if type(value) in (dict, list)]
+        if not deeper:
+            return count
+        level = deeper
+    return -1
+
+
+def _texts_written(written: _Written) -> Any:
+    """Count the texts that stand in valid JSON: each has two quotes, but for the escaped ones within."""
+    counts = _counts(written, _QUOTE) // 2
+    escaped = np.flatnonzero(_counts(written, _BACKSLASH))
+    counts[escaped] = [len(_TEXTS.findall(written.each[row] or b"")) for row in escaped]
+    return counts
+
+
+def _counts(written: _Written, byte: int) -> Any:
+    places = np.flatnonzero(written.whole == byte)
+    return np.diff(np.searchsorted(places, written.offsets))
+
+
+def _judge_late(event: Converted, arrived: pa.Array, rule: Lateness) -> tuple[Mask, Mask]:
+    """Which are late, and where that is sure: a difference of times far away does not fit."""
+    day = 86_400_000_000 if event.values.type == pa.date32() else 1
+    happened = event.values.cast(pa.int32() if day > 1 else pa.int64()).fill_null(0).to_numpy().astype(np.int64) * day
+    times = arrived.fill_null(0).to_numpy()
+    known = event.present & arrived.is_valid().to_numpy(zero_copy_only=False)
+    sure = (times > -_FAR_AWAY) & (times < _FAR_AWAY)
+    limit = min(rule.after // timedelta(microseconds=1), _FAR_AWAY * 2 - 1)
+    return known & (times - happened > limit), sure

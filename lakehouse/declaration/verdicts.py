@@ -1,0 +1,73 @@
+"""Records → verdicts, many at once: the plain ones by the quick path where there is one, the rest by the strict one.
+
+Both give the same rows; which of them decoded a record cannot be told from what became of it. Pure: it runs on the
+driver and, shipped by value, on Spark's executors.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.records import Field, Lateness, Rejection, decode, judge_late
+
+Quick = Callable[[pa.Array, pa.Array, tuple[Field, ...], Lateness | None], Any]
+"""``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
+
+
+class Rules(NamedTuple):
+    """What decides about a record: a rule for each field, and when it is late."""
+
+    fields: tuple[Field, ...]
+    late: Lateness | None
+
+
+def decode_values(values: pa.Array, arrived: pa.Array, rules: Rules, quick: Quick | None) -> pa.StructArray:
+    """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC.
+
+    One verdict for each: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
+    each field (NULL where it may not).
+    """
+    if quick is None or not len(values):
+        return _strictly(values, arrived, rules)
+    plain = quick(values, arrived, rules.fields, rules.late)
+    none = pa.nulls(len(values), pa.string())
+    decoded = _verdicts([none, none, plain.late, *plain.columns], rules)
+    if not plain.doubtful:
+        return decoded
+    doubtful = pa.array(plain.doubtful, pa.int64())
+    strict = _strictly(values.take(doubtful), arrived.take(doubtful), rules)
+    places = list(range(len(values)))
+    for nth, row in enumerate(plain.doubtful):
+        places[row] = len(values) + nth
+    return pa.concat_arrays([decoded, strict]).take(pa.array(places, pa.int64()))
+
+
+def _strictly(values: pa.Array, arrived: pa.Array, rules: Rules) -> pa.StructArray:
+    judged = [judge(value, time, rules) for value, time in zip(values.to_pylist(), arrived.to_pylist(), strict=True)]
+    columns = [
+        pa.array([reason for _, reason, _, _ in judged], pa.string()),
+        pa.array([detail for _, _, detail, _ in judged], pa.string()),
+        pa.array([late for *_, late in judged], pa.bool_()),
+    ]
+    for field in rules.fields:
+        columns.append(pa.array([row.get(field.name) for row, *_ in judged], arrow_type(field.type)))
+    return _verdicts(columns, rules)
+
+
+def judge(
+    value: bytes | None, arrived: int | None, rules: Rules
+) -> tuple[dict[str, Any], str | None, str | None, bool]:
+    """Decide one record strictly: its values, reason and detail, and whether it is late."""
+    fields, late = rules
+    try:
+        row = decode(value, fields)
+        return row, None, None, late is not None and arrived is not None and judge_late(row, arrived, late)
+    except Rejection as rejection:
+        return {}, rejection.reason, rejection.detail, rejection.reason == "late"
+
+
+def _verdicts(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
+    names = ["_reason", "_detail", "_late", *(field.name for field in rules.fields)]
+    return pa.StructArray.from_arrays(columns, names)

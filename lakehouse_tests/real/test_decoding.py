@@ -1,0 +1,39 @@
+"""Records are decoded in Spark's workers: once each, and what does not go there comes out as it went in."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.batch.decode import decode_records
+from lakehouse.tables.temperatures import temperatures
+
+pytestmark = pytest.mark.invariant(8, 13)
+
+SCHEMA = (
+    "_time TIMESTAMP, _partition INT, _offset BIGINT, _key BINARY, _value BINARY,"
+    " _headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+GOOD = b'{"latitude":51.5,"longitude":-0.1,"time":"2023-01-01T05:00","temperature_2m":10.4}'
+HEADERS = [("trace", b"\x00\xff"), ("none", None)]
+
+
+def test_each_record_is_decoded_once_and_keeps_its_raw_parts_where_it_is_rejected(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    time = datetime(2023, 1, 1, 6, tzinfo=UTC)
+    values = [GOOD, None, GOOD[:-1], b"\xff", GOOD.replace(b"51.5", b"51.5000005")]
+    records = [(time, 0, offset, value and b"\xfe", value, HEADERS) for offset, value in enumerate(values)]
+    decoded = decode_records(spark.createDataFrame(records, SCHEMA), temperatures)
+    rows = decoded.where("_reason IS NULL OR latitude IS NULL").orderBy("_offset").collect()
+    assert [row["_reason"] for row in rows] == [None, "tombstone", "truncated", "invalid_utf8", None]
+    assert [row["latitude"] for row in rows] == [Decimal("51.500000"), None, None, None, Decimal("51.500001")]
+    assert [row["_offset"] for row in rows] == [0, 1, 2, 3, 4]
+    for row in (rows[0], rows[4]):
+        assert (row["_key"], row["_value"], row["_headers"]) == (None, None, None)
+    for row in rows[1:4]:
+        assert (row["_key"], row["_value"]) == (values[row["_offset"]] and b"\xfe", values[row["_offset"]])
+        assert [(each["key"], each["value"]) for each in row["_headers"]] == HEADERS
+    decoded.where("_reason IS NULL AND latitude > 0").explain()
+    assert capsys.readouterr().out.count("ArrowEvalPython [") == 1

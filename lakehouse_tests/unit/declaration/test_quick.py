@@ -1,0 +1,196 @@
+"""The quick path decodes as the strict one does: the same rows, the same reasons, and not only mostly."""
+
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from lakehouse.declaration import Column, Late, verdicts
+from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.quick import decode_plain
+from lakehouse.declaration.records import REASONS, Rejection, decode, judge_late
+from lakehouse.declaration.verdicts import Rules, decode_values
+from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.helpers.written import EDGES, NUMBERS, ODD, TIME_TEXTS, TIMES, WHOLE, Written, batches
+
+pytestmark = pytest.mark.invariant(8, 13)
+
+GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","temperature_2m":10.4}'
+RULES = Rules(temperatures.fields, None)
+
+
+def expected(value: bytes | None, arrived: int | None, rules: Rules) -> dict[str, Any]:
+    verdict: dict[str, Any] = {"_reason": None, "_detail": None, "_late": False}
+    row: dict[str, Any] = {}
+    try:
+        found = decode(value, rules.fields)
+        if rules.late and arrived is not None:
+            verdict["_late"] = judge_late(found, arrived, rules.late)
+        row = found
+    except Rejection as no:
+        verdict = {"_reason": no.reason, "_detail": no.detail, "_late": no.reason == "late"}
+    return verdict | {field.name: row.get(field.name) for field in rules.fields}
+
+
+def decoded(written: Written) -> pa.StructArray:
+    arrays = pa.array(written.values, pa.binary()), pa.array(written.arrived, pa.int64())
+    return decode_values(*arrays, written.rules, decode_plain)
+
+
+def exactly(row: dict[str, Any]) -> dict[str, str]:
+    """Each value as it is written out: with the sign of a zero, the places of a decimal, the offset of a time."""
+    return {name: value.isoformat() if isinstance(value, date) else repr(value) for name, value in row.items()}
+
+
+def same(written: Written) -> list[dict[str, Any]]:
+    """Decode, compare with the strict rules one by one, to the sign of a zero, and return the rows."""
+    found = decoded(written)
+    found.validate(full=True)
+    rows = found.to_pylist()
+    for value, arrived, row in zip(written.values, written.arrived, rows, strict=True):
+        assert exactly(row) == exactly(expected(value, arrived, written.rules)), value
+    for field in written.rules.fields:
+        assert found.field(field.name).type == arrow_type(field.type)
+    return rows
+
+
+def of_one(column: Column, texts: list[str], late: Late | None = None) -> Written:
+    """Each text as the value of the column, in a record of its own."""
+    records: list[bytes | None] = [f'{{"n":{text}}}'.encode() for text in texts]
+    return Written(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))
+
+
+def one_of_each_reason() -> Written:
+    day = Column("n", "DATE", "A day.", pattern="%Y-%m-%d", required=True)
+    few = Column("few", "INT", "A count.", between=(0, 9))
+    text = Column("text", "STRING", "A text.")
+    written = (
+        '| |\xff|{"n":|{,|{}x|{"n":1,"n":1}|{"n":NaN}|1|{}|{"n":null}|{"n":1}|{"n":"1.1.23"}|{"n":"2023-02-29"}'
+        '|{"n":"2023-02-28","few":10}|{"n":"2023-02-28","text":"\\ud800"}|{"n":"2023-02-27"}|{"n":"2023-02-28"}'
+    )
+    values = [None, *(each.encode("latin-1") for each in written.split("|"))]
+    late = Late("n", timedelta(days=1)).rule
+    noon = 1_677_585_600_000_000  # of 28 February 2023
+    return Written(values, [noon] * len(values), Rules((day.field, few.field, text.field), late))
+
+
+def test_generated_and_spoiled_records_of_every_type_become_the_same() -> None:
+    seen: set[str] = set()
+    plain = 0
+
+    @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck), database=None)
+    @given(batches())
+    @example(one_of_each_reason())
+    def compare(written: Written) -> None:
+        nonlocal plain
+        rows = same(written)
+        seen.update(row["_reason"] for row in rows)
+        arrays = pa.array(written.values, pa.binary()), pa.array(written.arrived, pa.int64())
+        plain += len(rows) - len(decode_plain(*arrays, *written.rules).doubtful)
+
+    compare()
+    assert seen == {None, *REASONS}
+    assert plain > 20
+
+
+@pytest.mark.parametrize("type_", [*NUMBERS, "STRING", "BOOLEAN"])
+@pytest.mark.parametrize("between", [None, (0.1, 0.3), (-1, 12345.0), (2**53 + 1, 2**53 + 3)])
+def test_every_odd_number_and_value_becomes_the_same(type_: str, between: tuple[float, float] | None) -> None:
+    if type_ not in NUMBERS:
+        between = None
+    same(of_one(Column("n", type_, "A field.", between=between), [*EDGES, *ODD]))
+
+
+@pytest.mark.parametrize("pattern", [*TIMES, "%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%Y"])
+@pytest.mark.parametrize("policy", ["accept", "reject"])
+def test_every_odd_time_becomes_the_same(pattern: str, policy: Any) -> None:
+    column = Column("n", "TIMESTAMP", "A time.", pattern=pattern)
+    same(of_one(column, [*TIME_TEXTS, *ODD], Late("n", timedelta(days=9000), policy)))
+
+
+@pytest.mark.parametrize("policy", ["accept", "reject"])
+@pytest.mark.parametrize("after", [timedelta(0), timedelta(days=1), timedelta.max])
+def test_a_broker_time_however_far_away_is_judged_the_same(policy: Any, after: timedelta) -> None:
+    column = Column("n", "TIMESTAMP", "A time.", pattern="%Y")
+    years = ['"0001"', '"1970"', '"9999"', "null"]
+    for arrived in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
+        written = of_one(column, years, Late("n", after, policy))
+        same(Written(written.values, [arrived] * len(years), written.rules))
+
+
+@pytest.mark.parametrize("depth", [1, 49, 50, 51, 300, 1015, 5000])
+def test_fields_nobody_declared_may_be_nested_as_deeply_as_the_strict_rules_say(depth: int) -> None:
+    lists = f'{{"n":1,"o":{"[" * depth}"x"{"]" * depth}}}'
+    objects, bare = lists.replace("[", '{"o":').replace("]", "}"), lists.replace('"x"', "")
+    rules = Rules((Column("n", "INT", "A count.").field,), None)
+    same(Written([each.encode() for each in (lists, objects, bare)], [None] * 3, rules))
+
+
+def test_every_odd_value_becomes_the_same_among_good_ones() -> None:
+    records: list[bytes | None] = []
+    for odd in (None, *WHOLE, *(GOOD[:cut] for cut in range(len(GOOD)))):
+        records += [GOOD, odd]
+    assert {row["_reason"] for row in same(Written(records, [None] * len(records), RULES))} > {None, "truncated"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"n":1,"n":2}',
+        '{"n":1,"n":1}',
+        '{"n":1,"\\u006e":2}',
+        '{"n":1,"o":"\\"","o":"\\"\\""}',
+        '{"n":1,"o":"\\\\","o":1}',
+        '{"n":1,"o":{"a":1,"a":1}}',
+        '{"n":1,"o":[{"a":"","a":""}]}',
+        '{"n":null,"n":1}',
+        '{"n":1,"n":null}',
+        '{"":1,"n":2,"":3}',
+    ],
+)
+def test_a_name_that_stands_twice_is_seen(text: str) -> None:
+    (row,) = same(Written([text.encode()], [None], Rules((Column("n", "INT", "A count.").field,), None)))
+    assert row["_reason"] == "duplicate_name"
+
+
+@pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])
+def test_a_part_of_an_array_is_decoded_as_the_whole(type_: pa.DataType) -> None:
+    values = pa.array([GOOD, GOOD[:-1] + b',"latitude":51.5}', None, b'{"a":"\\"}', GOOD], type_)
+    arrived = pa.array([1, None, 3, 4, 5], pa.int64())
+    whole = decode_values(values, arrived, RULES, decode_plain)
+    for begin in range(5):
+        part = decode_values(values.slice(begin, 2), arrived.slice(begin, 2), RULES, decode_plain)
+        assert part.equals(whole.slice(begin, 2))
+    assert len(decode_values(values[:0], arrived[:0], RULES, decode_plain)) == 0
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"{",
+        b'{"latitude":"51.5","longitude":1,"time":"2023-01-01T05:00"}',
+        b'{"latitude":1e19,"longitude":1,"time":1,"temperature_2m":12345678901234567890}',
+        b'{"latitude":0.0000005,"longitude":1,"time":"2023-02-29T05:00"}',
+        GOOD[:-1] + b',"other":1,"other":2}',
+    ],
+)
+def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    strictly: list[bytes | None] = []
+
+    def counted(value: bytes | None, arrived: int | None, rules: Rules) -> Any:
+        strictly.append(value)
+        return judge(value, arrived, rules)
+
+    judge = verdicts.judge
+    monkeypatch.setattr(verdicts, "judge", counted)
+    good = [
+        GOOD,
+        GOOD.replace(b"10.4", b"null"),
+        GOOD[:-1] + b',"other":{"deep":["\\"\\""]}}',
+        GOOD.replace(b",", b" ,\n"),
+    ]
+    records: list[bytes | None] = [*(good * 2500)[:9999], odd]
+    assert len(decoded(Written(records, [None] * 10_000, RULES))) == 10_000
+    assert strictly == [odd]

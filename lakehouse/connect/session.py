@@ -1,5 +1,6 @@
 """A session on the engine of a home, of its own for each caller."""
 
+import atexit
 import os
 import time
 from pathlib import Path
@@ -61,6 +62,8 @@ def _open(channel: EngineChannel, folder: Path) -> SparkSession:
     os.environ[_CONNECT_MODE] = "1"
     session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
     session.client.set_retry_policies([_WhileItLives(folder)])
+    # a client that is open when Python ends sends one command more, and then the process hangs (seen)
+    atexit.register(session.client.close)
     try:
         session.version  # noqa: B018 - the first answer, which also proves the token
     except PySparkException as error:

@@ -68,6 +68,10 @@ class Worker:
         assert self._process.wait() == -signal.SIGKILL
         self._await_group()
 
+    def ended(self, limit: float) -> int:
+        """How it ended, after so many seconds at most."""
+        return self._process.wait(limit)
+
     def _await_group(self) -> None:
         deadline = time.monotonic() + _END_SECONDS
         with suppress(ProcessLookupError):

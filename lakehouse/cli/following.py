@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 _POLL = 1.0  # seconds between two looks at a topic
+_BACK = 30.0  # seconds in which lakehouse up may start its engine again: a Spark of our own would keep it from that
 
 
 @verbs.command(epilog=examples("lakehouse follow", "lakehouse follow temperatures --idle-exit 60"))
@@ -36,7 +37,8 @@ def follow(
 
     A broker that goes away is waited for, and that time is not idle. One that refuses us ends it, and so does a topic
     that is deleted or made anew: what it held is gone. An engine that ends, or gives the session up, is attached to
-    anew. Ctrl-C ends it at once: a batch that has not been committed is as if it had never begun.
+    anew; where it does not come back within 30 seconds, a Spark of its own goes on. Ctrl-C ends it at once: a batch
+    that has not been committed is as if it had never begun.
     """
     chosen, settings = chosen_table(table), load_settings()
     try:
@@ -63,6 +65,16 @@ def _follow(settings: "Settings", table: "StreamTable", max_records: int | None,
                     raise
                 complain(f"{error} A new session goes on.")
                 merged, refreshed, lost_at = follower.merged, follower.refreshed, follower.merged
+        _await_engine(settings)
+
+
+def _await_engine(settings: "Settings") -> None:
+    """Wait until the engine of the home, which has ended, lives again; not for ever: nobody may keep it any more."""
+    from lakehouse.local.engine import engine_folder, lives
+
+    deadline = time.monotonic() + _BACK
+    while not (settings.spark_remote or lives(engine_folder(settings)) or time.monotonic() > deadline):
+        time.sleep(_POLL)
 
 
 @dataclass

@@ -66,6 +66,7 @@ class EngineKeeper:
         if len(self._restarts) >= _OFTEN:
             self.exit_code = code
             return
+        self._end_probe()  # without an engine it would start a Spark of its own, and keep the engine from starting
         try:
             self._engine.start(patience=_SHORT)
         except SetupError as error:
@@ -78,8 +79,11 @@ class EngineKeeper:
         self._tell(f"ended with code {code}; started again, {len(self._restarts)} of {_OFTEN} times in an hour")
         self._ask()
 
-    def _ask(self) -> None:
+    def _end_probe(self) -> None:
         if self._probe is not None:
             self._probe.stop()
+            self._probe = None
+
+    def _ask(self) -> None:
         log = self._settings.make_folder("logs") / "engine-probe.log"
         self._probe = Child([sys.executable, "-c", _PROBE], log)

@@ -152,9 +152,11 @@ def following(home: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow"]
     environment = {**os.environ, "LAKEHOUSE_HOME": str(home), "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g"}
     with log.open("wb") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as process:
-        yield process
-        process.send_signal(signal.SIGINT)
-        process.wait(60)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
 
 
 def test_up_starts_its_engine_again_follow_goes_on_and_nobody_tells_the_token(tmp_path: Path) -> None:

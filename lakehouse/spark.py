@@ -4,6 +4,8 @@ import os
 import re
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
@@ -45,6 +47,12 @@ _COMPACT = {
     "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
     "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
 }
+# few rows are joined and written in one task sooner than a plan is adapted to them stage by stage
+_ONE_TASK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+FEW_ROWS = 50_000
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -135,6 +143,21 @@ def _accepts(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def rows_expected(spark: SparkSession, rows: int | None) -> Iterator[None]:
+    """Run statements over so many rows in the way that is quicker for them; ``None``: nobody knows how many."""
+    wanted = _ONE_TASK if rows is not None and rows <= FEW_ROWS else {}
+    before = {name: spark.conf.get(name) or "" for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            with suppress(PySparkException):
+                spark.conf.set(name, value)
 
 
 def stop_session(spark: SparkSession) -> None:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+import lakehouse.spark
 from lakehouse.declaration import StreamTable
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
@@ -18,6 +19,7 @@ from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.brokers import Interference
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
+FEW_ROWS = "TESTS_FEW_ROWS"  # how many rows are few in the same tests: -1 for the plans of large batches
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
@@ -29,6 +31,8 @@ def _no_settings_of_this_machine() -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
+        if FEW_ROWS in os.environ:
+            patch.setattr(lakehouse.spark, "FEW_ROWS", int(os.environ[FEW_ROWS]))
         yield
 
 

@@ -1,5 +1,6 @@
 """Rollups: the groups that changes touched, recomputed as of the version consumed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,8 +11,9 @@ from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.write import commit_merge, read_table
-from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
+from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
+from lakehouse.spark import rows_expected
 
 _GONE = "_is_gone"  # says of a group that no row is left in it
 
@@ -46,17 +48,19 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     same = is_as_declared(ledger, rollup)
     if same and upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
-    changes = net_changes(spark, upstream, ledger.source) if same and ledger.source else None
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
-    if changes is None:
-        # a column, since a literal would leave Spark no equality to join by
-        rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
-        clauses = _rebuild_clauses(rollup)
-    else:
-        rows, clauses = _recomputed_groups(spark, upstream, rollup, changes), _rollup_clauses(rollup)
+    changed = changed_rows(upstream, ledger.source) if _is_near(upstream.table, rollup.by) else None
+    if same and ledger.source:
+        with rows_expected(spark, changed), changes_since(spark, upstream, ledger.source) as changes:
+            if changes is not None:
+                rows = _recomputed_groups(spark, upstream, rollup, changes).localCheckpoint()
+                entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
+                return replace(derived_from(layout, upstream, entry, rebuilt=False), written=rows)
+    # a column, since a literal would leave Spark no equality to join by
+    rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
     rows = rows.localCheckpoint()
-    entry = commit_merge(spark, layout, rows, clauses, commit)
-    return replace(derived_from(layout, upstream, entry, rebuilt=changes is None), written=rows)
+    entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
+    return replace(derived_from(layout, upstream, entry, rebuilt=True), written=rows)
 
 
 def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:
@@ -94,13 +98,19 @@ def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: D
     return rows.groupBy(*rollup.by).agg(*figures)
 
 
+def _is_near(table: StreamTable, by: Sequence[str]) -> bool:
+    """Whether the rows of a group lie in one partition."""
+    return table.partition_by is not None and table.partition_by.name in by
+
+
 def _near(rows: DataFrame, table: StreamTable, groups: DataFrame) -> DataFrame:
     """The rows of the partitions that the groups lie in, named by literals so that files are pruned."""
-    if table.partition_by is None or table.partition_by.name not in groups.columns:
+    if not _is_near(table, groups.columns):
         return rows
-    name = table.partition_by.name
-    months = [row[0] for row in groups.select(F.col(name).cast("string")).distinct().collect()]
-    return rows if None in months else rows.where(F.col(name).isin([F.lit(month).cast("date") for month in months]))
+    name = table.partition_by.name if table.partition_by else ""
+    told = groups.agg(F.collect_set(F.col(name).cast("string")).alias("months"), F.count_if(F.col(name).isNull()))
+    ((months, without),) = told.collect()
+    return rows if without else rows.where(F.col(name).isin([F.lit(month).cast("date") for month in months]))
 
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import decoding, report, small_batches
+from benchmarks import batches, decoding, report
 
 
 class Section(StrEnum):
@@ -14,6 +14,7 @@ class Section(StrEnum):
     decoding = "decoding"
     small = "small"
     months = "months"
+    large = "large"
 
 
 def main(
@@ -27,12 +28,15 @@ def main(
 
 def _measure(section: Section, turns: int) -> str:
     if section is Section.decoding:
-        title = "Decoding 400,000 records (no sink)"
-        return report.write(section, title, {"": decoding.run(turns)}, "from_json")
-    months = 12 if section is Section.months else 1
-    title = f"Batches into 240,000 rows, within {months} month{'s' if months > 1 else ''}"
-    sizes = (5_000,) if section is Section.months else (5, 5_000, 50_000)
-    return report.write(section, title, small_batches.run(turns, sizes, months), "append")
+        return report.write(section, "Decoding 400,000 records", {"": decoding.run(turns)}, "from_json")
+    if section is Section.small:
+        found = batches.run(turns, (5, 5_000))
+    elif section is Section.months:
+        found = batches.run(turns, (5_000,), months=12)
+    else:  # as many rows in the month as the batch updates
+        found = batches.run(turns, (50_000,), places=60) | batches.run(turns, (500_000,), places=340)
+    within = "twelve months" if section is Section.months else "one month"
+    return report.write(section, f"Records merged into 240,000 rows, within {within}", found, "append")
 
 
 if __name__ == "__main__":

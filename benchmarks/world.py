@@ -4,7 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,17 +24,17 @@ from lakehouse.topic import create_topic, publish, read_records
 
 START = datetime(2019, 1, 1, tzinfo=UTC)
 HOURS = 24 * 31  # of January, in which batches fall
-PLACES = 6
 
 
 @dataclass
 class World:
-    """A home whose broker runs, a session, and a table."""
+    """A home whose broker runs, a session, and a table of hours at so many places."""
 
     settings: Settings
     spark: SparkSession
+    places: int = 6
     table: StreamTable = temperatures
-    published: int = field(default=0)
+    published: int = 0
 
     @property
     def engine(self) -> Engine:
@@ -42,15 +42,15 @@ class World:
         return Engine(self.spark, self.settings, self.table, "benchmark")
 
     def fill(self, rows: int) -> None:
-        """Make the merged table and give it so many rows: an hour after the other at six places, as base rows are."""
+        """Make the merged table and give it so many rows, as base rows are: hour after hour at all places."""
         create_topic(self.settings, self.table)
         prepare(self.engine)
-        hours = f"timestampadd(HOUR, CAST(id DIV {PLACES} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
+        hours = f"timestampadd(HOUR, CAST(id DIV {self.places} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
         numbers = self.spark.range(rows).selectExpr("id", f"{hours} AS observed_at")
         month = self.table.partition_by.expression if self.table.partition_by else ""
         columns = (
-            f"CAST(id % {PLACES} AS DECIMAL(9,6)) AS latitude",
-            "CAST(0 AS DECIMAL(9,6)) AS longitude",
+            f"CAST(id % {self.places} % 90 AS DECIMAL(9,6)) AS latitude",
+            f"CAST(id % {self.places} DIV 90 / 1000 AS DECIMAL(9,6)) AS longitude",
             "observed_at",
             "CAST(id % 300 AS DOUBLE) / 10 AS temperature_2m",
             f"{month} AS observed_month",
@@ -64,9 +64,23 @@ class World:
             refresh_rollup(self.engine, rollup)
 
     def publish(self, records: int, months: int = 1) -> None:
-        """Publish so many records, half of which update a row and half bring one."""
-        lines = (_line(number, self.published, months) for number in range(records))
+        """Publish so many records, of which half update a row and half bring one."""
+        lines = (self._line(number, months) for number in range(records))
         self.published += publish(self.settings, self.table, lines)
+
+    def _line(self, number: int, months: int) -> bytes:
+        """A record: an even one of a row that is there, an odd one of a place that has none in that hour yet."""
+        hour = START + timedelta(days=31 * (number % months), hours=number // 2 // self.places % HOURS)
+        place = number // 2 % self.places
+        if number % 2:
+            place += 1000 + self.published % 1_000_000
+        reading = {
+            "latitude": place % 90,
+            "longitude": place // 90 / 1000,
+            "time": f"{hour:%Y-%m-%dT%H:%M}",
+            "temperature_2m": (number + self.published) % 400 / 10,
+        }
+        return json.dumps(reading).encode()
 
     def read(self) -> DataFrame:
         """The records that wait, decoded, as a batch reads them."""
@@ -90,34 +104,14 @@ def _base_order() -> str:
     return f"named_struct({nulls}, 'base', 0L)"
 
 
-def _line(number: int, before: int, months: int) -> bytes:
-    """A record: an even one of a row that is there, an odd one of a place that has none yet."""
-    hour = START + timedelta(days=31 * (number % months), hours=number // 2 // PLACES % HOURS)
-    place = number // 2 % PLACES + (0 if number % 2 == 0 else 10 + before % 1_000_000 / 100_000)
-    reading = {
-        "latitude": round(place, 6),
-        "longitude": 0,
-        "time": f"{hour:%Y-%m-%dT%H:%M}",
-        "temperature_2m": (number + before) % 400 / 10,
-    }
-    return json.dumps(reading).encode()
-
-
 @contextmanager
-def new_world(memory: str | None = None) -> Iterator[World]:
+def new_world(places: int = 6) -> Iterator[World]:
     """A home in a temporary folder, with everything started; all of it is gone afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(home=Path(folder), spark_master="local[2]")
-        if memory:
-            settings = settings.model_copy(update={"spark_driver_memory": memory})
         with running_broker(settings):
             spark = build_session(settings)
             try:
-                yield World(settings, spark)
+                yield World(settings, spark, places)
             finally:
                 stop_session(spark)
-
-
-def of_its_own(table: StreamTable, topic: str) -> StreamTable:
-    """The same table under a topic of its own."""
-    return replace(table, topic=topic)

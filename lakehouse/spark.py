@@ -156,7 +156,7 @@ def rows_expected(spark: SparkSession, rows: int | None) -> Iterator[None]:
         yield
     finally:
         for name, value in before.items():
-            with suppress(PySparkException):
+            with suppress(Exception):  # a session that is gone keeps nothing, and why it is gone matters more
                 spark.conf.set(name, value)
 
 

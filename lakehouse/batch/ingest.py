@@ -157,20 +157,23 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tup
     """
     spark, settings, table = engine.spark, engine.settings, engine.table
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    with rows_expected(spark, plan.span if _is_near(engine) else None):
+    with rows_expected(spark, plan.span):
         with read_failures(plan, command):
             held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
         later = engine.look()
         require_same_topic(plan, later, command)
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
-        return merge_decided(engine, Decided(held, plan, said, ledger), *count_batch(held, table)), later
+        counts, prune = count_batch(held, table)
+    with rows_expected(spark, counts.rows if _meets_little(engine, counts) else None):
+        return merge_decided(engine, Decided(held, plan, said, ledger), counts, prune), later
 
 
-def _is_near(engine: Engine) -> bool:
-    """Whether what a batch meets is a part of the table, or little."""
-    table = engine.table
-    follows = table.partition_by is not None and table.partition_by.column in table.key
-    return follows or count_rows(engine.settings.table_uri(table.name)) <= _LITTLE
+def _meets_little(engine: Engine, counts: Counts) -> bool:
+    """Whether the partitions in which a batch belongs, or else the whole table, hold few rows enough for one task."""
+    table, uri = engine.table, engine.settings.table_uri(engine.table.name)
+    if table.partition_by is None or counts.partitions is None:
+        return count_rows(uri) <= _LITTLE
+    return count_rows(uri, table.partition_by.name, counts.partitions) <= _LITTLE
 
 
 def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) -> Entry:

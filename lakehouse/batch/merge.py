@@ -75,9 +75,9 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: st
     """Merge rows, one for each key, into the merged table; rows that are older than the table's are stale.
 
     Each is compared once, with the row it meets: that gives the row to store, and the MERGE only puts it there. Where
-    it meets another row than the one compared, it fails (``ConflictError``) and writes nothing. Stale rows take part
-    in no match and no insert, so that a replay writes no data file, but the MERGE counts them: what Delta says of its
-    source is every row of the batch.
+    it meets another row than the one compared, or none any more, it fails (``ConflictError``) and writes nothing.
+    Stale rows take part in no match and no insert, so that a replay writes no data file, but the MERGE counts them:
+    what Delta says of its source is every row of the batch.
     """
     stored = read_table(spark, target.layout)
     names = target.layout.names
@@ -86,7 +86,7 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: st
         f"ON {target.same_key} AND {prune} AND NOT s._stale"
         f" WHEN MATCHED THEN UPDATE SET {_assignments(target.others(stored))}"
         f" WHEN NOT MATCHED AND NOT s._stale THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
-        f" VALUES ({_listed('s', names)})"
+        f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
     return commit_merge(spark, target.layout, rows.hint(_join(commit)), clauses, commit)
 
@@ -147,6 +147,11 @@ def _taken(target: Target, stored: DataFrame, newer: Newer) -> dict[str, str]:
         orders = (f"'{field.name}', {_order_taken(target.table, field)}" for field in kept)
         taken[KEPT] = f"named_struct({', '.join(orders)})"
     return taken
+
+
+def _inserted(name: str) -> str:
+    """Insert the row of the source where it met none; where that row is gone since, fail."""
+    return f"IF(s._met IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
 
 
 def _assignments(others: Sequence[str]) -> str:

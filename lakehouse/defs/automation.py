@@ -8,7 +8,6 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.checks import checks_of_their_own
-from lakehouse.defs.config import merge_config
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
@@ -17,7 +16,7 @@ from lakehouse.defs.waiting import alarming, is_away, look_ahead
 from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Plan, TopicState
 
-_INTERVAL = 10  # seconds between two ticks
+_INTERVAL = 4  # seconds between two ticks: Dagster's daemon looks every five
 _DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed
 _OFFSETS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 
@@ -67,9 +66,10 @@ def _written_by(table: StreamTable) -> list[str]:
 
 
 def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg.RunRequest | str:
-    """Ask for a run of exactly this plan, or say why not. No run key: a failed run is asked for again, later.
+    """Ask for a run, which merges what is there when it starts, or say why not.
 
-    Also where nothing waits: it may have failed behind its merge, and what derives from the table is behind.
+    No run key: a failed run is asked for again, later. Also where nothing waits: it may have failed behind its merge,
+    and what derives from the table is behind.
     """
     idle = not plan.span and not plan.gap
     if idle and not is_behind(instance, merge_job(table), map(dg.AssetKey, _written_by(table))):
@@ -81,10 +81,7 @@ def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg
     reason = reason_to_wait(instance, merge_job(table), dg.AssetKey(table.name), datetime.now(UTC))
     if reason:
         return f"{plan.span:,} offsets wait; {reason}"
-    return dg.RunRequest(
-        run_config=dg.RunConfig(ops={table.name: merge_config(plan)}),
-        tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)},
-    )
+    return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})
 
 
 def _written(state: TopicState) -> str:

@@ -1,4 +1,4 @@
-"""What a person or the sensor may tell a run. Nothing is required: without configuration all there is, is merged."""
+"""What a person may tell a run. Nothing is required: without configuration all there is, is merged."""
 
 import dagster as dg
 from pydantic import Field
@@ -41,9 +41,3 @@ class BaseConfig(dg.Config):
     folder: str | None = Field(
         default=None, description="Folder of base files. Default: that of the last load, else the declared one."
     )
-
-
-def merge_config(plan: Plan) -> MergeConfig:
-    """The configuration that makes a run merge exactly this plan."""
-    parts = [RangeConfig(partition=p.partition, start=p.start, end=p.end) for p in plan.ranges]
-    return MergeConfig(ranges=parts)

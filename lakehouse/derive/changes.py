@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
@@ -18,8 +17,8 @@ from lakehouse.delta.write import session_settings
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
-# what was read last in a session: feed and rollups of a table mostly ask for the same
-_HELD: WeakKeyDictionary[SparkSession, tuple[object, DataFrame | None]] = WeakKeyDictionary()
+# what was read last: feed and rollups of a table mostly ask for the same
+_HELD: list[tuple[object, DataFrame | None]] = []
 _NO_CHANGES = (Trouble.OTHER_COLUMNS, Trouble.GONE)
 
 
@@ -88,13 +87,12 @@ def changes_since(spark: SparkSession, upstream: Upstream, consumed: Source | No
 
     Where the work with them fails, they are read anew the next time: what was held may be what is gone.
     """
-    ledger = upstream.ledger
-    asked = (ledger.uri, ledger.table_id, upstream.table.fingerprint, consumed, ledger.version, ledger.entries[:1])
-    before, changes = _HELD.pop(spark, (None, None))
+    asked = (spark, upstream.layout.uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
+    before, changes = _HELD.pop() if _HELD else (None, None)
     if changes is None or before != asked:
         changes = net_changes(spark, upstream, consumed)
     yield changes
-    _HELD[spark] = (asked, changes)
+    _HELD[:] = [(asked, changes)]
 
 
 def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None) -> DataFrame | None:

@@ -60,8 +60,9 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     with few, changes_since(spark, upstream, ledger.source) as changes:
         if changes is not None:
             rows = _as_feed(changes, upstream, commit, F.col("source_version") - 1)
-            # rows of a commit that a RESTORE made void are in the table: only a MERGE tells them from new ones
-            write = partial(commit_merge, clauses=clauses) if ledger.undone else commit_append
+            # where a RESTORE made a commit void, or the log tells no commit of ours, changes may be there already
+            told = ledger.source is not None and not ledger.undone
+            write = commit_append if told else partial(commit_merge, clauses=clauses)
             entry = write(spark, layout, rows, commit=commit)
             return derived_from(layout, upstream, entry, rebuilt=False)
     commit = commit.model_copy(update={"reconciled": True})

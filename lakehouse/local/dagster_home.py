@@ -25,6 +25,12 @@ concurrency:
   runs:
     # each run is a Java process of its own
     max_concurrent_runs: 2
+run_coordinator:
+  module: dagster.core.run_coordinator
+  class: QueuedRunCoordinator
+  config:
+    # seconds that a run waits at most before it is looked at
+    dequeue_interval_seconds: 1
 run_monitoring:
   enabled: true
   # a run that was killed would otherwise keep its table locked

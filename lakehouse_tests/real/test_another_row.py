@@ -61,3 +61,14 @@ def test_a_row_that_is_there_only_after_the_comparison_is_compared_as_well(strea
     (outcome,) = stream.merge()
     assert stream.snapshot() == rows
     assert counts(outcome.entry)["stale"] == 1 and len(attempts) == 2
+
+
+def test_a_row_that_is_gone_after_the_comparison_does_not_come_back_with_its_values(stream, monkeypatch):
+    stream.send(record(temperature_2m=1.0, station="first", revision=1))
+    stream.merge()
+    stream.send(record(temperature_2m=ABSENT, station="second", revision=2))
+    attempts = before_the_statement(monkeypatch, lambda: stream.sql("DELETE FROM {t}"))
+    (outcome,) = stream.merge()
+    (row,) = rows_of(stream.settings, stream.table.name)
+    assert (row["station"], row["temperature_2m"], row["_kept"]["temperature_2m"]["offset"]) == ("second", None, None)
+    assert counts(outcome.entry)["inserted"] == 1 and len(attempts) == 2

@@ -16,7 +16,7 @@ from lakehouse.derive import feed
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.rows import hour_of, rows_of
-from lakehouse_tests.helpers.streams import Stream, record
+from lakehouse_tests.helpers.streams import Stream, clean_log, record
 
 pytestmark = pytest.mark.invariant(10)
 
@@ -87,6 +87,17 @@ def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(str
     assert told(stream, hour) == told(stream, undone) == [("insert", None, 1.0, False)]
     history = DeltaTable(stream.settings.table_uri(stream.table.changes_name)).history(3)
     assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(appended) == 1
+
+
+def test_a_feed_whose_log_tells_no_commit_of_ours_tells_no_change_twice(stream):
+    (hour,) = stream.hours(1)
+    take(stream, {hour: 1.0})
+    stream.refresh()
+    stream.sql("ALTER TABLE {changes} SET TBLPROPERTIES ('theirs' = 'yes')")
+    clean_log(stream.settings.table_uri(stream.table.changes_name))
+    assert ledger_of(stream, stream.table.changes_name).source is None
+    stream.refresh()
+    assert told(stream, hour) == [("insert", None, 1.0, False)]
 
 
 def test_the_feed_holds_inserts_and_updates_and_both_say_what_they_consumed(stream):

@@ -54,14 +54,13 @@ def test_an_empty_topic_asks_for_nothing(world):
     assert "Nothing to merge" in result.skip_message
 
 
-def test_waiting_records_ask_for_one_run_of_exactly_their_ranges(world):
+def test_waiting_records_ask_for_one_run_of_all_there_is_when_it_starts(world):
     publish(world.settings, world.table, LINES)
     result = world.tick()
     (request,) = result.run_requests
     assert request.run_key is None
-    config = request.run_config["ops"]["temperatures"]["config"]
-    assert sum(part["end"] - part["start"] for part in config["ranges"]) == len(LINES)
-    assert [part["partition"] for part in config["ranges"]] == [0, 1, 2]
+    assert request.run_config == {}
+    assert request.tags["lakehouse/lag"] == str(len(LINES))
     job = world.defs.resolve_job_def("merge_temperatures")
     assert dg.validate_run_config(job, request.run_config)
 
@@ -134,8 +133,7 @@ def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world,
     progress = Progress(state.incarnation, dict.fromkeys(end, 0))
     monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False))
     (request,) = accepting.tick().run_requests
-    config = request.run_config["ops"]["temperatures"]["config"]
-    assert sum(part["end"] - part["start"] for part in config["ranges"]) == left * len(end)
+    assert request.tags["lakehouse/lag"] == str(left * len(end))
 
 
 def test_the_topic_is_reported_when_it_moved_and_only_then(world):

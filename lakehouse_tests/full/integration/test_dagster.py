@@ -40,14 +40,14 @@ def test_a_configured_run_merges_no_further_than_it_was_told(lakehouse):
     assert (rest["read"], rest["batches"], rest["lag_after"]) == (len(FIRST) - 3, 2, 0)
 
 
-def test_the_request_of_the_sensor_runs_as_it_stands(lakehouse):
+def test_the_run_that_the_sensor_asked_for_merges_what_is_there_when_it_starts(lakehouse):
     publish(lakehouse.settings, lakehouse.table, SECOND)
     context = dg.build_sensor_context(lakehouse.instance, resources=lakehouse.resources)
     with context:
         (request,) = lakehouse.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context).run_requests
     publish(lakehouse.settings, lakehouse.table, FIRST)
     merged = facts(lakehouse.run("merge_temperatures", request.run_config))["temperatures"]
-    assert merged["read"] == len(SECOND)
+    assert merged["read"] == len(SECOND) + len(FIRST)
 
 
 def test_a_row_written_twice_fails_the_check_of_the_keys_and_is_named(lakehouse, spark):

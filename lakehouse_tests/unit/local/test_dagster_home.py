@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.run_coordinator import QueuedRunCoordinator
 
 from lakehouse.errors import SetupError
 from lakehouse.local.dagster_home import migrate_dagster_storage, prepare_dagster_home
@@ -20,6 +21,9 @@ def test_dagster_gets_a_home_in_the_state_folder(tmp_path: Path, monkeypatch: py
         assert not instance.telemetry_enabled
         pools = instance.get_concurrency_config().pool_config
         assert (pools.default_pool_limit, pools.pool_granularity.value) == (1, "op")
+        assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
+        assert instance.run_coordinator.dequeue_interval_seconds == 1
+        assert instance.get_concurrency_config().run_queue_config.max_concurrent_runs == 2
 
 
 def test_a_home_chosen_by_its_own_variable_wins_and_keeps_its_settings(

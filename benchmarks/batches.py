@@ -1,4 +1,6 @@
-"""Small batches: what a merge costs beside an append of the same records, and beside a bare MERGE of them."""
+"""Batches: what a merge costs beside an append of the same records, and beside a bare MERGE of them."""
+
+from collections.abc import Sequence
 
 from benchmarks.turns import Measured
 from benchmarks.world import World, new_world
@@ -8,9 +10,9 @@ ROWS = 240_000
 WARM = 12  # batches until the session is warm
 
 
-def run(turns: int, sizes: tuple[int, ...] = (5, 5_000, 50_000), months: int = 1) -> dict[str, dict[str, Measured]]:
-    """Measure each size in turns; by size, then by contender."""
-    with new_world() as world:
+def run(turns: int, sizes: Sequence[int], places: int = 6, months: int = 1) -> dict[str, dict[str, Measured]]:
+    """Measure each size in turns, in a table of so many places; by size, then by contender."""
+    with new_world(places) as world:
         world.fill(ROWS)
         _make_twins(world)
         for _ in range(WARM):
@@ -22,7 +24,13 @@ def run(turns: int, sizes: tuple[int, ...] = (5, 5_000, 50_000), months: int = 1
             for _ in range(turns):
                 _round(world, size, months, measured)
             found[f"{size:,}"] = measured
+            measured["merge and derive"] = _together(measured["merge"], measured["derive"])
         return found
+
+
+def _together(first: Measured, second: Measured) -> Measured:
+    pairs = (zip(first.seconds, second.seconds, strict=True), zip(first.cpu, second.cpu, strict=True))
+    return Measured(*([sum(pair) for pair in each] for each in pairs))
 
 
 def _make_twins(world: World) -> None:
@@ -51,7 +59,7 @@ def _round(world: World, size: int, months: int, measured: dict[str, Measured]) 
     literals = ", ".join(f"DATE'{month}'" for month in (found["months"] if found else []))
 
     def bare() -> None:
-        held.dropDuplicates(world.table.key).createOrReplaceTempView("held")
+        held.dropDuplicates(list(world.table.key)).createOrReplaceTempView("held")
         same = " AND ".join(f"s.{name} = t.{name}" for name in world.table.key)
         world.spark.sql(
             f"MERGE INTO delta.`{_uri(world, 'bare')}` AS t USING held AS s"

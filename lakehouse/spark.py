@@ -53,6 +53,13 @@ _ONE_TASK = {
     "spark.sql.shuffle.partitions": "1",
 }
 FEW_ROWS = 50_000
+# and very few sooner than the code for it is generated and compiled
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_VERY_FEW_ROWS = 20_000
+_LITTLE = 1_000_000  # rows of a table that one task looks through
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -146,9 +153,13 @@ def _accepts(host: str, port: int) -> bool:
 
 
 @contextmanager
-def rows_expected(spark: SparkSession, rows: int | None) -> Iterator[None]:
-    """Run statements over so many rows in the way that is quicker for them; ``None``: nobody knows how many."""
-    wanted = _ONE_TASK if rows is not None and rows <= FEW_ROWS else {}
+def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterator[None]:
+    """Run statements over so many rows (``None``: nobody knows) in the way that is quicker for them.
+
+    ``met`` are the rows of a table among which they are looked for.
+    """
+    few = rows is not None and rows <= FEW_ROWS and met <= _LITTLE
+    wanted = _ONE_TASK | (_INTERPRETED if (rows or 0) + met <= _VERY_FEW_ROWS else {}) if few else {}
     before = {name: spark.conf.get(name) or "" for name in wanted}
     try:
         for name, value in wanted.items():

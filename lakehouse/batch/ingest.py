@@ -26,7 +26,6 @@ from lakehouse.spark import rows_expected
 from lakehouse.topic import look, read_failures, read_records, require_same_topic
 from lakehouse.topic.offsets import Bounds, Plan, TopicState, lag_of
 
-_LITTLE = 1_000_000  # rows
 _PLAN_AGAIN = (ConflictError, ReadLossError)
 
 
@@ -164,16 +163,16 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tup
         require_same_topic(plan, later, command)
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
         counts, prune = count_batch(held, table)
-    with rows_expected(spark, counts.rows if _meets_little(engine, counts) else None):
+    with rows_expected(spark, counts.rows, _rows_met(engine, counts)):
         return merge_decided(engine, Decided(held, plan, said, ledger), counts, prune), later
 
 
-def _meets_little(engine: Engine, counts: Counts) -> bool:
-    """Whether the partitions in which a batch belongs, or else the whole table, hold few rows enough for one task."""
+def _rows_met(engine: Engine, counts: Counts) -> int:
+    """How many rows are in the partitions in which a batch belongs, or else in the whole table."""
     table, uri = engine.table, engine.settings.table_uri(engine.table.name)
     if table.partition_by is None or counts.partitions is None:
-        return count_rows(uri) <= _LITTLE
-    return count_rows(uri, table.partition_by.name, counts.partitions) <= _LITTLE
+        return count_rows(uri)
+    return count_rows(uri, table.partition_by.name, counts.partitions)
 
 
 def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) -> Entry:

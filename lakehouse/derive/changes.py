@@ -15,6 +15,7 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, still_holds, to_consume
 from lakehouse.delta.write import session_settings
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
+from lakehouse.spark import rows_expected
 
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
 # what was read last: feed and rollups of a table mostly ask for the same
@@ -90,7 +91,8 @@ def changes_since(spark: SparkSession, upstream: Upstream, consumed: Source | No
     asked = (spark, upstream.layout.uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
     before, changes = _HELD.pop() if _HELD else (None, None)
     if changes is None or before != asked:
-        changes = net_changes(spark, upstream, consumed)
+        with rows_expected(spark, changed_rows(upstream, consumed)):
+            changes = net_changes(spark, upstream, consumed)
     yield changes
     _HELD[:] = [(asked, changes)]
 

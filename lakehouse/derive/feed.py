@@ -56,14 +56,14 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     if upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit, clauses = derived_commit(ledger, upstream, run), insert_clauses(upstream.table, layout.names)
-    few = rows_expected(spark, changed_rows(upstream, ledger.source))
-    with few, changes_since(spark, upstream, ledger.source) as changes:
+    with changes_since(spark, upstream, ledger.source) as changes:
         if changes is not None:
             rows = _as_feed(changes, upstream, commit, F.col("source_version") - 1)
             # where a RESTORE made a commit void, or the log tells no commit of ours, changes may be there already
             told = ledger.source is not None and not ledger.undone
             write = commit_append if told else partial(commit_merge, clauses=clauses)
-            entry = write(spark, layout, rows, commit=commit)
+            with rows_expected(spark, changed_rows(upstream, ledger.source) if told else None):
+                entry = write(spark, layout, rows, commit=commit)
             return derived_from(layout, upstream, entry, rebuilt=False)
     commit = commit.model_copy(update={"reconciled": True})
     since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")

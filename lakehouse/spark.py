@@ -58,7 +58,7 @@ _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-_VERY_FEW_ROWS = 20_000
+_VERY_FEW_ROWS = 10_000
 _LITTLE = 1_000_000  # rows of a table that one task looks through
 _QUIET = {
     "spark.ui.enabled": "false",

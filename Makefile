@@ -1,6 +1,6 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test test-slice test-all torture demo up doctor requirements audit-packages
+.PHONY: help install check test test-slice test-all torture bench demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -32,6 +32,9 @@ test-all: install ## Every test, at full scale: hours
 
 torture: install ## Attack every promise at full scale; the table goes into docs/reliability.md
 	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/reliability.md $(ARGS)
+
+bench: install ## How fast it is, as ratios: make bench ARGS="small --turns 7"; nothing else should be running
+	$(BIN)/python -m benchmarks $(ARGS)
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
 	@$(BIN)/lakehouse demo

@@ -4,20 +4,24 @@ The records are those of ``temperatures``, held in Parquet files in the form in 
 keys and no headers.
 """
 
-import time
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from benchmarks.turns import Measured, take_turns
 from lakehouse.batch.decode import PLACE, RAW, decode_records
 from lakehouse.declaration.verdicts import Rules, decode_values
 from lakehouse.samples.temperatures import TemperatureSamples
+from lakehouse.settings import Settings
+from lakehouse.spark import build_session, stop_session
 from lakehouse.tables.temperatures import temperatures
 
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
@@ -41,23 +45,28 @@ def write_records(folder: Path, count: int, partitions: int = 4) -> None:
         parquet.write_table(pa.table(columns), folder / f"{partition}.parquet")
 
 
-def measure(spark: SparkSession, folder: Path, rounds: int = 5) -> dict[str, list[float]]:
-    """Return the seconds of each round for each way to decode the records of a folder; two rounds before count not."""
-    records = spark.read.parquet(str(folder))
-    ways: dict[str, Callable[[], DataFrame]] = {
-        "read only": lambda: records,
-        "from_json": lambda: _from_json(records),
-        "decoded": lambda: decode_records(records, temperatures),
-        "decoded strictly": lambda: _strictly(records),
-    }
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
-    for nth in range(rounds + 2):
-        for way, frame in ways.items():
-            begun = time.monotonic()
-            frame().write.format("noop").mode("overwrite").save()
-            if nth >= 2:
-                seconds[way].append(time.monotonic() - begun)
-    return seconds
+def run(turns: int, count: int = 400_000) -> dict[str, Measured]:
+    """Measure each way to decode so many records, in turns; two rounds before them count not."""
+    with tempfile.TemporaryDirectory() as folder:
+        spark = build_session(Settings(home=Path(folder) / "home", spark_master="local[2]"))
+        try:
+            write_records(Path(folder), count)
+            records = spark.read.parquet(f"{folder}/*.parquet")
+            ways: dict[str, Callable[[], DataFrame]] = {
+                "read only": lambda: records,
+                "from_json": lambda: _from_json(records),
+                "decoded": lambda: decode_records(records, temperatures),
+                "decoded strictly": lambda: _strictly(records),
+            }
+            contenders = {way: partial(_drain, frame) for way, frame in ways.items()}
+            take_turns(2, contenders)
+            return take_turns(turns, contenders)
+        finally:
+            stop_session(spark)
+
+
+def _drain(frame: Callable[[], DataFrame]) -> None:
+    frame().write.format("noop").mode("overwrite").save()
 
 
 def _from_json(records: DataFrame) -> DataFrame:

@@ -6,7 +6,8 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -53,6 +54,19 @@ _COMPACT = {
     "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
     "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
 }
+# few rows are joined and written in one task sooner than a plan is adapted to them stage by stage
+_ONE_TASK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+FEW_ROWS = 50_000
+# and very few sooner than the code for it is generated and compiled
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_VERY_FEW_ROWS = 10_000
+_LITTLE = 1_000_000  # rows of a table that one task looks through
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -200,6 +214,25 @@ def _accepts(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterator[None]:
+    """Run statements over so many rows (``None``: nobody knows) in the way that is quicker for them.
+
+    ``met`` are the rows of a table among which they are looked for.
+    """
+    few = rows is not None and rows <= FEW_ROWS and met <= _LITTLE
+    wanted = _ONE_TASK | (_INTERPRETED if (rows or 0) + met <= _VERY_FEW_ROWS else {}) if few else {}
+    before = {name: spark.conf.get(name) or "" for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            with suppress(Exception):  # a session that is gone keeps nothing, and why it is gone matters more
+                spark.conf.set(name, value)
 
 
 def stop_session(spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+import lakehouse.spark
 from lakehouse.declaration import StreamTable
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
@@ -21,6 +22,7 @@ from lakehouse_tests.helpers.engines import running_engine
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
 ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run
+FEW_ROWS = "TESTS_FEW_ROWS"  # how many rows are few in the same tests: -1 for the plans of large batches
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
@@ -32,6 +34,8 @@ def _no_settings_of_this_machine() -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
+        if FEW_ROWS in os.environ:
+            patch.setattr(lakehouse.spark, "FEW_ROWS", int(os.environ[FEW_ROWS]))
         yield
 
 

@@ -15,12 +15,16 @@ _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the 
 
 @dataclass(frozen=True)
 class Counts:
-    """The records of a batch by outcome; ``late`` are among those read, whatever became of them."""
+    """The records of a batch by outcome; ``late`` are among those read, whatever became of them.
+
+    ``partitions`` of the table are those in which its rows belong, where that follows from their keys.
+    """
 
     read: int
     rejected: int
     duplicate: int
     late: int
+    partitions: tuple[str, ...] | None = None
 
     @property
     def rows(self) -> int:
@@ -48,7 +52,9 @@ def count_batch(held: DataFrame, table: StreamTable) -> tuple[Counts, str]:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
     found, late = int(row["keys"]), int(row["late"])
-    return Counts(read, rejected, read - rejected - found, late), _prune(row, table) if found else NOTHING
+    partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
+    counts = Counts(read, rejected, read - rejected - found, late, partitions)
+    return counts, _prune(row, table) if found else NOTHING
 
 
 def _partition_follows_key(table: StreamTable) -> bool:

@@ -17,13 +17,14 @@ from lakehouse.delta.accounting import sentence
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import PATIENCE, Engine, again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.ledger import Ledger, count_rows
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.settings import Settings
+from lakehouse.spark import rows_expected
 from lakehouse.topic import look, read_failures, read_records, require_same_topic
-from lakehouse.topic.offsets import Bounds, Plan, lag_of
+from lakehouse.topic.offsets import Bounds, Plan, TopicState, lag_of
 
 _PLAN_AGAIN = (ConflictError, ReadLossError)
 
@@ -45,13 +46,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one commit to the merged table did; lag is in offsets over all partitions."""
+    """What one commit to the merged table did; lag is in offsets over all partitions.
+
+    ``more`` says that there may be more to merge, up to what was asked for.
+    """
 
     entry: Entry
     plan: Plan | None
     lag_before: int
     lag_after: int
     seconds: float
+    more: bool = True
 
     def __str__(self) -> str:
         """What it did in a sentence, for a log."""
@@ -80,12 +85,28 @@ def merge_all(
     if based:
         outcomes.append(based)
         on_batch(based)
-    ends = engine.look().end
+    first = [_see(engine)]
+    ends = first[0].state.end
     bounds = Bounds(request.limit(engine.table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
-    while outcome := again(lambda: merge_batch(engine, bounds), _PLAN_AGAIN):
+    while outcome := again(lambda: merge_batch(engine, bounds, first.pop() if first else _see(engine)), _PLAN_AGAIN):
         outcomes.append(outcome)
         on_batch(outcome)
+        if not outcome.more:
+            break
     return outcomes
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a plan is made of: the ledger, and the topic as it was after that."""
+
+    ledger: Ledger
+    state: TopicState
+
+
+def _see(engine: Engine) -> Seen:
+    ledger = engine.ledger()  # first: a batch that another writer commits in between is not beyond the topic's end
+    return Seen(ledger, engine.look())
 
 
 def prepare(engine: Engine) -> None:
@@ -103,14 +124,13 @@ def _merge_base(engine: Engine) -> Outcome | None:
     return Outcome(require_accounted(entry, engine.table), None, 0, 0, time.monotonic() - started)
 
 
-def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
-    """Merge the next batch: one look, one plan, one commit; ``None`` where there is nothing to read.
+def merge_batch(engine: Engine, bounds: Bounds, seen: Seen) -> Outcome | None:
+    """Merge the next batch: one plan, one commit; ``None`` where there is nothing to read.
 
     A gap that the declaration accepts is a commit of its own, before the batch behind it.
     """
     started = time.monotonic()
-    ledger = engine.ledger()
-    state = engine.look()
+    ledger, state = seen.ledger, seen.state
     plan = plan_table(engine.table, state, ledger, bounds)
     if plan.gap:
         gap = gap_commit(ledger, plan, engine.run)
@@ -122,20 +142,37 @@ def merge_batch(engine: Engine, bounds: Bounds) -> Outcome | None:
     commit = ledger.next_commit("batch", engine.run).model_copy(
         update={"incarnation": plan.incarnation, "progress": dict(plan.progress.offsets)}
     )
-    entry = run_batch(engine, plan, commit, ledger)
+    entry, later = run_batch(engine, plan, commit, ledger)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
-    return Outcome(entry, plan, before, after, time.monotonic() - started)
+    reached = plan.progress.offsets
+    more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in later.end.items())
+    return Outcome(entry, plan, before, after, time.monotonic() - started, more)
 
 
-def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Entry:
-    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
+def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tuple[Entry, TopicState]:
+    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit.
+
+    Returns its entry, and the topic as it was when all had been read.
+    """
     spark, settings, table = engine.spark, engine.settings, engine.table
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    with read_failures(plan, command):
-        held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
-    require_same_topic(plan, engine.look(), command)
-    said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
-    return merge_decided(engine, Decided(held, plan, said, ledger), *count_batch(held, table))
+    with rows_expected(spark, plan.span):
+        with read_failures(plan, command):
+            held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
+        later = engine.look()
+        require_same_topic(plan, later, command)
+        said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
+        counts, prune = count_batch(held, table)
+    with rows_expected(spark, counts.rows, _rows_met(engine, counts)):
+        return merge_decided(engine, Decided(held, plan, said, ledger), counts, prune), later
+
+
+def _rows_met(engine: Engine, counts: Counts) -> int:
+    """How many rows are in the partitions in which a batch belongs, or else in the whole table."""
+    table, uri = engine.table, engine.settings.table_uri(engine.table.name)
+    if table.partition_by is None or counts.partitions is None:
+        return count_rows(uri)
+    return count_rows(uri, table.partition_by.name, counts.partitions)
 
 
 def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) -> Entry:

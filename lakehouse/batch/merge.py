@@ -12,6 +12,7 @@ from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.order import KEPT, ORDER, RECORD, Newer, kept_order, newer_than_stored, order_of, stored_with
 from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.errors.troubles import ANOTHER_ROW
 
 _FEW_ROWS = 50_000  # of a source that Spark may send to every executor
 
@@ -64,23 +65,30 @@ class Target:
         """The key of ``s`` equals that of ``t``."""
         return " AND ".join(f"s.`{name}` = t.`{name}`" for name in self.table.key)
 
+    def others(self, stored: DataFrame) -> list[str]:
+        """The columns of ours beside the key, also that of columns that are kept no longer."""
+        names = [name for name in self.layout.names if name not in self.table.key]
+        return [*names, KEPT] if KEPT in stored.columns and KEPT not in names else names
+
 
 def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: str, commit: Commit) -> Entry:
     """Merge rows, one for each key, into the merged table; rows that are older than the table's are stale.
 
-    Stale rows take part in no match and no insert, so that a replay writes no data file, but the MERGE
-    counts them: what Delta says of its source is every row of the batch.
+    Each is compared once, with the row it meets: that gives the row to store, and the MERGE only puts it there. Where
+    it meets another row than the one compared, or none any more, it fails (``ConflictError``) and writes nothing.
+    Stale rows take part in no match and no insert, so that a replay writes no data file, but the MERGE counts them:
+    what Delta says of its source is every row of the batch.
     """
-    newer = newer_than_stored(target.table)
     stored = read_table(spark, target.layout)
-    flagged = _flag_stale(stored, target, _with_fields_of(stored, newest, target.table), prune, newer)
+    names = target.layout.names
+    rows = _compared(stored, target, _with_fields_of(stored, newest, target.table), prune).localCheckpoint()
     clauses = (
         f"ON {target.same_key} AND {prune} AND NOT s._stale"
-        f" WHEN MATCHED AND ({newer.anything}) THEN UPDATE SET {_assignments(target, stored, newer)}"
-        f" WHEN NOT MATCHED AND NOT s._stale THEN INSERT ({', '.join(f'`{c}`' for c in target.layout.names)})"
-        f" VALUES ({', '.join(f's.`{c}`' for c in target.layout.names)})"
+        f" WHEN MATCHED THEN UPDATE SET {_assignments(target.others(stored))}"
+        f" WHEN NOT MATCHED AND NOT s._stale THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
-    return commit_merge(spark, target.layout, flagged.hint(_join(commit)), clauses, commit)
+    return commit_merge(spark, target.layout, rows.hint(_join(commit)), clauses, commit)
 
 
 def _join(commit: Commit) -> str:
@@ -111,29 +119,57 @@ def _fields(type_: DataType) -> list[StructField]:
     return type_.fields if isinstance(type_, StructType) else []
 
 
-def _flag_stale(stored: DataFrame, target: Target, newest: DataFrame, prune: str, newer: Newer) -> DataFrame:
-    stale = f"t.`{target.table.key[0]}` IS NOT NULL AND NOT ({newer.anything})"
+def _compared(stored: DataFrame, target: Target, newest: DataFrame, prune: str) -> DataFrame:
+    """The rows as they are to be stored, the one each met (``_met``, NULL: none), and whether it is ``_stale``."""
+    newer, others = newer_than_stored(target.table), target.others(stored)
+    met = f"t.`{target.table.key[0]}` IS NOT NULL"
+    flags = {"_newer": newer.row, **{f"_newer_{name}": beats for name, beats in newer.keep.items()}}
     joined = newest.alias("s").join(stored.alias("t"), F.expr(f"{target.same_key} AND {prune}"), "left")
-    return joined.select("s.*", F.expr(stale).alias("_stale"))
+    both = joined.selectExpr(
+        "struct(s.*) AS s",
+        f"IF({met}, struct({_listed('t', others)}), NULL) AS t",
+        *(f"NOT {met} OR {beats} AS `{flag}`" for flag, beats in flags.items()),
+    )
+    return both.selectExpr(
+        *(f"s.`{name}`" for name in target.table.key),
+        *(f"{value} AS `{c}`" for c, value in _taken(target, stored, newer).items()),
+        "t AS _met",
+        f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS _stale",
+    )
 
 
-def _assignments(target: Target, stored: DataFrame, newer: Newer) -> str:
-    names = [name for name in target.layout.names if name not in target.table.key]
-    taken = {c: f"IF({newer.keep.get(c, newer.row)}, s.`{c}`, t.`{c}`)" for c in names}
-    if KEPT in stored.columns:  # also where no column is kept any more
-        orders = (
-            f"'{kept.name}', {_order_taken(target.table, kept, newer)}"
-            for kept in _fields(stored.schema[KEPT].dataType)
-        )
+def _taken(target: Target, stored: DataFrame, newer: Newer) -> dict[str, str]:
+    """The columns of the row to store, of ``s`` or of ``t``."""
+    others = target.others(stored)
+    taken = {c: f"IF(`_newer{f'_{c}' if c in newer.keep else ''}`, s.`{c}`, t.`{c}`)" for c in others if c != KEPT}
+    if KEPT in others:
+        kept = _fields(stored.schema[KEPT].dataType)
+        orders = (f"'{field.name}', {_order_taken(target.table, field)}" for field in kept)
         taken[KEPT] = f"named_struct({', '.join(orders)})"
-    return ", ".join(f"t.`{c}` = {value}" for c, value in taken.items())
+    return taken
 
 
-def _order_taken(table: StreamTable, kept: StructField, newer: Newer) -> str:
+def _inserted(name: str) -> str:
+    """Insert the row of the source where it met none; where that row is gone since, fail."""
+    return f"IF(s._met IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
+
+
+def _assignments(others: Sequence[str]) -> str:
+    """Store the row of the source where it meets the row it was compared with; where it does not, fail."""
+    same = f"s._met <=> struct({_listed('t', others)})"
+    guarded = f"IF({same}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
+    return ", ".join(f"t.`{c}` = {guarded if c == RECORD else f's.`{c}`'}" for c in others)
+
+
+def _listed(side: str, names: Sequence[str]) -> str:
+    return ", ".join(f"{side}.`{name}`" for name in names)
+
+
+def _order_taken(table: StreamTable, kept: StructField) -> str:
     """The order that is stored of a column that is kept, or was: then none, once a value came with its row."""
     stored = f"t.{KEPT}.`{kept.name}`"
-    if kept.name not in newer.keep:
-        return f"IF({newer.row}, NULL, {stored})"
+    if kept.name not in table.keep:
+        return f"IF(_newer, NULL, {stored})"
     came_with = stored_with(table, kept.name)
     fields = ", ".join(f"'{f.name}', {came_with.get(f.name, f'{stored}.{f.name}')}" for f in _fields(kept.dataType))
-    return f"IF({newer.keep[kept.name]}, s.{KEPT}.`{kept.name}`, named_struct({fields}))"
+    return f"IF(`_newer_{kept.name}`, s.{KEPT}.`{kept.name}`, named_struct({fields}))"

@@ -25,7 +25,8 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 3
+VERSION: Final = 4
+_OLDER: Final = (1, 2, 3)
 
 
 class Frozen(BaseModel):
@@ -61,7 +62,7 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[3] = VERSION
+    metadata: Literal[4] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -69,11 +70,11 @@ class Upkeep(Frozen):
     @classmethod
     def _from_older(cls, said: Any) -> Any:
         """Version 1 did not name itself."""
-        return {**said, "metadata": VERSION} if isinstance(said, dict) and said.get("metadata", 1) in (1, 2) else said
+        return {**said, "metadata": VERSION} if isinstance(said, dict) and said.get("metadata", 1) in _OLDER else said
 
 
 class Commit(Frozen):
-    """What a commit says of itself: metadata version 3.
+    """What a commit says of itself: metadata version 4.
 
     ``late`` counts the late ones among the records read, whether they were rejected for it or not.
     ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
@@ -83,7 +84,7 @@ class Commit(Frozen):
     commits without that carries the one before on.
     """
 
-    metadata: Literal[3] = VERSION
+    metadata: Literal[4] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -108,10 +109,13 @@ class Commit(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _from_older(cls, said: Any) -> Any:
-        """Version 1 named cluster and topic apart, and told a progress recorded anew as a gap of no offsets."""
-        if not isinstance(said, dict) or said.get("metadata") not in (1, 2):
+        """Version 1 named cluster and topic apart, and told a progress recorded anew as a gap of no offsets.
+
+        Until version 3 what derives from a table was never appended.
+        """
+        if not isinstance(said, dict) or said.get("metadata") not in _OLDER:
             return said
-        if said["metadata"] == 2:
+        if said["metadata"] != 1:
             return said | {"metadata": VERSION}
         now = {name: value for name, value in said.items() if name not in ("cluster_id", "topic_id")}
         if said.get("cluster_id") is not None:
@@ -169,6 +173,7 @@ class Entry:
         )
 
 
+_OPERATIONS: Final = {"migration": ("WRITE",), "derived": ("MERGE", "WRITE")}  # of other kinds: MERGE
 _OURS: TypeAdapter[Commit | Upkeep] = TypeAdapter(Commit | Upkeep)
 
 
@@ -206,14 +211,20 @@ def committed_at(info: Mapping[str, Any]) -> datetime:
 
 def entry_of(info: Mapping[str, Any]) -> Entry | None:
     """A commit of a history as an entry of the ledger; ``None`` where it is none."""
-    commit, operation = said_by(info), info.get("operation")
-    if not isinstance(commit, Commit) or operation != ("WRITE" if commit.kind == "migration" else "MERGE"):
+    commit, operation = said_by(info), str(info.get("operation"))
+    if not isinstance(commit, Commit) or operation not in _OPERATIONS.get(commit.kind, ("MERGE",)):
         return None
-    counted = info.get("operationMetrics") or {}
-    metrics = Metrics(
+    metrics = _metrics(operation, commit.kind, info.get("operationMetrics") or {})
+    return Entry(int(info["version"]), committed_at(info), commit, metrics)
+
+
+def _metrics(operation: str, kind: Kind, counted: Mapping[str, Any]) -> Metrics:
+    if operation == "WRITE":
+        appended = int(counted.get("numOutputRows", 0)) if kind == "derived" else 0
+        return Metrics(source_rows=appended, inserted=appended)
+    return Metrics(
         source_rows=int(counted.get("numSourceRows", 0)),
         inserted=int(counted.get("numTargetRowsInserted", 0)),
         updated=int(counted.get("numTargetRowsUpdated", 0)),
         deleted=int(counted.get("numTargetRowsDeleted", 0)),
     )
-    return Entry(int(info["version"]), committed_at(info), commit, metrics)

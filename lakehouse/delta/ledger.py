@@ -4,11 +4,12 @@ The newest entry is enough to go on; the whole history is the proof.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, identity_of, said_by
@@ -219,8 +220,11 @@ def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
     return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
 
 
-def count_rows(uri: str) -> int:
-    """Count the rows of a table, from its log alone; 0 where there is no table."""
+def count_rows(uri: str, partition: str | None = None, values: Collection[str] = ()) -> int:
+    """Count the rows of a table, or of these values of its partition column, from its log alone; 0 without a table."""
     table = open_table(uri)
     with log_failures(uri):
-        return int(table.count()) if table else 0
+        if table is None or partition is None:
+            return int(table.count()) if table else 0
+        files = pa.table(table.get_add_actions(flatten=True)).select([f"partition.{partition}", "num_records"])
+        return sum(rows or 0 for value, rows in zip(*files.to_pydict().values(), strict=True) if str(value) in values)

@@ -150,11 +150,6 @@ class Newer:
     row: str
     keep: dict[str, str]
 
-    @property
-    def anything(self) -> str:
-        """Whether the source row brings anything."""
-        return " OR ".join([self.row, *self.keep.values()])
-
 
 def newer_than_stored(table: StreamTable) -> Newer:
     """When a source row is newer than the stored one of its key."""

@@ -19,12 +19,11 @@ from lakehouse.errors.troubles import Trouble, means
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# what is merged is held, or as fixed as a version: Delta need not hold it once more
+_HELD = {"spark.databricks.delta.merge.materializeSource": "none"}
 # a task that runs again, since its executor died, counts its rows again: Delta commits no MERGE whose counts
-# contradict each other, nor one whose held source it would have to compute anew
-_COUNTED_ONCE = {
-    "spark.databricks.delta.commandInvariantChecksThrow": "true",
-    "spark.databricks.delta.merge.failIfSourceChanged": "true",
-}
+# contradict each other
+_COUNTED_ONCE = {"spark.databricks.delta.commandInvariantChecksThrow": "true"}
 
 
 def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
@@ -63,6 +62,17 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     finally:
         with suppress(PySparkException):  # it goes with its session
             spark.catalog.dropTempView(view)
+    return _require_committed(layout, commit)
+
+
+def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
+    """Append rows in one commit that carries ``commit``, fenced as a MERGE is; nothing of the table is read.
+
+    Raises what ``commit_merge`` raises. An append does not conflict with a RESTORE between plan and commit either:
+    whoever appends has to see to it that rows of a void commit do not come a second time.
+    """
+    with _writing(spark, layout, _fence(layout.name, commit)):
+        run_statement(spark, layout.uri, lambda: rows.write.format("delta").mode("append").save(layout.uri))
     return _require_committed(layout, commit)
 
 
@@ -106,6 +116,7 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
     Elsewhere Delta may leave out to count a source, which would then look like a contradiction.
     """
     return {
+        **_HELD,
         **(_COUNTED_ONCE if commit.kind in MERGED else {}),
         _TXN_APP_ID: app_id(name),
         _TXN_VERSION: str(commit.number),

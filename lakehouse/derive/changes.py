@@ -1,5 +1,7 @@
 """What changed in the merged table since a version that a derived table has consumed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from py4j.protocol import Py4JJavaError
@@ -13,8 +15,11 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, still_holds, to_consume
 from lakehouse.delta.write import session_settings
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
+from lakehouse.spark import rows_expected
 
 _OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
+# what was read last: feed and rollups of a table mostly ask for the same
+_HELD: list[tuple[object, DataFrame | None]] = []
 _NO_CHANGES = (Trouble.OTHER_COLUMNS, Trouble.GONE)
 
 
@@ -63,6 +68,33 @@ class Upstream:
         """What a row says besides its key: declared columns and the partition column."""
         partition = self.table.partition_by
         return [*self.table.values, *([partition.name] if partition else [])]
+
+
+def changed_rows(upstream: Upstream, consumed: Source | None) -> int | None:
+    """How many rows changed since a version, as our commits tell; ``None`` where others committed, or there is none."""
+    if consumed is None:
+        return None
+    ledger = upstream.ledger
+    counted = {entry.version: entry.metrics for entry in ledger.entries}
+    versions = [v for v in range(consumed.version + 1, ledger.version + 1) if v not in ledger.unchanged]
+    if not all(version in counted for version in versions):
+        return None
+    return sum(counted[v].inserted + counted[v].updated + counted[v].deleted for v in versions)
+
+
+@contextmanager
+def changes_since(spark: SparkSession, upstream: Upstream, consumed: Source | None) -> Iterator[DataFrame | None]:
+    """The net changes since a version, read once for all that derives from the table in this session.
+
+    Where the work with them fails, they are read anew the next time: what was held may be what is gone.
+    """
+    asked = (spark, upstream.layout.uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
+    before, changes = _HELD.pop() if _HELD else (None, None)
+    if changes is None or before != asked:
+        with rows_expected(spark, changed_rows(upstream, consumed)):
+            changes = net_changes(spark, upstream, consumed)
+    yield changes
+    _HELD[:] = [(asked, changes)]
 
 
 def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None) -> DataFrame | None:

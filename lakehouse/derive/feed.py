@@ -1,17 +1,20 @@
 """The change feed: one row for each key and version of the merged table that changed it."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.commits import Commit
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.write import commit_merge, read_table
-from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
+from lakehouse.delta.write import commit_append, commit_merge, read_table
+from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
+from lakehouse.spark import rows_expected
 
 
 def changes_layout(table: StreamTable, settings: Settings) -> Layout:
@@ -52,18 +55,20 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     ledger = read_ledger(layout.uri, layout.name)
     if upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
-    changes = net_changes(spark, upstream, ledger.source)
-    reconciled = changes is None
-    if changes is None:
-        changes = _net_difference(spark, upstream, layout)
-    since = F.col("source_version") - 1
-    if reconciled:
-        since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
-    rows = _as_feed(changes, upstream, reconciled=reconciled)
-    rows = rows.withColumns({"since_version": since, "number": F.lit(ledger.next_number).cast("bigint")})
-    commit = derived_commit(ledger, upstream, run).model_copy(update={"reconciled": reconciled})
-    entry = commit_merge(spark, layout, rows, insert_clauses(upstream.table, layout.names), commit)
-    return derived_from(layout, upstream, entry, rebuilt=reconciled)
+    commit, clauses = derived_commit(ledger, upstream, run), insert_clauses(upstream.table, layout.names)
+    with changes_since(spark, upstream, ledger.source) as changes:
+        if changes is not None:
+            rows = _as_feed(changes, upstream, commit, F.col("source_version") - 1)
+            # where a RESTORE made a commit void, or the log tells no commit of ours, changes may be there already
+            told = ledger.source is not None and not ledger.undone
+            write = commit_append if told else partial(commit_merge, clauses=clauses)
+            with rows_expected(spark, changed_rows(upstream, ledger.source) if told else None):
+                entry = write(spark, layout, rows, commit=commit)
+            return derived_from(layout, upstream, entry, rebuilt=False)
+    commit = commit.model_copy(update={"reconciled": True})
+    since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
+    rows = _as_feed(_net_difference(spark, upstream, layout).localCheckpoint(), upstream, commit, since)
+    return derived_from(layout, upstream, commit_merge(spark, layout, rows, clauses, commit), rebuilt=True)
 
 
 def insert_clauses(table: StreamTable, names: Sequence[str]) -> str:
@@ -80,7 +85,7 @@ def insert_clauses(table: StreamTable, names: Sequence[str]) -> str:
     )
 
 
-def _as_feed(changes: DataFrame, upstream: Upstream, *, reconciled: bool) -> DataFrame:
+def _as_feed(changes: DataFrame, upstream: Upstream, commit: Commit, since: Column) -> DataFrame:
     kind = "CASE WHEN _before IS NULL THEN 'insert' WHEN _after IS NULL THEN 'delete' ELSE 'update' END"
     sides = [F.col(f"_{w}.{n}").alias(f"{n}_{w}") for n in upstream.table.values for w in ("before", "after")]
     return changes.select(
@@ -89,7 +94,9 @@ def _as_feed(changes: DataFrame, upstream: Upstream, *, reconciled: bool) -> Dat
         F.lit(upstream.ledger.table_id).alias("source_table_id"),
         "source_version",
         "committed_at",
-        F.lit(reconciled).alias("reconciled"),
+        since.alias("since_version"),
+        F.lit(commit.number).cast("bigint").alias("number"),
+        F.lit(commit.reconciled).alias("reconciled"),
         *sides,
     )
 

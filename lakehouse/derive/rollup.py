@@ -8,10 +8,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
 from lakehouse.delta.write import commit_merge, read_table
-from lakehouse.derive.changes import Derived, Upstream, derived_commit, derived_from, net_changes
+from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
+from lakehouse.spark import rows_expected
 
 _GONE = "_is_gone"  # says of a group that no row is left in it
 
@@ -46,17 +47,23 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     same = is_as_declared(ledger, rollup)
     if same and upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
-    changes = net_changes(spark, upstream, ledger.source) if same and ledger.source else None
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
-    if changes is None:
-        # a column, since a literal would leave Spark no equality to join by
-        rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
-        clauses = _rebuild_clauses(rollup)
-    else:
-        rows, clauses = _recomputed_groups(spark, upstream, rollup, changes), _rollup_clauses(rollup)
+    changed = changed_rows(upstream, ledger.source)
+    if same and ledger.source:
+        with changes_since(spark, upstream, ledger.source) as changes:
+            if changes is not None:
+                with rows_expected(spark, changed):
+                    touched = _touched_groups(changes, rollup).localCheckpoint()
+                    months = _months(upstream.table, touched)
+                with rows_expected(spark, changed, _rows_met(upstream, months)):
+                    rows = _recomputed_groups(spark, upstream, rollup, touched, months).localCheckpoint()
+                    entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
+                return replace(derived_from(layout, upstream, entry, rebuilt=False), written=rows)
+    # a column, since a literal would leave Spark no equality to join by
+    rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
     rows = rows.localCheckpoint()
-    entry = commit_merge(spark, layout, rows, clauses, commit)
-    return replace(derived_from(layout, upstream, entry, rebuilt=changes is None), written=rows)
+    entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
+    return replace(derived_from(layout, upstream, entry, rebuilt=True), written=rows)
 
 
 def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:
@@ -73,34 +80,53 @@ def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
     return ledger.newest is not None and ledger.newest.commit.declaration == rollup.fingerprint
 
 
-def _recomputed_groups(spark: SparkSession, upstream: Upstream, rollup: Rollup, changes: DataFrame) -> DataFrame:
+def _recomputed_groups(
+    spark: SparkSession, upstream: Upstream, rollup: Rollup, touched: DataFrame, months: list[str] | None
+) -> DataFrame:
     """The groups that changes touched, with their measures, or with ``_is_gone`` where no row is left."""
-    touched = _touched_groups(changes, rollup).localCheckpoint()
-    groups = recompute(spark, upstream, rollup, touched)
+    near = "true" if months is None else _within(upstream.table, months)
+    groups = recompute(spark, upstream, rollup, touched, near)
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
     return source.select("g.*", *measures, F.expr("s._found IS NULL").alias(_GONE))
 
 
-def recompute(spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None) -> DataFrame:
-    """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones."""
+def recompute(
+    spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None, near: str = "true"
+) -> DataFrame:
+    """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones.
+
+    ``near`` is a condition in literals that holds for every row of the groups, so that files are pruned.
+    """
     rows = read_table(spark, upstream.layout, upstream.read_version)
     if groups is not None:
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
-        rows = _near(rows, upstream.table, groups)
-        rows = rows.alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
+        rows = rows.where(near).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
     figures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
     return rows.groupBy(*rollup.by).agg(*figures)
 
 
-def _near(rows: DataFrame, table: StreamTable, groups: DataFrame) -> DataFrame:
-    """The rows of the partitions that the groups lie in, named by literals so that files are pruned."""
+def _months(table: StreamTable, groups: DataFrame) -> list[str] | None:
+    """The partitions that the groups lie in; ``None`` where they may lie in any."""
     if table.partition_by is None or table.partition_by.name not in groups.columns:
-        return rows
-    name = table.partition_by.name
-    months = [row[0] for row in groups.select(F.col(name).cast("string")).distinct().collect()]
-    return rows if None in months else rows.where(F.col(name).isin([F.lit(month).cast("date") for month in months]))
+        return None
+    month = F.col(table.partition_by.name)
+    ((months, without),) = groups.agg(F.collect_set(month.cast("string")), F.count_if(month.isNull())).collect()
+    return None if without else list(months)
+
+
+def _within(table: StreamTable, months: list[str]) -> str:
+    name = table.partition_by.name if table.partition_by else ""
+    literals = ", ".join(f"DATE'{month}'" for month in months)
+    return f"`{name}` IN ({literals})" if months else "false"
+
+
+def _rows_met(upstream: Upstream, months: list[str] | None) -> int:
+    partition = upstream.table.partition_by
+    if months is None or partition is None:
+        return count_rows(upstream.layout.uri)
+    return count_rows(upstream.layout.uri, partition.name, months)
 
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:

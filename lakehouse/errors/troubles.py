@@ -52,6 +52,9 @@ PASSING = (
 )
 
 
+ANOTHER_ROW = "the row is no longer the one that was compared"  # said by our own MERGE
+
+
 @dataclass(frozen=True)
 class _Signs:
     """Spark's conditions (a name stands for all that begin with it), numbers of the system, patterns in the text."""
@@ -71,7 +74,7 @@ _NO_FILE = rf"FileNotFoundException(?!.*(?:/blockmgr-|\((?:{_FOR_NOW})))"
 _SIGNS = {
     Trouble.CONFLICT: _Signs(
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
-        patterns=(r"io\.delta\.exceptions\.Concurrent",),
+        patterns=(r"io\.delta\.exceptions\.Concurrent", ANOTHER_ROW),
     ),
     Trouble.ENGINE_LOST: _Signs(
         conditions=("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "NO_ACTIVE_SESSION"),

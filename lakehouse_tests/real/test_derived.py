@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from lakehouse.batch.replay import replay
+from lakehouse.delta import write
 from lakehouse.delta.audit import every_change_kept
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.derive import feed
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.rows import hour_of, rows_of
-from lakehouse_tests.helpers.streams import Stream, record
+from lakehouse_tests.helpers.streams import Stream, clean_log, record
 
 pytestmark = pytest.mark.invariant(10)
 
@@ -64,6 +67,37 @@ def figures(stream: Stream, latitude: float) -> list[tuple[Any, ...]]:
         (*(float(row[name]) for name in names), f"{row['first_observed_at']:%H}", f"{row['last_observed_at']:%H}")
         for row in sorted(rows, key=lambda row: row["observed_month"])
     ]
+
+
+def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(stream, monkeypatch):
+    """The append stands in the table, but does not count: what it told is told again, and found there."""
+    before, (undone, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
+    take(stream, {undone: 1.0})
+    stream.refresh()
+    take(stream, {hour: 1.0})
+    appended = []
+
+    def interfered(*arguments: Any, **commit: Any) -> Any:
+        appended.append(commit)
+        stream.sql(f"RESTORE TABLE {{changes}} TO VERSION AS OF {before}")
+        return write.commit_append(*arguments, **commit)
+
+    monkeypatch.setattr(feed, "commit_append", interfered)
+    stream.refresh()
+    assert told(stream, hour) == told(stream, undone) == [("insert", None, 1.0, False)]
+    history = DeltaTable(stream.settings.table_uri(stream.table.changes_name)).history(3)
+    assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(appended) == 1
+
+
+def test_a_feed_whose_log_tells_no_commit_of_ours_tells_no_change_twice(stream):
+    (hour,) = stream.hours(1)
+    take(stream, {hour: 1.0})
+    stream.refresh()
+    stream.sql("ALTER TABLE {changes} SET TBLPROPERTIES ('theirs' = 'yes')")
+    clean_log(stream.settings.table_uri(stream.table.changes_name))
+    assert ledger_of(stream, stream.table.changes_name).source is None
+    stream.refresh()
+    assert told(stream, hour) == [("insert", None, 1.0, False)]
 
 
 def test_the_feed_holds_inserts_and_updates_and_both_say_what_they_consumed(stream):

@@ -9,7 +9,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pydantic import BaseModel
 
-from lakehouse.delta.commits import VERSION, Commit, Newer, Source, Totals, Upkeep, said_in
+from lakehouse.delta.commits import VERSION, Commit, Metrics, Newer, Source, Totals, Upkeep, entry_of, said_in
 from lakehouse.delta.ledger import app_id, read_ledger
 from lakehouse.errors import LedgerError
 from lakehouse.topic.offsets import Incarnation, Range
@@ -118,13 +118,28 @@ def test_what_is_written_is_read_back():
     assert said_in(Upkeep(run="r").model_dump_json()) == Upkeep(run="r")
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_commit_of_version_2_or_3_says_the_same_now(version):
+    commit = Commit(kind="derived", number=2, attempt="a", table_version=1)
+    assert said_in(json.dumps(commit.model_dump() | {"metadata": version})) == commit
+    assert said_in(json.dumps({"metadata": version, "kind": "upkeep", "run": "r"})) == Upkeep(run="r")
+
+
+@pytest.mark.parametrize(("kind", "counts"), [("derived", True), ("batch", False), ("load", False)])
+def test_an_append_is_a_commit_of_a_derived_table_and_counts_the_rows_it_wrote(kind, counts):
+    said = Commit(kind=kind, number=1, attempt="a", table_version=0).model_dump_json()
+    info = {"version": 1, "operation": "WRITE", "userMetadata": said, "operationMetrics": {"numOutputRows": "7"}}
+    entry = entry_of(info)
+    assert (entry.metrics if entry else None) == (Metrics(source_rows=7, inserted=7) if counts else None)
+
+
 def names(form: type[BaseModel]) -> str:
     return " ".join(form.model_fields)
 
 
-def test_the_form_of_version_3_is_as_it_was_first_written():
+def test_the_form_of_version_4_is_as_it_was_first_written():
     """A form that differs needs another version: raise ``VERSION``, and correct this test."""
-    assert VERSION == 3
+    assert VERSION == 4
     assert names(Upkeep) == "metadata kind run"
     assert names(Commit) == (
         "metadata kind number attempt table_version rows_version topic incarnation ranges progress read rejected"

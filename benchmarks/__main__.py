@@ -1,0 +1,43 @@
+"""``python -m benchmarks [SECTION...]``: measure sections, show their tables and write them into ``results``."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from benchmarks import batches, decoding, report
+
+
+class Section(StrEnum):
+    """What is measured."""
+
+    decoding = "decoding"
+    small = "small"
+    months = "months"
+    large = "large"
+
+
+def main(
+    sections: Annotated[list[Section] | None, typer.Argument(help="What to measure; default: all.")] = None,
+    turns: Annotated[int, typer.Option(min=3, help="Turns of each contender.")] = 5,
+) -> None:
+    """Measure how fast it is, as ratios of things that take turns in one run. Nothing else should be running."""
+    for section in sections or list(Section):
+        typer.echo(_measure(section, turns))
+
+
+def _measure(section: Section, turns: int) -> str:
+    if section is Section.decoding:
+        return report.write(section, "Decoding 400,000 records", {"": decoding.run(turns)}, "from_json")
+    if section is Section.small:
+        found = batches.run(turns, (5, 5_000))
+    elif section is Section.months:
+        found = batches.run(turns, (5_000,), months=12)
+    else:  # as many rows in the month as the batch updates
+        found = batches.run(turns, (50_000,), places=60) | batches.run(turns, (500_000,), places=340)
+    within = "twelve months" if section is Section.months else "one month"
+    return report.write(section, f"Records merged into 240,000 rows, within {within}", found, "append")
+
+
+if __name__ == "__main__":
+    typer.run(main)

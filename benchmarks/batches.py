@@ -1,0 +1,72 @@
+"""Batches: what a merge costs beside an append of the same records, and beside a bare MERGE of them."""
+
+from collections.abc import Sequence
+
+from benchmarks.turns import Measured
+from benchmarks.world import World, new_world
+from lakehouse.delta.order import merged_layout
+
+ROWS = 240_000
+WARM = 12  # batches until the session is warm
+
+
+def run(turns: int, sizes: Sequence[int], places: int = 6, months: int = 1) -> dict[str, dict[str, Measured]]:
+    """Measure each size in turns, in a table of so many places; by size, then by contender."""
+    with new_world(places) as world:
+        world.fill(ROWS)
+        _make_twins(world)
+        for _ in range(WARM):
+            _round(world, 5, months, {})
+        found = {}
+        for size in sizes:
+            measured: dict[str, Measured] = {}
+            _round(world, size, months, {})
+            for _ in range(turns):
+                _round(world, size, months, measured)
+            found[f"{size:,}"] = measured
+            measured["merge and derive"] = _together(measured["merge"], measured["derive"])
+        return found
+
+
+def _together(first: Measured, second: Measured) -> Measured:
+    pairs = (zip(first.seconds, second.seconds, strict=True), zip(first.cpu, second.cpu, strict=True))
+    return Measured(*([sum(pair) for pair in each] for each in pairs))
+
+
+def _make_twins(world: World) -> None:
+    """Tables of the same rows for the append and for the bare MERGE, in the same partitions."""
+    layout = merged_layout(world.table, world.settings)
+    rows = world.spark.read.format("delta").load(layout.uri).drop("_record", "_kept")
+    for name in ("appended", "bare"):
+        writer = rows.repartition("observed_month").write.format("delta").partitionBy("observed_month")
+        writer.option("delta.enableChangeDataFeed", str(name == "bare").lower()).save(_uri(world, name))
+
+
+def _uri(world: World, name: str) -> str:
+    return world.settings.table_uri(name)
+
+
+def _round(world: World, size: int, months: int, measured: dict[str, Measured]) -> None:
+    world.publish(size, months)
+    columns = [*(c.name for c in world.table.columns), "observed_month"]
+
+    def append() -> None:
+        rows = world.read().where("_reason IS NULL").select(*columns)
+        rows.write.format("delta").mode("append").save(_uri(world, "appended"))
+
+    held = world.read().select(*columns).localCheckpoint()
+    found = held.selectExpr("collect_set(CAST(observed_month AS STRING)) AS months").first()
+    literals = ", ".join(f"DATE'{month}'" for month in (found["months"] if found else []))
+
+    def bare() -> None:
+        held.dropDuplicates(list(world.table.key)).createOrReplaceTempView("held")
+        same = " AND ".join(f"s.{name} = t.{name}" for name in world.table.key)
+        world.spark.sql(
+            f"MERGE INTO delta.`{_uri(world, 'bare')}` AS t USING held AS s"
+            f" ON {same} AND t.observed_month IN ({literals})"
+            " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+
+    for name, work in (("append", append), ("bare MERGE", bare), ("merge", world.merge), ("derive", world.derive)):
+        with measured.setdefault(name, Measured()).turn():
+            work()

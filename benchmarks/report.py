@@ -1,0 +1,49 @@
+"""Figures written down: a table for people, JSON for everything else."""
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.turns import Measured
+
+RESULTS = Path(__file__).parent / "results"
+Section = Mapping[str, Mapping[str, Measured]]
+
+
+def write(name: str, title: str, section: Section, base: str) -> str:
+    """Write a section as ``results/NAME.json`` and ``.md``; ratios are to the median of ``base``. Return the table."""
+    RESULTS.mkdir(exist_ok=True)
+    told = {row: {who: _told(measured) for who, measured in found.items()} for row, found in section.items()}
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
+    content = {"title": title, "machine": machine, "ratio_to": base, "figures": told}
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    table = _table(title, section, base)
+    (RESULTS / f"{name}.md").write_text(table, encoding="utf-8")
+    return table
+
+
+def _told(measured: Measured) -> dict[str, object]:
+    return {
+        "seconds": [round(each, 3) for each in measured.seconds],
+        "cpu_seconds": [round(each, 2) for each in measured.cpu],
+    }
+
+
+def _table(title: str, section: Section, base: str) -> str:
+    lines = [
+        f"## {title}",
+        "",
+        f"| | | seconds | from - to | CPU seconds | / {base} |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for row, found in section.items():
+        for who, measured in found.items():
+            least, most = measured.spread
+            ratio = measured.median / found[base].median
+            cpu = statistics.median(measured.cpu)
+            figures = f"{measured.median:.2f} | {least:.2f} - {most:.2f} | {cpu:.2f} | {ratio:.2f}"
+            lines.append(f"| {row} | {who} | {figures} |")
+    return "\n".join(lines) + "\n"

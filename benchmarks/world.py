@@ -1,0 +1,117 @@
+"""What is measured on: a home of its own with a broker, a session, and a merged table that holds rows."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.ingest import merge_all, plan_next, prepare
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.engine import Engine
+from lakehouse.delta.order import merged_layout
+from lakehouse.derive.refresh import refresh_changes, refresh_rollup
+from lakehouse.local.broker import running_broker
+from lakehouse.settings import Settings
+from lakehouse.spark import build_session, stop_session
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import create_topic, publish, read_records
+
+START = datetime(2019, 1, 1, tzinfo=UTC)
+HOURS = 24 * 31  # of January, in which batches fall
+
+
+@dataclass
+class World:
+    """A home whose broker runs, a session, and a table of hours at so many places."""
+
+    settings: Settings
+    spark: SparkSession
+    places: int = 6
+    table: StreamTable = temperatures
+    published: int = 0
+
+    @property
+    def engine(self) -> Engine:
+        """What a batch works with."""
+        return Engine(self.spark, self.settings, self.table, "benchmark")
+
+    def fill(self, rows: int) -> None:
+        """Make the merged table and give it so many rows, as base rows are: hour after hour at all places."""
+        create_topic(self.settings, self.table)
+        prepare(self.engine)
+        hours = f"timestampadd(HOUR, CAST(id DIV {self.places} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
+        numbers = self.spark.range(rows).selectExpr("id", f"{hours} AS observed_at")
+        month = self.table.partition_by.expression if self.table.partition_by else ""
+        columns = (
+            f"CAST(id % {self.places} % 90 AS DECIMAL(9,6)) AS latitude",
+            f"CAST(id % {self.places} DIV 90 / 1000 AS DECIMAL(9,6)) AS longitude",
+            "observed_at",
+            "CAST(id % 300 AS DOUBLE) / 10 AS temperature_2m",
+            f"{month} AS observed_month",
+            *(f"{_base_order()} AS _record", f"named_struct('temperature_2m', {_base_order()}) AS _kept"),
+        )
+        layout = merged_layout(self.table, self.settings)
+        by_month = numbers.selectExpr(*columns).repartition("observed_month")
+        by_month.write.format("delta").mode("append").save(layout.uri)
+        refresh_changes(self.engine)
+        for rollup in self.table.rollups:
+            refresh_rollup(self.engine, rollup)
+
+    def publish(self, records: int, months: int = 1) -> None:
+        """Publish so many records, of which half update a row and half bring one."""
+        lines = (self._line(number, months) for number in range(records))
+        self.published += publish(self.settings, self.table, lines)
+
+    def _line(self, number: int, months: int) -> bytes:
+        """A record: an even one of a row that is there, an odd one of a place that has none in that hour yet."""
+        hour = START + timedelta(days=31 * (number % months), hours=number // 2 // self.places % HOURS)
+        place = number // 2 % self.places
+        if number % 2:
+            place += 1000 + self.published % 1_000_000
+        reading = {
+            "latitude": place % 90,
+            "longitude": place // 90 / 1000,
+            "time": f"{hour:%Y-%m-%dT%H:%M}",
+            "temperature_2m": (number + self.published) % 400 / 10,
+        }
+        return json.dumps(reading).encode()
+
+    def read(self) -> DataFrame:
+        """The records that wait, decoded, as a batch reads them."""
+        plan = plan_next(self.settings, self.table)
+        return decode_records(read_records(self.spark, self.settings, plan), self.table)
+
+    def merge(self) -> None:
+        """Merge what waits."""
+        merge_all(self.engine)
+
+    def derive(self) -> None:
+        """Bring feed and rollups up to the merged table."""
+        refresh_changes(self.engine)
+        for rollup in self.table.rollups:
+            refresh_rollup(self.engine, rollup)
+
+
+def _base_order() -> str:
+    fields = ("time TIMESTAMP", "partition INT", "offset BIGINT")
+    nulls = ", ".join("'{}', CAST(NULL AS {})".format(*each.split()) for each in fields)
+    return f"named_struct({nulls}, 'base', 0L)"
+
+
+@contextmanager
+def new_world(places: int = 6) -> Iterator[World]:
+    """A home in a temporary folder, with everything started; all of it is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(home=Path(folder), spark_master="local[2]")
+        with running_broker(settings):
+            spark = build_session(settings)
+            try:
+                yield World(settings, spark, places)
+            finally:
+                stop_session(spark)

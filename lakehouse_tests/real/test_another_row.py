@@ -1,0 +1,74 @@
+"""A row that another program changes while a batch is merged: the batch compares it again, and loses nothing of it."""
+
+from typing import Any
+
+import pytest
+
+from lakehouse.batch import merge
+from lakehouse.declaration import Column
+from lakehouse.delta import write
+from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.helpers.rows import rows_of
+from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record
+
+pytestmark = pytest.mark.invariant(4)
+
+
+@pytest.fixture
+def stream(spark, broker) -> Stream:
+    added = [Column("station", "STRING", doc="d"), Column("revision", "BIGINT", doc="d")]
+    return Stream.create(spark, broker, columns=[*temperatures.columns, *added], version="revision")
+
+
+def before_the_statement(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str]:
+    """Do something once, after rows were compared and before the MERGE begins; the attempts that were made."""
+    commit_merge, attempts = write.commit_merge, []
+
+    def interfered(*arguments: Any) -> Any:
+        attempts.append(arguments[-1].attempt)
+        if len(attempts) == 1:
+            work()
+        return commit_merge(*arguments)
+
+    monkeypatch.setattr(merge, "commit_merge", interfered)
+    return attempts
+
+
+def test_a_row_that_changed_after_it_was_compared_is_compared_again(stream, monkeypatch):
+    stream.send(record(temperature_2m=1.0, station="first", revision=1))
+    stream.send(record(temperature_2m=ABSENT, station="second", revision=3))
+    stream.merge()
+    # older than the row, newer than its temperature: all other values of the row stay
+    stream.send(record(temperature_2m=9.0, station="between", revision=2))
+    attempts = before_the_statement(monkeypatch, lambda: stream.sql("UPDATE {t} SET station = 'foreign'"))
+    (outcome,) = stream.merge()
+    (row,) = rows_of(stream.settings, stream.table.name)
+    assert (row["station"], row["temperature_2m"], row["revision"]) == ("foreign", 9.0, 3)
+    assert counts(outcome.entry)["updated"] == 1 and len(attempts) == 2
+    stream.assert_accounted()
+
+
+def test_a_row_that_is_there_only_after_the_comparison_is_compared_as_well(stream, monkeypatch):
+    stream.send(record(temperature_2m=1.0, station="first", revision=1))
+    stream.merge()
+    rows = stream.snapshot()
+    stream.sql("CREATE OR REPLACE TEMP VIEW kept AS SELECT * FROM {t}")
+    held = stream.spark.createDataFrame(stream.spark.table("kept").toArrow()).localCheckpoint()
+    stream.sql("DELETE FROM {t}")
+    stream.send(record(temperature_2m=2.0, station="older", revision=0))
+    back = lambda: held.write.format("delta").mode("append").save(stream.uri)  # noqa: E731 - said once
+    attempts = before_the_statement(monkeypatch, back)
+    (outcome,) = stream.merge()
+    assert stream.snapshot() == rows
+    assert counts(outcome.entry)["stale"] == 1 and len(attempts) == 2
+
+
+def test_a_row_that_is_gone_after_the_comparison_does_not_come_back_with_its_values(stream, monkeypatch):
+    stream.send(record(temperature_2m=1.0, station="first", revision=1))
+    stream.merge()
+    stream.send(record(temperature_2m=ABSENT, station="second", revision=2))
+    attempts = before_the_statement(monkeypatch, lambda: stream.sql("DELETE FROM {t}"))
+    (outcome,) = stream.merge()
+    (row,) = rows_of(stream.settings, stream.table.name)
+    assert (row["station"], row["temperature_2m"], row["_kept"]["temperature_2m"]["offset"]) == ("second", None, None)
+    assert counts(outcome.entry)["inserted"] == 1 and len(attempts) == 2

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from google.rpc.error_details_pb2 import ErrorInfo
+from grpc_status import rpc_status
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
@@ -18,6 +20,8 @@ from lakehouse.local.engine import lives
 
 _AFTERWARDS = 10.0  # seconds for the end of what the engine interrupted when it gave a session or an operation up
 _GIVEN_UP = "INVALID_HANDLE"  # an operation or a session that the engine no longer knows
+_PUT_OUT = "INVALID_CURSOR"  # another client, which lives, has attached to the operation
+_POLL = 0.2
 _State = proto.GetStatusResponse.OperationStatus.OperationState
 _ENDED = (_State.OPERATION_STATE_SUCCEEDED, _State.OPERATION_STATE_FAILED)
 
@@ -35,12 +39,14 @@ def end_work(folder: Path, session: str, limit: float) -> bool:
             try:
                 Work(channel, session, deadline).end()
                 return True
+            except TimeoutError:
+                return False
             except grpc.RpcError as error:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     return False
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.2)
+        time.sleep(_POLL)
     return True
 
 
@@ -83,23 +89,38 @@ class Work:
         request = proto.InterruptRequest(**self._who, operation_id=operation)
         request.interrupt_type = proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_OPERATION_ID
         self._stub.Interrupt(request, timeout=self._left)
-        try:
-            while not self._completed(operation):
-                pass
-        except grpc.RpcError as error:
-            if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-                raise
-            if _GIVEN_UP in (error.details() or ""):
-                time.sleep(_AFTERWARDS)
+        while not self._completed(operation):
+            if time.monotonic() > self._deadline:
+                raise TimeoutError
+            time.sleep(_POLL)
         self._ended.add(operation)
 
     def _completed(self, operation: str) -> bool:
-        """Attach to an operation until it ends, as an error or complete, or until the engine closes the stream."""
+        """Attach to an operation until it ends, as an error of its own or complete, or the stream is closed."""
         request = proto.ReattachExecuteRequest(**self._who, operation_id=operation)
-        answers = self._stub.ReattachExecute(request, timeout=self._left)
-        return any(answer.HasField("result_complete") for answer in answers)
+        try:
+            answers = self._stub.ReattachExecute(request, timeout=self._left)
+            return any(answer.HasField("result_complete") for answer in answers)
+        except grpc.RpcError as error:
+            if not _is_of_spark(error):
+                raise
+            if _PUT_OUT in (error.details() or ""):
+                return False
+            if _GIVEN_UP in (error.details() or ""):
+                time.sleep(_AFTERWARDS)
+            return True
 
     def _require_given_up(self, error: grpc.RpcError) -> None:
         if _GIVEN_UP not in (error.details() or ""):
             raise error
         time.sleep(_AFTERWARDS)
+
+
+def _is_of_spark(error: grpc.RpcError) -> bool:
+    """Whether Spark itself answered so; a connection that breaks, or is refused, says nothing of a statement."""
+    try:
+        status = rpc_status.from_call(error)
+    except ValueError:  # two answers that contradict each other
+        return False
+    infos = [detail for detail in status.details if detail.Is(ErrorInfo.DESCRIPTOR)] if status else []
+    return any(info.value and ErrorInfo.FromString(info.value).domain == "org.apache.spark" for info in infos)

@@ -236,7 +236,10 @@ def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterat
 
 
 def stop_session(spark: SparkSession) -> None:
-    """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted."""
+    """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted.
+
+    Not so where a statement that writes was left behind: that session is left to the next writer, or to the engine.
+    """
     spark.stop()
 
 

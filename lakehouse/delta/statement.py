@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Thread
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.delta.lock import lock_file
@@ -21,7 +20,8 @@ def run_statement(spark: SparkSession, uri: str, statement: Callable[[], object]
     """Run a statement that writes a table, for who holds the table's lock.
 
     Over an engine it runs in a thread of its own. What ends the wait for it (Ctrl-C, a run that is cancelled) then does
-    not end the talk with the engine: the statement is interrupted, and its end is waited for.
+    not end the talk with the engine: the statement is interrupted, and its end is waited for. Where it may run on all
+    the same, its session is left behind.
     """
     engine, lock = spark.conf.get(ENGINE, None), lock_file(uri)
     if engine is None:
@@ -33,10 +33,25 @@ def run_statement(spark: SparkSession, uri: str, statement: Callable[[], object]
     try:
         running.wait(spark)
     finally:
-        if note and running.answered:
-            note.unlink()
+        if not running.answered:
+            _leave(spark)
+        elif note:
+            note.unlink(missing_ok=True)
     if running.error:
         raise running.error
+
+
+def is_left(spark: SparkSession) -> bool:
+    """Whether a statement may still run in this session of an engine, for which nobody waits.
+
+    It reads the settings of its session when it commits, so they stay as they are, and the session is not released:
+    the next writer of the table ends both, or the engine does when nobody has used the session for some minutes.
+    """
+    return not getattr(spark, "release_session_on_close", True)
+
+
+def _leave(spark: SparkSession) -> None:
+    spark.release_session_on_close = False  # type: ignore[attr-defined]  # it is stopped on this side alone
 
 
 class _Running:
@@ -57,10 +72,12 @@ class _Running:
             raise
 
     def _interrupt(self, spark: SparkSession) -> None:
+        """Interrupt until it has ended; whoever asks again meanwhile, or an engine that refuses, does not end this."""
         deadline = time.monotonic() + _PATIENCE
-        with suppress(PySparkException):
-            while not self._ended.is_set() and time.monotonic() < deadline:
+        while not self._ended.is_set() and time.monotonic() < deadline:
+            with suppress(BaseException):
                 spark.interruptAll()
+            with suppress(BaseException):
                 self._ended.wait(_POLL)
 
     @property

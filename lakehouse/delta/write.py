@@ -12,8 +12,8 @@ from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_attempt
 from lakehouse.delta.lock import table_lock
-from lakehouse.delta.statement import run_statement
-from lakehouse.errors import ConflictError
+from lakehouse.delta.statement import is_left, run_statement
+from lakehouse.errors import ConflictError, EngineLostError
 from lakehouse.errors.troubles import Trouble, means
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -140,13 +140,18 @@ def alone(layout: Layout) -> Iterator[None]:
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these for one statement; left behind they could drop later writes, or put our name on them."""
+    """Set these for one statement; left behind they could drop later writes, or put our name on them.
+
+    In a session in which a statement may still run, they are left to that. Raises ``EngineLostError`` for the next one.
+    """
+    if is_left(spark):
+        raise EngineLostError("A statement may still run in this session of the engine", action="Run it again.")
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)
         yield
     finally:
-        for key in settings:
+        for key in () if is_left(spark) else settings:
             with suppress(PySparkException):
                 spark.conf.unset(key)
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark import __version__ as spark_version
@@ -130,11 +131,22 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
 def fingerprint(settings: Settings) -> str:
     """What a session started here would be: its packages, jars (each version is another file), settings and Python.
 
-    Nothing is fetched or read.
+    Also what the environment says of Spark, and its file of defaults. Nothing is fetched.
     """
     jars = sorted(jar.path for jar in wanted_jars(settings) if jar.group == "spark")
-    parts = [spark_version, sys.executable, sys.version, _conf(settings, jars), _SERVED]
+    python = [os.path.realpath(sys.prefix), sys.version]  # whatever name it was called by
+    around = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
+    parts = [spark_version, python, around, _defaults(), _conf(settings, jars), _SERVED]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _defaults() -> str:
+    """What the file of Spark's defaults says; empty where there is none, or it cannot be read."""
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf")
+    with suppress(OSError):
+        return (folder / "spark-defaults.conf").read_text(errors="replace")
+    return ""
 
 
 def build_session(settings: Settings) -> SparkSession:

@@ -24,6 +24,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
 _POLL = 0.1
 
@@ -146,13 +147,15 @@ class EngineProcess:
         _write(self._folder / "spark.properties", _properties({**self._conf, **self._own(port)}))
         environment = {
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
-            "SPARK_LOCAL_IP": LOOPBACK,
             "SPARK_DAEMON_MEMORY": "",  # it would win over the driver's
             "PYSPARK_PYTHON": sys.executable,
         }
-        options = ["--properties-file", str(self._folder / "spark.properties"), "--class", _SERVER, "spark-internal"]
+        if self._settings.spark_master.partition("[")[0] == "local":  # executors elsewhere have to reach the driver
+            environment["SPARK_LOCAL_IP"] = LOOPBACK
         self.stop()  # what is left of one that ended
-        self._child = Child([str(_submit()), *options], self.log, environment, lock)
+        given = ["--properties-file", str(self._folder / "spark.properties"), "--load-spark-defaults"]
+        command = [str(_submit()), *given, "--class", _SERVER, "spark-internal"]
+        self._child = Child(command, self.log, environment, lock)
         _write(self._folder / "address", json.dumps(asdict(Address(port, self._child.pid, self._fingerprint))))
 
     def _own(self, port: int) -> dict[str, str]:
@@ -160,6 +163,8 @@ class EngineProcess:
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": str(port),
             ENGINE: str(self._folder),
+            # without memory it would go on in pieces: statements that never end, and a lock that is never free
+            _JAVA_OPTIONS: f"{self._conf.get(_JAVA_OPTIONS, '')} -XX:+ExitOnOutOfMemoryError".strip(),
         }
 
 

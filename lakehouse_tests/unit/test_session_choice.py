@@ -1,5 +1,6 @@
 """Which Spark a session is: that of the settings, the engine of the home, one of its own."""
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,6 +79,42 @@ def test_another_memory_master_or_package_is_another_fingerprint(
     monkeypatch.setattr(spark, "spark_version", "9.0")
     told.add(spark.fingerprint(settings))
     assert len(told) == 5
+
+
+def test_python_and_python3_of_one_environment_are_the_same(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {spark.fingerprint(settings)}
+    monkeypatch.setattr(sys, "executable", f"{sys.executable}-by-another-name")
+    told.add(spark.fingerprint(settings))
+    assert len(told) == 1
+    monkeypatch.setattr(sys, "prefix", "/another")
+    assert spark.fingerprint(settings) not in told
+
+
+@pytest.mark.parametrize("name", ["SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"])
+def test_what_the_environment_says_of_spark_is_in_the_fingerprint(
+    name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(name, raising=False)
+    before = spark.fingerprint(settings)
+    monkeypatch.setenv(name, "/another")
+    assert spark.fingerprint(settings) != before
+
+
+@pytest.mark.parametrize(("name", "folder"), [("SPARK_CONF_DIR", ""), ("SPARK_HOME", "conf")])
+def test_the_defaults_of_spark_are_in_the_fingerprint(
+    name: str, folder: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.setenv(name, str(tmp_path))
+    defaults = tmp_path / folder / "spark-defaults.conf"
+    defaults.parent.mkdir(exist_ok=True)
+    told = {spark.fingerprint(settings)}
+    for text in ("spark.eventLog.enabled false", "spark.eventLog.enabled true"):
+        defaults.write_text(text)
+        told.add(spark.fingerprint(settings))
+    assert len(told) == 3
 
 
 def test_an_engine_of_another_fingerprint_is_refused_with_the_way_on(

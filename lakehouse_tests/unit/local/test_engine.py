@@ -27,6 +27,12 @@ assert share_lock(Settings(home=sys.argv[1], _env_file=None)) is not None
 print(1, flush=True)
 input()
 """
+_SERVER = """#!/bin/sh
+echo "$@" > "$0.options"
+echo "$SPARK_LOCAL_IP" > "$0.ip"
+echo "$SPARK_CONNECT_AUTHENTICATE_TOKEN" > "$0.token"
+exec sleep 60
+"""
 
 
 @pytest.fixture
@@ -37,11 +43,11 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def started(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
     server = tmp_path / "server"
-    server.write_text('#!/bin/sh\necho "$SPARK_CONNECT_AUTHENTICATE_TOKEN" > "$0.token"\nexec sleep 60\n')
+    server.write_text(_SERVER)
     server.chmod(0o700)
     monkeypatch.setattr(engine, "_submit", lambda: server)
     monkeypatch.setattr(engine, "find_java", lambda: None)
-    process = EngineProcess(settings, {"spark.master": "local[2]"}, "fits")
+    process = EngineProcess(settings, {"spark.driver.extraJavaOptions": "-Dours=1"}, "fits")
     process.start()
     yield process
     process.stop()
@@ -116,3 +122,37 @@ def test_no_spark_of_ones_own_where_an_engine_lives_and_no_engine_where_there_is
 def test_a_folder_that_never_had_an_engine_has_none(tmp_path: Path) -> None:
     assert not lives(tmp_path)
     assert read_address(tmp_path) is None
+
+
+def test_the_engine_has_the_defaults_of_spark_as_a_session_of_ones_own_has(
+    started: EngineProcess, tmp_path: Path
+) -> None:
+    assert wait_until((tmp_path / "server.token").exists)
+    assert "--load-spark-defaults" in (tmp_path / "server.options").read_text().split()
+
+
+def test_an_engine_without_memory_ends_and_does_not_go_on_in_pieces(started: EngineProcess, settings: Settings) -> None:
+    told = (engine_folder(settings) / "spark.properties").read_text().splitlines()
+    options = [line for line in told if line.startswith("spark.driver.extraJavaOptions=")]
+    assert options == ["spark.driver.extraJavaOptions=-Dours=1 -XX:+ExitOnOutOfMemoryError"]
+
+
+@pytest.mark.parametrize("place", [("local[2]", "127.0.0.1"), ("spark://host:7077", "given")])
+def test_executors_elsewhere_are_not_sent_to_loopback(
+    place: tuple[str, str],
+    started: EngineProcess,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    master, address = place
+    started.stop()
+    (tmp_path / "server.token").unlink(missing_ok=True)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "given")
+    other = EngineProcess(settings.model_copy(update={"spark_master": master}), {}, "")
+    other.start()
+    try:
+        assert wait_until((tmp_path / "server.token").exists)
+        assert (tmp_path / "server.ip").read_text() == f"{address}\n"
+    finally:
+        other.stop()

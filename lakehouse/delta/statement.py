@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from threading import Event, Thread
 
 from pyspark.sql import SparkSession
 
+from lakehouse.delta.failures import disk_failure
 from lakehouse.delta.lock import lock_file
 from lakehouse.delta.writer import Writer, note_writer
 from lakehouse.errors.troubles import Trouble, means
@@ -21,14 +23,13 @@ def run_statement(spark: SparkSession, uri: str, statement: Callable[[], object]
 
     Over an engine it runs in a thread of its own. What ends the wait for it (Ctrl-C, a run that is cancelled) then does
     not end the talk with the engine: the statement is interrupted, and its end is waited for. Where it may run on all
-    the same, its session is left behind.
+    the same, its session is left behind. Raises ``TableError`` where the disk refuses the note of who writes.
     """
     engine, lock = spark.conf.get(ENGINE, None), lock_file(uri)
     if engine is None:
         statement()
         return
-    writer = Writer.now(engine, spark.session_id)  # type: ignore[attr-defined]
-    note = note_writer(lock, writer) if lock else None
+    note = _noted(lock, Writer.now(engine, spark.session_id), uri) if lock else None  # type: ignore[attr-defined]
     running = _Running(statement)
     try:
         running.wait(spark)
@@ -39,6 +40,13 @@ def run_statement(spark: SparkSession, uri: str, statement: Callable[[], object]
             note.unlink(missing_ok=True)
     if running.error:
         raise running.error
+
+
+def _noted(lock: Path, writer: Writer, uri: str) -> Path:
+    try:
+        return note_writer(lock, writer)
+    except OSError as error:
+        raise disk_failure(error, uri) from error
 
 
 def is_left(spark: SparkSession) -> bool:

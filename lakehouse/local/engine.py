@@ -31,11 +31,12 @@ _POLL = 0.1
 
 @dataclass(frozen=True)
 class Address:
-    """Where the engine listens on loopback, its process, and what it was started with."""
+    """Where the engine listens on loopback, its process, what it was started with, and a name of this one start."""
 
     port: int
     pid: int
     fingerprint: str
+    start: str
 
 
 def engine_folder(settings: Settings) -> Path:
@@ -156,7 +157,8 @@ class EngineProcess:
         given = ["--properties-file", str(self._folder / "spark.properties"), "--load-spark-defaults"]
         command = [str(_submit()), *given, "--class", _SERVER, "spark-internal"]
         self._child = Child(command, self.log, environment, lock)
-        _write(self._folder / "address", json.dumps(asdict(Address(port, self._child.pid, self._fingerprint))))
+        address = Address(port, self._child.pid, self._fingerprint, secrets.token_hex(16))
+        _write(self._folder / "address", json.dumps(asdict(address)))
 
     def _own(self, port: int) -> dict[str, str]:
         return {

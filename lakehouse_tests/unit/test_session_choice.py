@@ -121,7 +121,7 @@ def test_an_engine_of_another_fingerprint_is_refused_with_the_way_on(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = settings.home / "engine"
-    (folder / "address").write_text('{"port": 1, "pid": 1, "fingerprint": "former"}')
+    (folder / "address").write_text('{"port": 1, "pid": 1, "fingerprint": "former", "start": "s"}')
     monkeypatch.setattr(session, "open_channel", lambda *_: object())
     with living(folder), pytest.raises(SetupError, match="other packages, jars or settings .*Start lakehouse up again"):
         session.attach(folder, "todays")

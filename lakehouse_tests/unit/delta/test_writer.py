@@ -1,10 +1,12 @@
 """Whose statement writes: the note beside the lock of a table, and what the next writer does about it."""
 
 import fcntl
+import json
 import os
+import shutil
 import signal
 from _thread import interrupt_main
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -18,7 +20,7 @@ from lakehouse.delta import writer
 from lakehouse.delta.lock import lock_file, table_lock
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.writer import Writer, note_writer
-from lakehouse.errors import ConflictError
+from lakehouse.errors import ConflictError, TableError
 from lakehouse.local.engine import ENGINE
 
 pytestmark = pytest.mark.invariant(11)
@@ -37,8 +39,16 @@ def note(uri: str) -> Path:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Path:
-    (tmp_path / "engine").mkdir()
-    return tmp_path / "engine"
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    (folder / "lock").touch()
+    started(folder, "former")
+    return folder
+
+
+def started(engine: Path, start: str) -> None:
+    """Give an engine the address of this start."""
+    (engine / "address").write_text(json.dumps({"port": 1, "pid": 1, "fingerprint": "", "start": start}))
 
 
 @contextmanager
@@ -74,14 +84,14 @@ def run(session: Any, uri: str, work: Any) -> None:
 
 
 def test_what_ran_on_an_engine_that_is_dead_has_ended(uri: str, note: Path, engine: Path) -> None:
-    note_writer(lock_of(uri), Writer(str(engine), 1, "s"))
+    note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     with table_lock(uri, "t"):
         assert not note.exists()
 
 
 def test_what_ran_on_an_engine_that_was_started_again_has_ended(uri: str, note: Path, engine: Path) -> None:
-    (engine / "address").write_text('{"port": 1, "pid": 2, "fingerprint": ""}')
-    note_writer(lock_of(uri), Writer(str(engine), 1, "s"))
+    note_writer(lock_of(uri), Writer.now(str(engine), "s"))
+    started(engine, "another, whose process may have the same number")
     with living(engine), table_lock(uri, "t"):
         assert not note.exists()
 
@@ -90,13 +100,73 @@ def test_what_may_still_run_on_an_engine_keeps_others_from_writing(
     uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_PATIENCE", 0.3)
-    note_writer(lock_of(uri), Writer(str(engine), 1, "s"))
+    note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     with living(engine):
-        with pytest.raises(ConflictError, match="may still write t .*engine.*lakehouse up"), table_lock(uri, "t"):
+        with pytest.raises(ConflictError, match=r"may still write t\b.*t\.writer.*lakehouse up"), table_lock(uri, "t"):
             pytest.fail("nobody may write now")
         assert note.exists()
     with table_lock(uri, "t"):
         assert not note.exists()
+
+
+def newer(note: Path, _: Path) -> None:
+    note.write_text(json.dumps({**json.loads(note.read_text()), "more": 1}))
+
+
+def torn(note: Path, _: Path) -> None:
+    note.write_text("{")
+
+
+def not_text(note: Path, _: Path) -> None:
+    note.write_bytes(b"\xff")
+
+
+def no_object(note: Path, _: Path) -> None:
+    note.write_text("[1]")
+
+
+def of_other_kinds(note: Path, _: Path) -> None:
+    note.write_text(json.dumps({**json.loads(note.read_text()), "engine": 1}))
+
+
+def a_folder(note: Path, _: Path) -> None:
+    note.unlink()
+    note.mkdir()
+
+
+def no_folder(_: Path, engine: Path) -> None:
+    shutil.rmtree(engine)
+
+
+def no_lock(_: Path, engine: Path) -> None:
+    (engine / "lock").unlink()
+
+
+def another_lock(_: Path, engine: Path) -> None:
+    (engine / "lock").rename(engine / "former")
+    (engine / "lock").touch()
+
+
+@pytest.mark.parametrize(
+    "what", [newer, torn, not_text, no_object, of_other_kinds, a_folder, no_folder, no_lock, another_lock]
+)
+def test_where_nobody_can_tell_whether_a_statement_runs_nothing_is_written_and_a_person_is_told_what_to_do(
+    what: Callable[[Path, Path], None], uri: str, note: Path, engine: Path
+) -> None:
+    note_writer(lock_of(uri), Writer.now(str(engine), "s"))
+    what(note, engine)
+    with pytest.raises(ConflictError, match=r"may still write t\b.*t\.writer.*[Dd]elete"), table_lock(uri, "t"):
+        pytest.fail("nobody may write now")
+    assert note.exists()
+
+
+def test_a_note_that_the_disk_refuses_is_told_as_an_error_of_the_table_and_nothing_is_written(
+    uri: str, note: Path, engine: Path
+) -> None:
+    note.with_name("t.writer.new").mkdir()  # it cannot be written
+    with pytest.raises(TableError):
+        run(Session(engine), uri, lambda: pytest.fail("written"))
+    assert not note.exists()
 
 
 def test_who_writes_is_noted_while_the_statement_runs_and_not_after_it(uri: str, note: Path, engine: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.errors import SetupError
-from lakehouse.local.engine import EngineProcess, engine_folder, read_address
+from lakehouse.local.engine import EngineProcess, OwnSparkError, engine_folder, read_address
 from lakehouse.local.process import Child
 
 if TYPE_CHECKING:
@@ -34,11 +34,22 @@ class EngineKeeper:
     def start(self) -> Path:
         """Start the engine, and let a process of its own wait until it answers; return its log.
 
-        Raises what ``EngineProcess`` raises.
+        Where commands of the home use a Spark of their own, that is told, and ``look`` tries again. Raises what else
+        ``EngineProcess`` raises.
         """
-        self._engine.start()
-        self._ask()
+        self._begin()
         return self._engine.log
+
+    def _begin(self) -> None:
+        try:
+            self._engine.start(patience=_SHORT)
+        except OwnSparkError as error:
+            if not self._waits:
+                self._tell(f"not started yet: {error.what}. It starts when that has ended.")
+            self._waits = True
+            return
+        self._waits = False
+        self._ask()
 
     def stop(self) -> None:
         """Stop the engine. A second call does nothing."""
@@ -51,7 +62,9 @@ class EngineKeeper:
         if self._probe is not None and self._probe.exit_code is not None:
             self._told(self._probe.exit_code)
         code = self._engine.exit_code
-        if code is not None and self.exit_code is None:
+        if code is None and self._waits:
+            self._begin()
+        elif code is not None and self.exit_code is None:
             self._again(code)
 
     def _told(self, code: int) -> None:

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.output import busy, complain
+
+_SHORT = 1.0  # seconds: whoever looks whether an engine lives holds its lock for a moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +37,11 @@ def broker(settings: "Settings") -> Iterator[str]:
 
 @contextmanager
 def warm(settings: "Settings") -> Iterator[None]:
-    """The engine of the home for several runs; where none is up, it is started, and stopped afterwards."""
+    """The engine of the home for several runs; where none is up, it is started, and stopped afterwards.
+
+    Where it cannot be had, each run has a Spark of its own.
+    """
+    from lakehouse.errors import SetupError
     from lakehouse.local.engine import EngineProcess, engine_folder, lives
     from lakehouse.spark import engine_conf, fingerprint
 
@@ -44,7 +50,8 @@ def warm(settings: "Settings") -> Iterator[None]:
         return
     engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
     try:
-        engine.start()
+        with suppress(SetupError):  # what keeps a run from a Spark of its own too, it tells itself
+            engine.start(_SHORT)
         yield
     finally:
         engine.stop()

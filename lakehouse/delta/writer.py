@@ -19,7 +19,7 @@ _DELETE = "Delete this note when no lakehouse up runs, in whatever home, that co
 
 @dataclass(frozen=True)
 class Writer:
-    """Whose statement writes a table: a session, and of its engine the folder, this start, and the inode of the lock."""
+    """Whose statement writes a table: a session, and of its engine the folder, the start and the lock's inode."""
 
     engine: str
     start: str

@@ -29,6 +29,10 @@ _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of 
 _POLL = 0.1
 
 
+class OwnSparkError(SetupError):
+    """Commands of the home use a Spark of their own: the engine can be started when they have ended."""
+
+
 @dataclass(frozen=True)
 class Address:
     """Where the engine listens on loopback, its process, what it was started with, and a name of this one start."""
@@ -107,8 +111,8 @@ class EngineProcess:
     def start(self, patience: float = _PATIENCE) -> None:
         """Start the engine. It is not ready yet: whoever attaches waits until it answers.
 
-        Raises ``SetupError`` without a fitting Java, or where commands of the home use a Spark of their own, or
-        another engine, for longer than ``patience`` seconds.
+        Raises ``SetupError`` without a fitting Java, or where another engine of the home runs, ``OwnSparkError`` where
+        commands of the home use a Spark of their own, for longer than ``patience`` seconds.
         """
         find_java()
         lock = self._claim(patience)
@@ -133,12 +137,12 @@ class EngineProcess:
         return lock
 
     def _taken(self) -> SetupError:
+        where = str(self._folder)
         if lives(self._folder):
-            fact, action = "Another engine of this home runs", "Stop the lakehouse up that keeps it."
-        else:
-            fact = "A command of this home is using a Spark of its own"
-            action = "Wait until it has ended, then start the engine again."
-        return SetupError(fact, where=str(self._folder), action=action)
+            action = "Stop the lakehouse up that keeps it."
+            return SetupError("Another engine of this home runs", where=where, action=action)
+        action = "Wait until it has ended, then start the engine again."
+        return OwnSparkError("A command of this home is using a Spark of its own", where=where, action=action)
 
     def _launch(self, lock: int) -> None:
         port, token = draw_port(), secrets.token_urlsafe(32)

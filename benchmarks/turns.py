@@ -37,14 +37,10 @@ class Measured:
         self.cpu.append(cpu_seconds() - used)
 
 
-Contenders = Mapping[str, Callable[[], object]]
-
-
-def take_turns(turns: int, contenders: Contenders, before: Callable[[], object] = lambda: None) -> dict[str, Measured]:
-    """Let each contender have so many turns, one after the other; ``before`` every round, not measured."""
+def take_turns(turns: int, contenders: Mapping[str, Callable[[], object]]) -> dict[str, Measured]:
+    """Let each contender have so many turns, one after the other."""
     measured = {name: Measured() for name in contenders}
     for _ in range(turns):
-        before()
         for name, contender in contenders.items():
             with measured[name].turn():
                 contender()

@@ -66,7 +66,7 @@ _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-_VERY_FEW_ROWS = 10_000
+VERY_FEW_ROWS = 10_000
 _LITTLE = 1_000_000  # rows of a table that one task looks through
 _QUIET = {
     "spark.ui.enabled": "false",
@@ -235,7 +235,8 @@ def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterat
     ``met`` are the rows of a table among which they are looked for.
     """
     few = rows is not None and rows <= FEW_ROWS and met <= _LITTLE
-    wanted = _ONE_TASK | (_INTERPRETED if (rows or 0) + met <= _VERY_FEW_ROWS else {}) if few else {}
+    very_few = rows is not None and rows + met <= VERY_FEW_ROWS
+    wanted = (_ONE_TASK if few else {}) | (_INTERPRETED if few and very_few else {})
     before = {name: spark.conf.get(name) or "" for name in wanted}
     try:
         for name, value in wanted.items():

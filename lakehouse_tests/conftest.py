@@ -22,7 +22,7 @@ from lakehouse_tests.helpers.engines import running_engine
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
 ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run
-FEW_ROWS = "TESTS_FEW_ROWS"  # how many rows are few in the same tests: -1 for the plans of large batches
+PLANS = "TESTS_PLANS"  # which limit of lakehouse.spark no batch is below in the same tests
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
@@ -34,8 +34,8 @@ def _no_settings_of_this_machine() -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
-        if FEW_ROWS in os.environ:
-            patch.setattr(lakehouse.spark, "FEW_ROWS", int(os.environ[FEW_ROWS]))
+        if PLANS in os.environ:
+            patch.setattr(lakehouse.spark, os.environ[PLANS], -1)
         yield
 
 

@@ -31,10 +31,9 @@ def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
     """
     columns = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
     decode = F.arrow_udf(_decoder(table), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
-    once = (
-        decode.asNondeterministic()
-    )  # else Spark decodes a second time for a filter, which it puts before the columns
-    judged = records_read.withColumn("_verdict", once("_value", F.expr("unix_micros(_time)")))
+    # else Spark decodes a second time for a filter, which it puts before the columns
+    decode_once = decode.asNondeterministic()
+    judged = records_read.withColumn("_verdict", decode_once("_value", F.expr("unix_micros(_time)")))
     raw = (F.expr(f"CASE WHEN _verdict._reason IS NOT NULL THEN {name} END").alias(name) for name in RAW)
     decoded = judged.select(*PLACE, *raw, "_verdict.*")
     if table.partition_by is None:

@@ -163,16 +163,9 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tup
         require_same_topic(plan, later, command)
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
         counts, prune = count_batch(held, table)
-    with rows_expected(spark, counts.rows, _rows_met(engine, counts)):
+    met = count_rows(settings.table_uri(table.name), table.partition_by, counts.partitions)
+    with rows_expected(spark, counts.rows, met):
         return merge_decided(engine, Decided(held, plan, said, ledger), counts, prune), later
-
-
-def _rows_met(engine: Engine, counts: Counts) -> int:
-    """How many rows are in the partitions in which a batch belongs, or else in the whole table."""
-    table, uri = engine.table, engine.settings.table_uri(engine.table.name)
-    if table.partition_by is None or counts.partitions is None:
-        return count_rows(uri)
-    return count_rows(uri, table.partition_by.name, counts.partitions)
 
 
 def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) -> Entry:

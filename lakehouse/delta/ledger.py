@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from lakehouse.declaration import Month
 from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, identity_of, said_by
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.log import history_of, open_table, read_commit
@@ -220,11 +221,14 @@ def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
     return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
 
 
-def count_rows(uri: str, partition: str | None = None, values: Collection[str] = ()) -> int:
-    """Count the rows of a table, or of these values of its partition column, from its log alone; 0 without a table."""
+def count_rows(uri: str, partition: Month | None = None, values: Collection[str] | None = None) -> int:
+    """Count the rows of a table, from its log alone; 0 where there is no table.
+
+    Where ``values`` of its partition column are told, only those rows in them.
+    """
     table = open_table(uri)
     with log_failures(uri):
-        if table is None or partition is None:
+        if table is None or partition is None or values is None:
             return int(table.count()) if table else 0
-        files = pa.table(table.get_add_actions(flatten=True)).select([f"partition.{partition}", "num_records"])
-        return sum(rows or 0 for value, rows in zip(*files.to_pydict().values(), strict=True) if str(value) in values)
+        files = pa.table(table.get_add_actions(flatten=True)).select([f"partition.{partition.name}", "num_records"])
+        return sum(rows for value, rows in zip(*files.to_pydict().values(), strict=True) if str(value) in values)

@@ -22,8 +22,11 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 # what is merged is held, or as fixed as a version: Delta need not hold it once more
 _HELD = {"spark.databricks.delta.merge.materializeSource": "none"}
 # a task that runs again, since its executor died, counts its rows again: Delta commits no MERGE whose counts
-# contradict each other
-_COUNTED_ONCE = {"spark.databricks.delta.commandInvariantChecksThrow": "true"}
+# contradict each other, nor one that counted other rows of its source the second time
+_COUNTED_ONCE = {
+    "spark.databricks.delta.commandInvariantChecksThrow": "true",
+    "spark.databricks.delta.merge.failIfSourceChanged": "true",
+}
 
 
 def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:

@@ -55,7 +55,8 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
                 with rows_expected(spark, changed):
                     touched = _touched_groups(changes, rollup).localCheckpoint()
                     months = _months(upstream.table, touched)
-                with rows_expected(spark, changed, _rows_met(upstream, months)):
+                met = count_rows(upstream.layout.uri, upstream.table.partition_by, months)
+                with rows_expected(spark, changed, met):
                     rows = _recomputed_groups(spark, upstream, rollup, touched, months).localCheckpoint()
                     entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
                 return replace(derived_from(layout, upstream, entry, rebuilt=False), written=rows)
@@ -120,13 +121,6 @@ def _within(table: StreamTable, months: list[str]) -> str:
     name = table.partition_by.name if table.partition_by else ""
     literals = ", ".join(f"DATE'{month}'" for month in months)
     return f"`{name}` IN ({literals})" if months else "false"
-
-
-def _rows_met(upstream: Upstream, months: list[str] | None) -> int:
-    partition = upstream.table.partition_by
-    if months is None or partition is None:
-        return count_rows(upstream.layout.uri)
-    return count_rows(upstream.layout.uri, partition.name, months)
 
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:

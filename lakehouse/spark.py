@@ -3,27 +3,22 @@
 import hashlib
 import json
 import os
-import re
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyspark
-from py4j.protocol import Py4JJavaError
-from pyspark import SparkConf, SparkContext
 from pyspark import __version__ as spark_version
-from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
-from lakehouse.errors.troubles import error_text
 from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import find_java
+from lakehouse.local.own_spark import start_spark
 from lakehouse.settings import Settings
 
 _DELTA = {
@@ -80,6 +75,9 @@ _QUIET = {
     "spark.log.level": "ERROR",
 }
 _SERVED = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    # sessions share generated classes and Python workers: nobody adds code of his own to one
+    "spark.sql.artifact.isolation.enabled": "false",
     # what a client that died has left, its session with all it holds, goes within some minutes
     "spark.connect.session.manager.defaultSessionTimeout": "5m",
     "spark.connect.execute.manager.detachedTimeout": "5m",
@@ -94,7 +92,6 @@ _SERVED = {
     "spark.sql.connect.ui.retainedSessions": "20",
     "spark.sql.connect.ui.retainedStatements": "20",
 }
-_EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 
@@ -171,38 +168,13 @@ def build_session(settings: Settings) -> SparkSession:
             return session
     find_java()
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # left by a session over a server, for PySpark's functions
-    return _started(spark_conf(settings), settings, _SHARED[folder])
+    return start_spark(spark_conf(settings), _SHARED[folder])
 
 
 def _attach(folder: Path, wanted: str) -> SparkSession | None:
     from lakehouse.connect import attach  # noqa: PLC0415 - a session of one's own needs no client
 
     return attach(folder, wanted)
-
-
-def _started(conf: Mapping[str, str], settings: Settings, lock: int) -> SparkSession:
-    builder: SparkSession.Builder = SparkSession.builder
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    try:
-        if SparkContext._gateway is None:  # the only way to hand the JVM a lock
-            given = SparkConf().setAll(list(conf.items()))
-            gateway = launch_gateway(given, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
-            SparkContext._ensure_initialized(gateway=gateway)
-        return builder.getOrCreate()
-    except (PySparkException, Py4JJavaError) as error:
-        raise SetupError(
-            f"Spark does not start: {_sentence(error_text(error))}",
-            where=f"{settings.spark_master}, driver {settings.spark_driver_memory}",
-            action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY and Java.",
-        ) from error
-
-
-def _sentence(said: str) -> str:
-    """What Spark says, without its trace: the last cause, else the first line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    causes = [line for line in lines if _EXCEPTION.match(line)] or lines or ["it says nothing"]
-    return _EXCEPTION.sub("", causes[-1])
 
 
 def _join(settings: Settings) -> SparkSession:
@@ -254,10 +226,3 @@ def stop_session(spark: SparkSession) -> None:
     Not so where a statement that writes was left behind: that session is left to the next writer, or to the engine.
     """
     spark.stop()
-
-
-def main() -> None:
-    """Attach to the engine of this environment's home, and return when it has answered a first query."""
-    session = build_session(Settings.load())
-    session.sql("SELECT 1").collect()
-    stop_session(session)

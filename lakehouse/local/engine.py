@@ -1,7 +1,8 @@
 """The engine of a home: one Spark Connect server on loopback, to which whatever works in the home attaches.
 
 ``HOME/engine`` holds ``lock``, which the server has for itself alone and each Spark of a command's own shares, so that
-there is never one of each; ``address``; ``token``, which only its owner can read; and the log.
+there is never one of each; ``launch``, what it is started with; ``address``, once it answers; ``token``, which only its
+owner can read; and the log.
 """
 
 import fcntl
@@ -13,7 +14,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from lakehouse.errors import SetupError
@@ -23,7 +23,7 @@ from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
 
-_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_SERVER = "lakehouse.local.engine_main"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
 _POLL = 0.1
@@ -35,7 +35,7 @@ class OwnSparkError(SetupError):
 
 @dataclass(frozen=True)
 class Address:
-    """Where the engine listens on loopback, its process, what it was started with, and a name of this one start."""
+    """Where the engine listens on loopback, its Java, what it was started with, and a name of this one start."""
 
     port: int
     pid: int
@@ -76,7 +76,7 @@ def share_lock(settings: Settings) -> int | None:
 
 
 def read_address(folder: Path) -> Address | None:
-    """Where the engine that started last listens; ``None`` where none has, or it is just being started."""
+    """Where the engine that started last listens; ``None`` where none has, or it does not answer yet."""
     try:
         return Address(**json.loads((folder / "address").read_text()))
     except (OSError, ValueError, TypeError):
@@ -149,20 +149,16 @@ class EngineProcess:
         for name in ("address", "log"):
             (self._folder / name).unlink(missing_ok=True)
         _write(self._folder / "token", token)
-        _write(self._folder / "spark.properties", _properties({**self._conf, **self._own(port)}))
+        said = {"conf": {**self._conf, **self._own(port)}, "port": port, "fingerprint": self._fingerprint}
+        _write(self._folder / "launch", json.dumps(said))
         environment = {
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
-            "SPARK_DAEMON_MEMORY": "",  # it would win over the driver's
             "PYSPARK_PYTHON": sys.executable,
         }
         if self._settings.spark_master.partition("[")[0] == "local":  # executors elsewhere have to reach the driver
             environment["SPARK_LOCAL_IP"] = LOOPBACK
         self.stop()  # what is left of one that ended
-        given = ["--properties-file", str(self._folder / "spark.properties"), "--load-spark-defaults"]
-        command = [str(_submit()), *given, "--class", _SERVER, "spark-internal"]
-        self._child = Child(command, self.log, environment, lock)
-        address = Address(port, self._child.pid, self._fingerprint, secrets.token_hex(16))
-        _write(self._folder / "address", json.dumps(asdict(address)))
+        self._child = Child([*_command(), str(self._folder)], self.log, environment, lock)
 
     def _own(self, port: int) -> dict[str, str]:
         return {
@@ -172,6 +168,19 @@ class EngineProcess:
             # without memory it would go on in pieces: statements that never end, and a lock that is never free
             _JAVA_OPTIONS: f"{self._conf.get(_JAVA_OPTIONS, '')} -XX:+ExitOnOutOfMemoryError".strip(),
         }
+
+
+def conf_of(folder: Path) -> dict[str, str]:
+    """The settings of Spark with which the engine of this folder is being started."""
+    conf: dict[str, str] = json.loads((folder / "launch").read_text())["conf"]
+    return conf
+
+
+def announce(folder: Path, pid: int) -> None:
+    """Tell where the engine of this folder listens, for the engine itself, which answers from now on."""
+    said = json.loads((folder / "launch").read_text())
+    address = Address(said["port"], pid, said["fingerprint"], secrets.token_hex(16))
+    _write(folder / "address", json.dumps(asdict(address)))
 
 
 ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
@@ -201,12 +210,5 @@ def _write(file: Path, text: str) -> None:
     written.replace(file)
 
 
-def _properties(conf: Mapping[str, str]) -> str:
-    return "".join(f"{name}={value}\n".replace("\\", "\\\\") for name, value in conf.items())
-
-
-def _submit() -> Path:
-    found = find_spec("pyspark")  # not imported: who keeps the engine needs no Spark
-    if found is None or found.origin is None:
-        raise SetupError("PySpark is not installed", action="Run make install.")
-    return Path(found.origin).parent / "bin" / "spark-submit"
+def _command() -> list[str]:
+    return [sys.executable, "-m", _SERVER]

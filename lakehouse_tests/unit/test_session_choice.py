@@ -29,7 +29,7 @@ def named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "find_java", lambda: None)
     monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
     monkeypatch.setattr(spark, "_join", lambda _: "remote")
-    monkeypatch.setattr(spark, "_started", lambda *_: "own")
+    monkeypatch.setattr(spark, "start_spark", lambda *_: "own")
     monkeypatch.setattr(connect, "attach", lambda *_: "engine")
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from lakehouse import spark
-from lakehouse.cli import keeper
 from lakehouse.cli.keeper import EngineKeeper
 from lakehouse.errors import SetupError
 from lakehouse.local import engine
@@ -23,13 +22,9 @@ def told() -> list[str]:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> EngineKeeper:
-    server = tmp_path / "server"
-    server.write_text("#!/bin/sh\nexit 3\n")
-    server.chmod(0o700)
-    monkeypatch.setattr(engine, "_submit", lambda: server)
+    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.ending_engine")
     monkeypatch.setattr(engine, "find_java", lambda: None)
     monkeypatch.setattr(spark, "engine_conf", lambda _: {})
-    monkeypatch.setattr(keeper, "_PROBE", "")
     return EngineKeeper(Settings(home=tmp_path / "home", _env_file=None), told.append)
 
 

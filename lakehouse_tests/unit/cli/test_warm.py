@@ -15,10 +15,7 @@ from lakehouse.settings import Settings
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    server = tmp_path / "server"
-    server.write_text("#!/bin/sh\nexec sleep 60\n")
-    server.chmod(0o700)
-    monkeypatch.setattr(engine, "_submit", lambda: server)
+    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.sleeping_engine")
     monkeypatch.setattr(engine, "find_java", lambda: None)
     monkeypatch.setattr(spark, "engine_conf", lambda _: {})
     return Settings(home=tmp_path / "home", _env_file=None)

@@ -1,6 +1,7 @@
 """The engine of a home: its lock, its files and its process. A program that sleeps stands for the server."""
 
 import fcntl
+import json
 import os
 import signal
 import stat
@@ -13,7 +14,7 @@ import pytest
 
 from lakehouse.errors import SetupError
 from lakehouse.local import engine
-from lakehouse.local.engine import EngineProcess, engine_folder, lives, read_address, read_token, share_lock
+from lakehouse.local.engine import EngineProcess, conf_of, engine_folder, lives, read_address, read_token, share_lock
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.processes import ps
@@ -27,12 +28,6 @@ assert share_lock(Settings(home=sys.argv[1], _env_file=None)) is not None
 print(1, flush=True)
 input()
 """
-_SERVER = """#!/bin/sh
-echo "$@" > "$0.options"
-echo "$SPARK_LOCAL_IP" > "$0.ip"
-echo "$SPARK_CONNECT_AUTHENTICATE_TOKEN" > "$0.token"
-exec sleep 60
-"""
 
 
 @pytest.fixture
@@ -41,16 +36,20 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def started(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
-    server = tmp_path / "server"
-    server.write_text(_SERVER)
-    server.chmod(0o700)
-    monkeypatch.setattr(engine, "_submit", lambda: server)
+def started(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
+    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.sleeping_engine")
     monkeypatch.setattr(engine, "find_java", lambda: None)
     process = EngineProcess(settings, {"spark.driver.extraJavaOptions": "-Dours=1"}, "fits")
     process.start()
+    assert wait_until((engine_folder(settings) / "environment").exists)
     yield process
     process.stop()
+
+
+def given(settings: Settings) -> dict[str, str]:
+    """What the engine's process found in its environment."""
+    told: dict[str, str] = json.loads((engine_folder(settings) / "environment").read_text())
+    return told
 
 
 def test_the_lock_is_held_until_the_program_has_ended_and_no_longer(tmp_path: Path) -> None:
@@ -82,17 +81,16 @@ def test_an_engine_lives_where_its_process_does(started: EngineProcess, settings
 
 
 def test_the_token_is_in_a_file_of_its_owner_and_in_the_environment_and_on_no_command_line(
-    started: EngineProcess, settings: Settings, tmp_path: Path
+    started: EngineProcess, settings: Settings
 ) -> None:
     folder = engine_folder(settings)
     token = read_token(folder)
     assert len(token) > 30
-    given = tmp_path / "server.token"
-    assert wait_until(lambda: given.exists() and given.read_text() == f"{token}\n")
+    assert given(settings)["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == token
     assert token not in "\n".join(ps("-axwwo", "args="))
-    for name in ("token", "address", "spark.properties", "lock"):
+    for name in ("token", "address", "launch", "lock"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600, name
-    told = [file.read_text() for file in folder.iterdir() if file.name != "token"]
+    told = [file.read_text() for file in folder.iterdir() if file.name not in ("token", "environment")]
     assert not any(token in text for text in told)
 
 
@@ -124,17 +122,8 @@ def test_a_folder_that_never_had_an_engine_has_none(tmp_path: Path) -> None:
     assert read_address(tmp_path) is None
 
 
-def test_the_engine_has_the_defaults_of_spark_as_a_session_of_ones_own_has(
-    started: EngineProcess, tmp_path: Path
-) -> None:
-    assert wait_until((tmp_path / "server.token").exists)
-    assert "--load-spark-defaults" in (tmp_path / "server.options").read_text().split()
-
-
 def test_an_engine_without_memory_ends_and_does_not_go_on_in_pieces(started: EngineProcess, settings: Settings) -> None:
-    told = (engine_folder(settings) / "spark.properties").read_text().splitlines()
-    options = [line for line in told if line.startswith("spark.driver.extraJavaOptions=")]
-    assert options == ["spark.driver.extraJavaOptions=-Dours=1 -XX:+ExitOnOutOfMemoryError"]
+    assert conf_of(engine_folder(settings))["spark.driver.extraJavaOptions"] == "-Dours=1 -XX:+ExitOnOutOfMemoryError"
 
 
 @pytest.mark.parametrize("place", [("local[2]", "127.0.0.1"), ("spark://host:7077", "given")])
@@ -142,17 +131,16 @@ def test_executors_elsewhere_are_not_sent_to_loopback(
     place: tuple[str, str],
     started: EngineProcess,
     settings: Settings,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     master, address = place
     started.stop()
-    (tmp_path / "server.token").unlink(missing_ok=True)
+    (engine_folder(settings) / "environment").unlink()
     monkeypatch.setenv("SPARK_LOCAL_IP", "given")
     other = EngineProcess(settings.model_copy(update={"spark_master": master}), {}, "")
     other.start()
     try:
-        assert wait_until((tmp_path / "server.token").exists)
-        assert (tmp_path / "server.ip").read_text() == f"{address}\n"
+        assert wait_until((engine_folder(settings) / "environment").exists)
+        assert given(settings)["SPARK_LOCAL_IP"] == address
     finally:
         other.stop()

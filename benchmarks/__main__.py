@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import batches, decoding, report
+from benchmarks import batches, decoding, engine, report
 
 
 class Section(StrEnum):
@@ -15,6 +15,7 @@ class Section(StrEnum):
     small = "small"
     months = "months"
     large = "large"
+    engine = "engine"
 
 
 def main(
@@ -29,6 +30,8 @@ def main(
 def _measure(section: Section, turns: int) -> str:
     if section is Section.decoding:
         return report.write(section, "Decoding 400,000 records", {"": decoding.run(turns)}, "from_json")
+    if section is Section.engine:
+        return report.write(section, "A merge as a command, and by the sensor", engine.run(turns), "append 5,000")
     if section is Section.small:
         found = batches.run(turns, (5, 5_000))
     elif section is Section.months:

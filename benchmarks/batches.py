@@ -14,7 +14,7 @@ def run(turns: int, sizes: Sequence[int], places: int = 6, months: int = 1) -> d
     """Measure each size in turns, in a table of so many places; by size, then by contender."""
     with new_world(places) as world:
         world.fill(ROWS)
-        _make_twins(world)
+        make_twins(world)
         for _ in range(WARM):
             _round(world, 5, months, {})
         found = {}
@@ -33,7 +33,7 @@ def _together(first: Measured, second: Measured) -> Measured:
     return Measured(*([sum(pair) for pair in each] for each in pairs))
 
 
-def _make_twins(world: World) -> None:
+def make_twins(world: World) -> None:
     """Tables of the same rows for the append and for the bare MERGE, in the same partitions."""
     layout = merged_layout(world.table, world.settings)
     rows = world.spark.read.format("delta").load(layout.uri).drop("_record", "_kept")
@@ -48,13 +48,7 @@ def _uri(world: World, name: str) -> str:
 
 def _round(world: World, size: int, months: int, measured: dict[str, Measured]) -> None:
     world.publish(size, months)
-    columns = [*(c.name for c in world.table.columns), "observed_month"]
-
-    def append() -> None:
-        rows = world.read().where("_reason IS NULL").select(*columns)
-        rows.write.format("delta").mode("append").save(_uri(world, "appended"))
-
-    held = world.read().select(*columns).localCheckpoint()
+    held = world.read().select(*_columns(world)).localCheckpoint()
     found = held.selectExpr("collect_set(CAST(observed_month AS STRING)) AS months").first()
     literals = ", ".join(f"DATE'{month}'" for month in (found["months"] if found else []))
 
@@ -67,6 +61,17 @@ def _round(world: World, size: int, months: int, measured: dict[str, Measured]) 
             " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         ).collect()
 
-    for name, work in (("append", append), ("bare MERGE", bare), ("merge", world.merge), ("derive", world.derive)):
+    contenders = {"append": lambda: append(world), "bare MERGE": bare, "merge": world.merge, "derive": world.derive}
+    for name, work in contenders.items():
         with measured.setdefault(name, Measured()).turn():
             work()
+
+
+def append(world: World) -> None:
+    """Read and decode what waits, and append it: the floor of every merge."""
+    rows = world.read().where("_reason IS NULL").select(*_columns(world))
+    rows.write.format("delta").mode("append").save(_uri(world, "appended"))
+
+
+def _columns(world: World) -> list[str]:
+    return [*(c.name for c in world.table.columns), "observed_month"]

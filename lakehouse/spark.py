@@ -1,21 +1,24 @@
 """The Spark session, local, on a cluster or over Spark Connect: the only place with Spark and Delta settings."""
 
+import hashlib
+import json
 import os
-import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+import pyspark
+from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
-from lakehouse.errors.troubles import error_text
-from lakehouse.local.jars import ensure_jars
+from lakehouse.local.engine import engine_folder, share_lock
+from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import find_java
+from lakehouse.local.own_spark import start_spark
 from lakehouse.settings import Settings
 
 _DELTA = {
@@ -71,13 +74,40 @@ _QUIET = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
-_EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
+_SERVED = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    # sessions share generated classes and Python workers: nobody adds code of his own to one
+    "spark.sql.artifact.isolation.enabled": "false",
+    # what a client that died has left, its session with all it holds, goes within some minutes
+    "spark.connect.session.manager.defaultSessionTimeout": "5m",
+    "spark.connect.execute.manager.detachedTimeout": "5m",
+    "spark.cleaner.periodicGC.interval": "3min",
+    # an operation that has told its progress cannot be attached to again from its beginning
+    "spark.connect.progress.reportInterval": "-1",
+    # what a server remembers of work that is done, though nobody looks at it
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.connect.ui.retainedSessions": "20",
+    "spark.sql.connect.ui.retainedStatements": "20",
+}
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
+_SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a session started here, jars included (they are fetched when missing)."""
-    jars = [str(jar) for jar in ensure_jars(settings, "spark")]
+    return _conf(settings, ensure_jars(settings, "spark"))
+
+
+def engine_conf(settings: Settings) -> dict[str, str]:
+    """Return the settings of the engine of the home: those of a session started here, and what many clients need."""
+    return {**spark_conf(settings), **_SERVED}
+
+
+def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
+    jars = [str(path) for path in paths]
     local = settings.spark_master.partition("[")[0] == "local"  # local-cluster has executors of its own
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     return {
@@ -95,38 +125,56 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     }
 
 
-def build_session(settings: Settings) -> SparkSession:
-    """Start a session, or join the Spark Connect server of the settings; whoever calls this stops it.
+def fingerprint(settings: Settings) -> str:
+    """What a session started here would be: its packages, jars (each version is another file), settings and Python.
 
-    Raises ``SetupError`` without a fitting Java, without the jars, or where no Connect server answers.
+    Also what the environment says of Spark, and its file of defaults. Nothing is fetched.
+    """
+    jars = sorted(jar.path for jar in wanted_jars(settings) if jar.group == "spark")
+    python = [os.path.realpath(sys.prefix), sys.version]  # whatever name it was called by
+    around = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
+    parts = [spark_version, python, around, _defaults(), _conf(settings, jars), _SERVED]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _defaults() -> str:
+    """What the file of Spark's defaults says; empty where there is none, or it cannot be read."""
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf")
+    with suppress(OSError):
+        return (folder / "spark-defaults.conf").read_text(errors="replace")
+    return ""
+
+
+def build_session(settings: Settings) -> SparkSession:
+    """Join the Spark Connect server of the settings, else the engine of the home, else start a session.
+
+    Whoever calls this stops it. A session over a server is one of its own, for one thread. As long as a process has
+    a Spark of its own, no engine of its home starts, and where one lives, nobody starts a Spark of its own.
+
+    Raises ``SetupError`` without a fitting Java, without the jars, where no Connect server answers, or where the engine
+    was started otherwise than a session would be here.
     """
     # workers have to import what this interpreter can, whatever python3 is on the path
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if settings.spark_remote:
         return _join(settings)
+    folder = engine_folder(settings)
+    while folder not in _SHARED:
+        lock = share_lock(settings)
+        if lock is not None:
+            _SHARED[folder] = lock
+        elif session := _attach(folder, fingerprint(settings)):
+            return session
     find_java()
-    builder: SparkSession.Builder = SparkSession.builder
-    for name, value in spark_conf(settings).items():
-        builder = builder.config(name, value)
-    return _started(builder, settings)
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # left by a session over a server, for PySpark's functions
+    return start_spark(spark_conf(settings), _SHARED[folder])
 
 
-def _started(builder: SparkSession.Builder, settings: Settings) -> SparkSession:
-    try:
-        return builder.getOrCreate()
-    except (PySparkException, Py4JJavaError) as error:
-        raise SetupError(
-            f"Spark does not start: {_sentence(error_text(error))}",
-            where=f"{settings.spark_master}, driver {settings.spark_driver_memory}",
-            action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY and Java.",
-        ) from error
+def _attach(folder: Path, wanted: str) -> SparkSession | None:
+    from lakehouse.connect import attach  # noqa: PLC0415 - a session of one's own needs no client
 
-
-def _sentence(said: str) -> str:
-    """What Spark says, without its trace: the last cause, else the first line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    causes = [line for line in lines if _EXCEPTION.match(line)] or lines or ["it says nothing"]
-    return _EXCEPTION.sub("", causes[-1])
+    return attach(folder, wanted)
 
 
 def _join(settings: Settings) -> SparkSession:
@@ -173,5 +221,8 @@ def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterat
 
 
 def stop_session(spark: SparkSession) -> None:
-    """Stop a session that ``build_session`` returned."""
+    """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted.
+
+    Not so where a statement that writes was left behind: that session is left to the next writer, or to the engine.
+    """
     spark.stop()

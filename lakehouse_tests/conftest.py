@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -17,8 +18,10 @@ from lakehouse.spark import build_session, stop_session
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.brokers import Interference
+from lakehouse_tests.helpers.engines import running_engine
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
+ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run
 PLANS = "TESTS_PLANS"  # which limit of lakehouse.spark no batch is below in the same tests
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
@@ -53,9 +56,10 @@ def broker(home: Settings) -> Iterator[Settings]:
 @pytest.fixture(scope="session")
 def spark(home: Settings) -> Iterator[SparkSession]:
     """The session that all tests share."""
-    session = build_session(home)
-    yield session
-    stop_session(session)
+    with running_engine(home) if os.environ.get(ENGINE) else nullcontext():
+        session = build_session(home)
+        yield session
+        stop_session(session)
 
 
 @pytest.fixture

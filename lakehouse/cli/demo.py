@@ -10,7 +10,7 @@ import typer
 from lakehouse.cli.arguments import TableArgument, chosen_table, examples
 from lakehouse.cli.figures import Figures, identifier
 from lakehouse.cli.output import busy, print_table, progress, results, say
-from lakehouse.cli.session import broker, engine, load_settings
+from lakehouse.cli.session import broker, engine, load_settings, warm
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def demo(
         raise typer.BadParameter(f"{chosen.name} declares no samples", param_hint="TABLE")
     _guard(settings, chosen, sure=yes)
     path = _Path(settings, chosen, chosen.samples, Figures(settings, chosen))
-    with broker(settings) as address:
+    with broker(settings) as address, warm(settings):
         say(f"Broker: {address}. Tables: {settings.tables_root}")
         path.load_base()
         path.publish("2. New records", chosen.samples.stream())

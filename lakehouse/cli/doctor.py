@@ -59,6 +59,7 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield _tried("Java", _java)
     yield from _jars(settings)
     yield _tried("Spark", lambda: _spark(settings))
+    yield _tried("engine", lambda: _engine(settings))
     yield _tables(settings)
     yield from _properties(settings)
     yield from _broker(settings)
@@ -124,6 +125,23 @@ def _spark(settings: "Settings") -> Part:
     if not settings.spark_remote:
         place += f", driver {settings.spark_driver_memory}"
     return Part("Spark", version("pyspark"), "ok", place)
+
+
+def _engine(settings: "Settings") -> Part:
+    """The engine of the home, which need not be up; one that does not fit is refused by every command."""
+    from lakehouse.local.engine import engine_folder, lives, read_address
+    from lakehouse.spark import fingerprint
+
+    folder = engine_folder(settings)
+    address = read_address(folder)
+    if settings.spark_remote or not lives(folder):
+        return Part("engine", "", "note", "Not up; commands start a Spark of their own, lakehouse up keeps a warm one.")
+    if address is None:
+        return Part("engine", "", "note", "It is being started.")
+    place = f"127.0.0.1:{address.port}, process {address.pid}"
+    fits = address.fingerprint == fingerprint(settings)
+    detail = place if fits else f"{place}: other packages, jars or settings; start lakehouse up again."
+    return Part("engine", address.fingerprint, "ok" if fits else "broken", detail)
 
 
 def _tables(settings: "Settings") -> Part:

@@ -10,16 +10,19 @@ from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_tabl
 from lakehouse.cli.batches import refresh
 from lakehouse.cli.output import complain, say
 from lakehouse.cli.session import broker, engine, load_settings
-from lakehouse.errors import BrokerError, BrokerRefusedError
+from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
 
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome, Request
+    from lakehouse.declaration import StreamTable
     from lakehouse.delta.engine import Engine
+    from lakehouse.settings import Settings
     from lakehouse.topic.offsets import Plan
 
 verbs = typer.Typer()
 
 _POLL = 1.0  # seconds between two looks at a topic
+_BACK = 30.0  # seconds in which lakehouse up may start its engine again: a Spark of our own would keep it from that
 
 
 @verbs.command(epilog=examples("lakehouse follow", "lakehouse follow temperatures --idle-exit 60"))
@@ -33,18 +36,45 @@ def follow(
     """Merge again and again as records arrive, until Ctrl-C or until the topic was idle for --idle-exit.
 
     A broker that goes away is waited for, and that time is not idle. One that refuses us ends it, and so does a topic
-    that is deleted or made anew: what it held is gone. Ctrl-C ends it at once: a batch that has not been committed
-    is as if it had never begun.
+    that is deleted or made anew: what it held is gone. An engine that ends, or gives the session up, is attached to
+    anew; where it does not come back within 30 seconds, a Spark of its own goes on. Ctrl-C ends it at once: a batch
+    that has not been committed is as if it had never begun.
     """
     chosen, settings = chosen_table(table), load_settings()
     try:
-        with broker(settings), engine(settings, chosen) as working:
+        with broker(settings):
             complain(f"Following topic {chosen.topic}; Ctrl-C ends it.")
-            follower = _Follower(working, max_records)
-            follower.follow(idle_exit)
+            merged = _follow(settings, chosen, max_records, idle_exit)
     except KeyboardInterrupt:
         return say("Stopped; what was not committed is merged the next time.")
-    return say(f"No new record for {idle_exit:g} seconds. Batches merged: {follower.merged:,}.")
+    return say(f"No new record for {idle_exit:g} seconds. Batches merged: {merged:,}.")
+
+
+def _follow(settings: "Settings", table: "StreamTable", max_records: int | None, idle_exit: float | None) -> int:
+    """Follow over one session after the other; how many commits were made. One that is lost at once ends it."""
+    merged = refreshed = 0
+    lost_at: int | None = None
+    while True:
+        with engine(settings, table) as working:
+            follower = _Follower(working, max_records, merged, refreshed)
+            try:
+                follower.follow(idle_exit)
+                return follower.merged
+            except EngineLostError as error:
+                if follower.merged == lost_at:
+                    raise
+                complain(f"{error} A new session goes on.")
+                merged, refreshed, lost_at = follower.merged, follower.refreshed, follower.merged
+        _await_engine(settings)
+
+
+def _await_engine(settings: "Settings") -> None:
+    """Wait until the engine of the home, which has ended, lives again; not for ever: nobody may keep it any more."""
+    from lakehouse.local.engine import engine_folder, lives
+
+    deadline = time.monotonic() + _BACK
+    while not (settings.spark_remote or lives(engine_folder(settings)) or time.monotonic() > deadline):
+        time.sleep(_POLL)
 
 
 @dataclass

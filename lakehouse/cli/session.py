@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.output import busy, complain
+
+_SHORT = 1.0  # seconds: whoever looks whether an engine lives holds its lock for a moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,11 +36,35 @@ def broker(settings: "Settings") -> Iterator[str]:
 
 
 @contextmanager
+def warm(settings: "Settings") -> Iterator[None]:
+    """The engine of the home for several runs; where none is up, it is started, and stopped afterwards.
+
+    Where it cannot be had, each run has a Spark of its own.
+    """
+    from lakehouse.errors import SetupError
+    from lakehouse.local.engine import EngineProcess, engine_folder, lives
+    from lakehouse.spark import engine_conf, fingerprint
+
+    if settings.spark_remote or lives(engine_folder(settings)):
+        yield
+        return
+    engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
+    try:
+        with suppress(SetupError):  # what keeps a run from a Spark of its own too, it tells itself
+            engine.start(_SHORT)
+        yield
+    finally:
+        engine.stop()
+
+
+@contextmanager
 def spark(settings: "Settings") -> "Iterator[SparkSession]":
     """A Spark session, stopped afterwards. What Java says goes to a log in the home."""
+    from lakehouse.local.engine import engine_folder, lives
     from lakehouse.spark import build_session, stop_session
 
-    complain("Starting Spark ...")
+    warm = not settings.spark_remote and lives(engine_folder(settings))
+    complain("Attaching to the engine ..." if warm else "Starting Spark ...")
     with _output_to(settings.make_folder("logs") / "spark.log"):
         session = build_session(settings)
     try:

@@ -4,7 +4,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ class Service(StrEnum):
     """What ``up`` runs, in the order in which it is started."""
 
     broker = "broker"
+    engine = "engine"
     webserver = "webserver"
     daemon = "daemon"
 
@@ -52,19 +53,21 @@ class _Running:
     name: Service
     process: _Process
     log: Tail
+    look: Callable[[], None] = lambda: None
 
 
 @verbs.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
 def up(
     services: Annotated[
-        list[Service] | None, typer.Argument(metavar="SERVICE", help="broker, webserver, daemon; default: all.")
+        list[Service] | None, typer.Argument(metavar="SERVICE", help="broker, engine, webserver, daemon; default: all.")
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
 ) -> None:
-    """Run the broker, Dagster's webserver and its daemon with the sensors on, until Ctrl-C.
+    """Run the broker, the engine, Dagster's webserver and its daemon with the sensors on, until Ctrl-C.
 
-    State stays in the home (LAKEHOUSE_HOME), and the next start goes on with it. A service that ends by
-    itself ends all of them, with exit code 1.
+    The engine is one warm Spark for the commands and runs of this home. State stays in the home (LAKEHOUSE_HOME), and
+    the next start goes on with it. A service that ends by itself ends all of them, with exit code 1; the engine is
+    started again first, five times in an hour.
     """
     settings, chosen = load_settings(), services or list(Service)
     try:
@@ -74,6 +77,8 @@ def up(
             running = []
             if "broker" in chosen:
                 running += stack.enter_context(_broker(settings))
+            if "engine" in chosen:
+                running += stack.enter_context(_engine(settings))
             running += stack.enter_context(_dagster(settings, chosen, port))
             _watch(running, port if "webserver" in chosen else None)
     except KeyboardInterrupt:
@@ -116,6 +121,23 @@ def _broker(settings: "Settings") -> Iterator[list[_Running]]:
         yield [_Running(Service.broker, broker, log)]
     finally:
         broker.stop()
+
+
+@contextmanager
+def _engine(settings: "Settings") -> Iterator[list[_Running]]:
+    """The engine, unless a Spark Connect server elsewhere is configured, which goes before."""
+    from lakehouse.cli.keeper import EngineKeeper
+
+    if settings.spark_remote:
+        _log("engine", f"another one is configured: {settings.spark_place}")
+        yield []
+        return
+    keeper = EngineKeeper(settings, lambda line: _log("engine", line))
+    try:
+        log = keeper.start()
+        yield [_Running(Service.engine, keeper, Tail(log), keeper.look)]
+    finally:
+        keeper.stop()
 
 
 def _create_topics(settings: "Settings") -> None:
@@ -176,6 +198,7 @@ def _watch(running: Sequence[_Running], port: int | None) -> None:
         say(f"Up: {', '.join(service.name for service in running)} - Ctrl-C stops everything.")
     while True:
         for service in running:
+            service.look()
             for line in service.log.lines():
                 _log(service.name, line)
             if service.process.exit_code is not None:

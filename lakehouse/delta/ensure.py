@@ -12,6 +12,7 @@ from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.log import open_table
 from lakehouse.delta.migrate import is_former, migrate
+from lakehouse.delta.statement import run_statement
 from lakehouse.delta.write import conflicts, partitioned, read_table, upkeep
 from lakehouse.errors import TableError
 
@@ -56,7 +57,7 @@ def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, .
 
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
     with table_lock(layout.uri, layout.name):
-        spark.sql(_create_statement(layout))
+        run_statement(spark, layout.uri, lambda: spark.sql(_create_statement(layout)))
         created = open_table(layout.uri)
         if created is None:
             _create_in_place(spark, layout)
@@ -75,7 +76,7 @@ def _create_in_place(spark: SparkSession, layout: Layout) -> None:
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in layout.columns)
     nothing = _commented(spark.sql(f"SELECT {columns} WHERE false"), layout)
     writer = nothing.write.format("delta").mode("ignore").options(**layout.properties)
-    partitioned(writer, layout).save(layout.uri)
+    run_statement(spark, layout.uri, lambda: partitioned(writer, layout).save(layout.uri))
 
 
 def _commented(rows: DataFrame, layout: Layout) -> DataFrame:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from lakehouse.errors import (
+    EngineLostError,
     ExecutorLostError,
     LakehouseError,
     StoreRefusedError,
@@ -31,6 +32,12 @@ _SEE = "See what it says, and that LAKEHOUSE_TABLES names the right place; then 
 
 # what it means and what to do, the first that fits: a disk or a store that fails makes many other things fail
 _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
+    Trouble.ENGINE_LOST: (
+        EngineLostError,
+        "The engine has ended, or gave up this session",
+        "Run it again: it goes on from the version the table has, and lakehouse up starts its engine again.",
+    ),
+    Trouble.INTERRUPTED: (EngineLostError, "The statement was interrupted on the engine", "Run it again."),
     Trouble.DISK_FULL: (
         TableError,
         "No space left on device",
@@ -69,7 +76,7 @@ _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
 def table_failures(uri: str = "") -> Iterator[None]:
     """Turn what Spark says of a table it cannot read or write into ``TableError``; other errors pass.
 
-    ``ExecutorLostError`` where it lost what it held.
+    ``ExecutorLostError`` where it lost what it held, ``EngineLostError`` where a Spark Connect server ended.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - what only looks at tables needs no Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from filelock import FileLock, Timeout
 
 from lakehouse.delta.failures import disk_failure
+from lakehouse.delta.writer import require_ended
 from lakehouse.errors import ConflictError
 
 _PATIENCE = 120.0  # seconds to wait for another process
@@ -22,9 +23,9 @@ _PATIENCE = 120.0  # seconds to wait for another process
 def table_lock(uri: str, name: str) -> Iterator[None]:
     """Hold the lock of a table for one statement; a table that is on no local disk has none.
 
-    It lies beside the table and is free as soon as its process ends, whatever ended it. Raises
-    ``ConflictError`` where another process writes for more than two minutes, ``TableError`` where the disk
-    refuses the lock; nothing was written then.
+    It lies beside the table and is free as soon as its process ends, whatever ended it. What that process left
+    running on an engine has ended when this returns. Raises ``ConflictError`` where another process writes for more
+    than two minutes, ``TableError`` where the disk refuses the lock; nothing was written then.
     """
     file = lock_file(uri)
     if file is None:
@@ -40,6 +41,7 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
     except OSError as error:
         raise disk_failure(error, uri) from error
     try:
+        require_ended(file, name)
         yield
     finally:
         lock.release()

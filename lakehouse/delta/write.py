@@ -12,7 +12,8 @@ from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_attempt
 from lakehouse.delta.lock import table_lock
-from lakehouse.errors import ConflictError
+from lakehouse.delta.statement import is_left, run_statement
+from lakehouse.errors import ConflictError, EngineLostError
 from lakehouse.errors.troubles import Trouble, means
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -35,7 +36,7 @@ def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -
     """
     said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
     with _writing(spark, layout, said):
-        spark.sql(statement).collect()
+        run_statement(spark, layout.uri, lambda: spark.sql(statement).collect())
 
 
 def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:
@@ -59,9 +60,11 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     source.createOrReplaceTempView(view)
     try:
         with _writing(spark, layout, _fence(layout.name, commit)):
-            spark.sql(f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}").collect()
+            merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}"
+            run_statement(spark, layout.uri, lambda: spark.sql(merge).collect())
     finally:
-        spark.catalog.dropTempView(view)
+        with suppress(PySparkException):  # it goes with its session
+            spark.catalog.dropTempView(view)
     return _require_committed(layout, commit)
 
 
@@ -72,7 +75,7 @@ def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: 
     whoever appends has to see to it that rows of a void commit do not come a second time.
     """
     with _writing(spark, layout, _fence(layout.name, commit)):
-        rows.write.format("delta").mode("append").save(layout.uri)
+        run_statement(spark, layout.uri, lambda: rows.write.format("delta").mode("append").save(layout.uri))
     return _require_committed(layout, commit)
 
 
@@ -95,7 +98,7 @@ def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commi
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     fence = {"txnAppId": app_id(layout.name), "txnVersion": str(commit.number)}
     with session_settings(spark, {_USER_METADATA: commit.model_dump_json()}):
-        partitioned(writer.options(**fence), layout).save(layout.uri)
+        run_statement(spark, layout.uri, lambda: partitioned(writer.options(**fence), layout).save(layout.uri))
     return _require_committed(layout, commit)
 
 
@@ -140,13 +143,18 @@ def alone(layout: Layout) -> Iterator[None]:
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these for one statement; left behind they could drop later writes, or put our name on them."""
+    """Set these for one statement; left behind they could drop later writes, or put our name on them.
+
+    In a session in which a statement may still run, they are left to that. Raises ``EngineLostError`` for the next one.
+    """
+    if is_left(spark):
+        raise EngineLostError("A statement may still run in this session of the engine", action="Run it again.")
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)
         yield
     finally:
-        for key in settings:
+        for key in () if is_left(spark) else settings:
             with suppress(PySparkException):
                 spark.conf.unset(key)
 

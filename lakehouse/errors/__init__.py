@@ -18,6 +18,7 @@ imports nothing of ours.
     ├── LedgerError        a table's history does not say how far it got
     ├── ConflictError      somebody else committed first, or a RESTORE made the commit void: plan again
     │   └── ExecutorLostError      what Spark held or counted went with it: plan again
+    ├── EngineLostError    the Spark over which we worked has ended, or gave our session up
     ├── AccountingError    a batch does not account for every record it read
     ├── BaseFileError      a base file cannot be read; nothing was loaded
     ├── TableError         a table is missing or does not fit its declaration, or cannot be read or written
@@ -101,6 +102,10 @@ class ConflictError(LakehouseError):
 
 class ExecutorLostError(ConflictError):
     """What Spark held or counted there would be read or counted twice; nothing was written, plan it again."""
+
+
+class EngineLostError(LakehouseError):
+    """The engine, or another Spark Connect server, has ended or gave our session up; a new session goes on."""
 
 
 class AccountingError(LakehouseError):

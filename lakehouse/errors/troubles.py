@@ -16,6 +16,8 @@ class Trouble(Enum):
     """A kind of failure."""
 
     CONFLICT = auto()  # another writer committed first
+    ENGINE_LOST = auto()  # the Spark Connect server does not answer, or knows our session no more
+    INTERRUPTED = auto()  # a statement, by somebody else who wants to write
     RAN_AGAIN = auto()  # tasks whose executor died, or rows held there are gone
     OTHER_COLUMNS = auto()  # a range of changes lies before or over a change of the columns
     GONE = auto()  # a version of a table, or what changed in it, can no longer be read
@@ -39,6 +41,8 @@ class Trouble(Enum):
 
 # what may be otherwise the next time: where it is told, nothing else is
 PASSING = (
+    Trouble.ENGINE_LOST,
+    Trouble.INTERRUPTED,
     Trouble.DISK_FULL,
     Trouble.FILES_OPEN,
     Trouble.READ_ONLY,
@@ -72,6 +76,11 @@ _SIGNS = {
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
         patterns=(r"io\.delta\.exceptions\.Concurrent", ANOTHER_ROW),
     ),
+    Trouble.ENGINE_LOST: _Signs(
+        conditions=("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "NO_ACTIVE_SESSION"),
+        patterns=(r"StatusCode\.UNAVAILABLE",),
+    ),
+    Trouble.INTERRUPTED: _Signs(conditions=("OPERATION_CANCELED",)),
     Trouble.RAN_AGAIN: _Signs(
         conditions=(
             "DELTA_COMMAND_INVARIANT_VIOLATION",

@@ -23,7 +23,7 @@ concurrency:
     default_limit: 1
     granularity: op
   runs:
-    # each run is a Java process of its own
+    # each run may start a Java process of its own
     max_concurrent_runs: 2
 run_coordinator:
   module: dagster.core.run_coordinator
@@ -33,6 +33,9 @@ run_coordinator:
     dequeue_interval_seconds: 1
 run_monitoring:
   enabled: true
+  # a run that went with the stack before its process had begun is known by nothing else
+  start_timeout_seconds: 90
+  poll_interval_seconds: 30
   # a run that was killed would otherwise keep its table locked
   free_slots_after_run_end_seconds: 30
 """

@@ -10,28 +10,38 @@ from pathlib import Path
 # The shell becomes the program, so that signals and the exit code are the program's own. Beside it, a
 # guard reads the pipe that the parent holds: the end of the parent, even by SIGKILL, ends the pipe. The
 # program leads a process group of its own, so that its number is not given away while the guard lives,
-# and so that what the program starts ends with it.
+# and so that what the program starts ends with it. A lock comes in place of the output for errors, since
+# this shell can name descriptors of one digit only: the program keeps it as number 4, and the guard does not.
 _GUARDED = """
 exec 3<&0 </dev/null
-(trap '' TERM; read -r nothing <&3; kill -s TERM -- -$$; sleep 10; kill -s KILL -- -$$) >/dev/null 2>&1 &
+(trap '' TERM; read -r nothing <&3; kill -s TERM -- -$$; sleep 10; kill -s KILL -- -$$) >/dev/null 2>&1 4>&- &
 exec "$@" 3<&-
 """
+_HOLDING = "exec 4<&2 2>&1"
 
 
 class Child:
     """A program started as a child, with its output appended to a log.
 
     It ends when this process ends, also on systems without a signal for that, and is not reached by a
-    Ctrl-C in the terminal: whoever started it stops it.
+    Ctrl-C in the terminal: whoever started it stops it. ``lock``, a descriptor of a locked file, is the program's
+    from then on: when the caller has closed its own, the file is locked until the program has ended.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        lock: int | None = None,
+    ) -> None:
+        script = _GUARDED if lock is None else _HOLDING + _GUARDED
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, "sh", *command],
+                ["/bin/sh", "-c", script, "sh", *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
-                stderr=output,
+                stderr=output if lock is None else lock,
                 env=None if environment is None else {**os.environ, **environment},
                 start_new_session=True,
             )

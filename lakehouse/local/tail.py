@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 class Tail:
-    """Lines added to a file from now on; the file may not exist yet."""
+    """Lines added to a file from now on; the file may not exist yet, or be replaced by a new one."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -15,6 +15,7 @@ class Tail:
         if not self._file.exists():
             return []
         with self._file.open("rb") as log:
+            self._at = self._at if self._at <= self._file.stat().st_size else 0
             log.seek(self._at)
             added, end, _ = log.read().rpartition(b"\n")
         self._at += len(added) + len(end)

@@ -191,6 +191,7 @@ def _seen(when: str, folder: Path) -> set[str]:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
     home, servers = sys.argv[1:]
     settings = Settings(
         home=Path(home),

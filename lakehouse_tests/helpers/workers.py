@@ -34,6 +34,10 @@ class Worker:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def start(self, job: Job, point: Point | None = None) -> None:
         """Tell it what to do, without waiting for its end; the first time it waits until the worker is ready."""
         assert self._process.stdin
@@ -63,6 +67,10 @@ class Worker:
         assert told == {}, f"It lived on and said: {told}"
         assert self._process.wait() == -signal.SIGKILL
         self._await_group()
+
+    def ended(self, limit: float) -> int:
+        """How it ended, after so many seconds at most."""
+        return self._process.wait(limit)
 
     def _await_group(self) -> None:
         deadline = time.monotonic() + _END_SECONDS

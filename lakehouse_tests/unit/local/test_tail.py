@@ -31,3 +31,12 @@ def test_bytes_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
     tail = Tail(log)
     log.write_bytes(b"\xff!\n")
     assert tail.lines() == ["\ufffd!"]
+
+
+def test_a_log_that_is_made_anew_is_told_from_its_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("a long line of the former\n")
+    tail = Tail(log)
+    log.unlink()
+    log.write_text("new\n")
+    assert tail.lines() == ["new"]

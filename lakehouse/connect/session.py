@@ -1,0 +1,72 @@
+"""A session on the engine of a home, of its own for each caller."""
+
+import atexit
+import os
+import time
+from pathlib import Path
+from typing import cast
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+from lakehouse.connect.channel import EngineChannel, open_channel
+from lakehouse.errors import SetupError
+from lakehouse.local.engine import lives, read_address
+
+_LIMIT = 90.0  # seconds for an engine that is being started
+_POLL = 0.1
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark's functions tell which kind of session there is
+_RESTART = "Start lakehouse up again."
+
+
+class _WhileItLives(DefaultPolicy):
+    """Ask an engine again for some seconds, and not where it is dead: PySpark itself would go on for ten minutes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(max_retries=4, initial_backoff=100, max_backoff=1000)
+        self._folder, self._address = folder, read_address(folder)
+
+    def can_retry(self, e: BaseException) -> bool:
+        return lives(self._folder) and read_address(self._folder) == self._address and super().can_retry(e)
+
+
+def attach(folder: Path, fingerprint: str) -> SparkSession | None:
+    """Open a session on the engine of this folder; ``None`` where none lives, or it ends meanwhile.
+
+    Raises ``SetupError`` where it was started with other packages, jars or settings than those of the fingerprint, or
+    does not answer.
+    """
+    deadline = time.monotonic() + _LIMIT
+    while lives(folder):
+        channel = open_channel(folder)
+        if channel is not None:
+            _require_fit(folder, fingerprint)
+            return _open(channel, folder)
+        if time.monotonic() > deadline:
+            fact = f"The engine of this home does not answer within {_LIMIT:.0f} seconds"
+            raise SetupError(fact, where=str(folder / "log"), action=_RESTART)
+        time.sleep(_POLL)
+    return None
+
+
+def _require_fit(folder: Path, fingerprint: str) -> None:
+    address = read_address(folder)
+    if address is not None and address.fingerprint != fingerprint:
+        fact = "The engine of this home was started with other packages, jars or settings"
+        raise SetupError(fact, where=str(folder), action=_RESTART)
+
+
+def _open(channel: EngineChannel, folder: Path) -> SparkSession:
+    os.environ[_CONNECT_MODE] = "1"
+    session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
+    session.client.set_retry_policies([_WhileItLives(folder)])
+    # a client that is open when Python ends sends one command more, and then the process hangs (seen)
+    atexit.register(session.client.close)
+    try:
+        session.version  # noqa: B018 - the first answer, which also proves the token
+    except PySparkException as error:
+        fact = "The engine of this home refuses a session"
+        raise SetupError(fact, where=str(folder / "log"), action=_RESTART) from error
+    return cast(SparkSession, session)

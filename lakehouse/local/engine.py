@@ -1,0 +1,214 @@
+"""The engine of a home: one Spark Connect server on loopback, to which whatever works in the home attaches.
+
+``HOME/engine`` holds ``lock``, which the server has for itself alone and each Spark of a command's own shares, so that
+there is never one of each; ``launch``, what it is started with; ``address``, once it answers; ``token``, which only its
+owner can read; and the log.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lakehouse.errors import SetupError
+from lakehouse.local.java import find_java
+from lakehouse.local.ports import draw_port
+from lakehouse.local.process import Child
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import LOOPBACK
+
+_SERVER = "lakehouse.local.engine_main"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
+_POLL = 0.1
+
+
+class OwnSparkError(SetupError):
+    """Commands of the home use a Spark of their own: the engine can be started when they have ended."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the engine listens on loopback, its Java, what it was started with, and a name of this one start."""
+
+    port: int
+    pid: int
+    fingerprint: str
+    start: str
+
+
+def engine_folder(settings: Settings) -> Path:
+    """The folder of the home's engine; it may not exist yet."""
+    return settings.home_folder / "engine"
+
+
+def lives(folder: Path) -> bool:
+    """Whether an engine of this folder lives: it holds the lock for itself, and frees it only by its end.
+
+    ``PermissionError`` where it is somebody else's.
+    """
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _locked(lock, fcntl.LOCK_SH)
+    finally:
+        os.close(lock)
+
+
+def share_lock(settings: Settings) -> int | None:
+    """Keep an engine of the home from starting, as long as the descriptor is open; ``None`` where one lives.
+
+    ``SetupError`` where the disk refuses the lock.
+    """
+    lock = _opened(settings)
+    if _locked(lock, fcntl.LOCK_SH):
+        return lock
+    os.close(lock)
+    return None
+
+
+def read_address(folder: Path) -> Address | None:
+    """Where the engine that started last listens; ``None`` where none has, or it does not answer yet."""
+    try:
+        return Address(**json.loads((folder / "address").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def read_token(folder: Path) -> str:
+    """What the engine asks its clients for; ``PermissionError`` where it is somebody else's engine."""
+    return (folder / "token").read_text()
+
+
+class EngineProcess:
+    """The engine as a child process; it belongs to who starts it and dies with it."""
+
+    def __init__(self, settings: Settings, conf: Mapping[str, str], fingerprint: str) -> None:
+        self._settings = settings
+        self._conf = conf
+        self._fingerprint = fingerprint
+        self._folder = engine_folder(settings)
+        self._child: Child | None = None
+
+    @property
+    def log(self) -> Path:
+        """The file that holds what the engine says."""
+        return self._folder / "log"
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the engine ended; ``None`` while it runs, or where this object has none."""
+        return self._child.exit_code if self._child else None
+
+    def start(self, patience: float = _PATIENCE) -> None:
+        """Start the engine. It is not ready yet: whoever attaches waits until it answers.
+
+        Raises ``SetupError`` without a fitting Java, or where another engine of the home runs, ``OwnSparkError`` where
+        commands of the home use a Spark of their own, for longer than ``patience`` seconds.
+        """
+        find_java()
+        lock = self._claim(patience)
+        try:
+            self._launch(lock)
+        finally:
+            os.close(lock)  # the engine has it now
+
+    def stop(self) -> None:
+        """Stop the engine, within 10 seconds. A second call does nothing."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+    def _claim(self, patience: float) -> int:
+        lock, deadline = _opened(self._settings), time.monotonic() + patience
+        while not _locked(lock, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                os.close(lock)
+                raise self._taken()
+            time.sleep(_POLL)
+        return lock
+
+    def _taken(self) -> SetupError:
+        where = str(self._folder)
+        if lives(self._folder):
+            action = "Stop the lakehouse up that keeps it."
+            return SetupError("Another engine of this home runs", where=where, action=action)
+        action = "Wait until it has ended, then start the engine again."
+        return OwnSparkError("A command of this home is using a Spark of its own", where=where, action=action)
+
+    def _launch(self, lock: int) -> None:
+        port, token = draw_port(), secrets.token_urlsafe(32)
+        for name in ("address", "log"):
+            (self._folder / name).unlink(missing_ok=True)
+        _write(self._folder / "token", token)
+        said = {"conf": {**self._conf, **self._own(port)}, "port": port, "fingerprint": self._fingerprint}
+        _write(self._folder / "launch", json.dumps(said))
+        environment = {
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        if self._settings.spark_master.partition("[")[0] == "local":  # executors elsewhere have to reach the driver
+            environment["SPARK_LOCAL_IP"] = LOOPBACK
+        self.stop()  # what is left of one that ended
+        self._child = Child([*_command(), str(self._folder)], self.log, environment, lock)
+
+    def _own(self, port: int) -> dict[str, str]:
+        return {
+            "spark.connect.grpc.binding.address": LOOPBACK,
+            "spark.connect.grpc.binding.port": str(port),
+            ENGINE: str(self._folder),
+            # without memory it would go on in pieces: statements that never end, and a lock that is never free
+            _JAVA_OPTIONS: f"{self._conf.get(_JAVA_OPTIONS, '')} -XX:+ExitOnOutOfMemoryError".strip(),
+        }
+
+
+def conf_of(folder: Path) -> dict[str, str]:
+    """The settings of Spark with which the engine of this folder is being started."""
+    conf: dict[str, str] = json.loads((folder / "launch").read_text())["conf"]
+    return conf
+
+
+def announce(folder: Path, pid: int) -> None:
+    """Tell where the engine of this folder listens, for the engine itself, which answers from now on."""
+    said = json.loads((folder / "launch").read_text())
+    address = Address(said["port"], pid, said["fingerprint"], secrets.token_hex(16))
+    _write(folder / "address", json.dumps(asdict(address)))
+
+
+ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
+
+
+def _opened(settings: Settings) -> int:
+    folder = settings.make_folder("engine")
+    try:
+        return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise SetupError(f"The lock of the engine cannot be used: {error.strerror}", where=str(folder)) from None
+
+
+def _locked(lock: int, how: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that is whole from its first moment, and that nobody else can read."""
+    written = file.with_name(f"{file.name}.new")
+    written.unlink(missing_ok=True)
+    written.touch(0o600)
+    written.write_text(text, encoding="utf-8")
+    written.replace(file)
+
+
+def _command() -> list[str]:
+    return [sys.executable, "-m", _SERVER]

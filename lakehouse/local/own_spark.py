@@ -1,0 +1,44 @@
+"""A Spark started by this process, whose Java inherits a lock: the lock is free when that Java is dead."""
+
+import re
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from lakehouse.errors import SetupError
+from lakehouse.errors.troubles import error_text
+
+_EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
+
+
+def start_spark(conf: Mapping[str, str], lock: int) -> SparkSession:
+    """Start a Spark with these settings, or return the one that this process has, with them.
+
+    ``lock`` is a descriptor. Raises ``SetupError`` where Spark does not start.
+    """
+    builder: SparkSession.Builder = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    try:
+        if SparkContext._gateway is None:  # the only way to hand the JVM a lock
+            given = SparkConf().setAll(list(conf.items()))
+            gateway = launch_gateway(given, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
+        return builder.getOrCreate()
+    except (PySparkException, Py4JJavaError) as error:
+        raise SetupError(
+            f"Spark does not start: {_sentence(error_text(error))}",
+            where=f"{conf['spark.master']}, driver {conf['spark.driver.memory']}",
+            action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY and Java.",
+        ) from error
+
+
+def _sentence(said: str) -> str:
+    """What Spark says, without its trace: the last cause, else the first line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    causes = [line for line in lines if _EXCEPTION.match(line)] or lines or ["it says nothing"]
+    return _EXCEPTION.sub("", causes[-1])

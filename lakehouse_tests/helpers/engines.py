@@ -1,0 +1,59 @@
+"""The engine of a home as the tests start it, and what runs on it."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from lakehouse.connect.channel import open_channel
+from lakehouse.connect.orphans import Work
+from lakehouse.delta.writer import Writer
+from lakehouse.local.engine import EngineProcess
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.spark import engine_conf, fingerprint
+
+
+def home_of_workers(home: Path, broker: Settings) -> Settings:
+    """The settings that a worker of this home has."""
+    return Settings(
+        home=home,
+        kafka_bootstrap_servers=bootstrap_servers(broker),
+        spark_master="local[1]",
+        spark_driver_memory="640m",
+        _env_file=None,
+    )
+
+
+@contextmanager
+def running_engine(settings: Settings) -> Iterator[EngineProcess]:
+    """The engine of a home, which may not answer yet; whoever attaches waits for it."""
+    engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
+    engine.start()
+    try:
+        yield engine
+    finally:
+        engine.stop()
+
+
+def writer_of(settings: Settings, name: str) -> Writer | None:
+    """Who is noted as the writer of a table."""
+    note = Path(settings.table_uri(name)).parent / ".locks" / f"{name}.writer"
+    return Writer(**json.loads(note.read_text())) if note.exists() else None
+
+
+def runs(writer: Writer | None) -> bool:
+    """Whether a statement of this writer runs on its engine."""
+    if writer is None:
+        return False
+    channel = open_channel(Path(writer.engine), writer.session)
+    assert channel, "the engine does not answer"
+    try:
+        return bool(Work(channel, writer.session, time.monotonic() + 10).running())
+    except grpc.RpcError as error:
+        if "INVALID_HANDLE" in (error.details() or ""):  # the engine has given the session up
+            return False
+        raise

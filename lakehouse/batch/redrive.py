@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.batch.counts import count_batch
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.ingest import Outcome, merge_decided, prepare
-from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, unresolved
+from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
+from lakehouse.batch.unresolved import unresolved
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.engine import Engine, again, whole_ledger
 from lakehouse.delta.ledger import Ledger

@@ -1,13 +1,13 @@
 """Rejected records: kept with their bytes, their position and a reason, in a table of their own."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.batch.unresolved import is_open, was_undone
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.commits import OF_RECORDS, Commit, Source
+from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
 from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
 from lakehouse.delta.log import created_at, open_table
@@ -134,7 +134,7 @@ def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool
     )
     now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
     joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), how)
-    passes = f"({_PASSES} AND {_open('t.', decided.merged)})"
+    passes = f"({_PASSES} AND {is_open('t.', decided.merged)})"
     record = {c.name: f"IF({_FAILS}, s._{c.name}, t.{c.name})" for c in _RECORD}
     wanted = {"position": "coalesce(s.position, t.position)", **record}
     wanted |= _decision(decided, passes if committed else "false")
@@ -153,7 +153,7 @@ def _decision(decided: Decided, passes: str) -> dict[str, str]:
     now holds another record says nothing of the one that stood there.
     """
     number, batch, merged = f"{decided.commit.number}L", decided.commit.kind == "batch", decided.merged
-    undone = _undone("t.", merged)
+    undone = was_undone("t.", merged)
 
     def resolved(here: str, before: str) -> str:
         return f"CASE WHEN {_FAILS} THEN NULL WHEN {passes} THEN {here} WHEN {undone} THEN NULL ELSE {before} END"
@@ -163,37 +163,6 @@ def _decision(decided: Decided, passes: str) -> dict[str, str]:
         "resolved_number": resolved(number, "t.resolved_number"),
         "resolved_table_id": resolved(quoted(merged.table_id), "t.resolved_table_id"),
     }
-
-
-def unresolved(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
-    """SQL for the rows whose records are out: not pending, and not passed in a commit that stands in this table.
-
-    Pending are the positions at or beyond the progress, of the topic it belongs to: their batch has not
-    committed yet. Without a progress all are. ``quote`` writes text in the SQL of whoever asks.
-    """
-    progress = merged.progress
-    if progress is None:
-        return "false"
-    below = [f"(position.partition = {p} AND position.offset < {end})" for p, end in sorted(progress.offsets.items())]
-    here = f"position.incarnation = {quote(progress.incarnation.text)}"
-    return f"{_open('', merged, quote)} AND NOT ({here} AND NOT ({' OR '.join(below) or 'false'}))"
-
-
-def _open(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
-    """Whether a stored record is in no commit of this table that still stands."""
-    elsewhere = f"{row}resolved_table_id IS DISTINCT FROM {quote(merged.table_id)}"
-    return f"({elsewhere} OR {_undone(row, merged)})"
-
-
-def _undone(row: str, merged: Ledger) -> str:
-    """Whether a stored record passed in a commit of this table that a RESTORE undid, or that it does not have.
-
-    A table that was brought back from a backup has none of the commits after it; their numbers are given again.
-    """
-    newest = next((e.commit.number for e in merged.entries if e.commit.kind in OF_RECORDS), merged.transaction)
-    numbers = ", ".join(map(str, sorted(merged.undone)))
-    beyond = f"{row}resolved_number > {newest}"
-    return f"({row}resolved_number IN ({numbers}) OR {beyond})" if numbers else f"({beyond})"
 
 
 def went_back(seen: Source | None, merged: Ledger) -> bool:
@@ -208,7 +177,7 @@ def _near(decided: Decided, everywhere: bool) -> str:
     """A condition on stored rows, in literals, that holds for every row that can change."""
     inside = " OR ".join(_covers(part) for part in decided.plan.ranges if part.span) or "false"
     here = f"t.position.incarnation = {quoted(decided.plan.incarnation.text)}"
-    return f"(({here} AND ({inside})) OR {_undone('t.', decided.merged) if everywhere else 'false'})"
+    return f"(({here} AND ({inside})) OR {was_undone('t.', decided.merged) if everywhere else 'false'})"
 
 
 def _covers(part: Range) -> str:

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.status import Status
 from rich.table import Table
 
 from lakehouse.errors import printable
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 _PIPED_WIDTH = 200  # columns: a table that is piped into a file or another command is not cut at 80
 
@@ -91,7 +92,7 @@ def shown(value: Any) -> str:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[Status]:
+def busy(what: str) -> "Iterator[Status]":
     """Say what is under way while it is; in a terminal only, and gone afterwards."""
     with progress().status(f"{what} ...") as status:
         yield status
@@ -100,6 +101,8 @@ def busy(what: str) -> Iterator[Status]:
 @contextmanager
 def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar, in a terminal only; call what it gives with how many are done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = progress()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown_bar:

@@ -9,7 +9,6 @@ from lakehouse.cli.batches import refresh, show_outcomes
 from lakehouse.cli.facts import seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import engine, load_settings
-from lakehouse.declaration.records import REASONS
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ _SHOWN = 200  # characters of a key or a value
 
 
 def _known_reason(name: str | None) -> str | None:
+    from lakehouse.declaration.records import REASONS
+
     if name is not None and name not in REASONS:
         raise typer.BadParameter(f"no such reason; one of {', '.join(REASONS)}")
     return name

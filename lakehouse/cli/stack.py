@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
-from urllib.request import urlopen
 
 import typer
 
@@ -212,6 +211,8 @@ def _watch(running: Sequence[_Running], port: int | None) -> None:
 
 
 def _answers(url: str) -> bool:
+    from urllib.request import urlopen
+
     try:
         with urlopen(url, timeout=1) as response:  # noqa: S310 - an address of our own
             return bool(response.status == 200)

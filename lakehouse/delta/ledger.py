@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Month
@@ -230,5 +229,6 @@ def count_rows(uri: str, partition: Month | None = None, values: Collection[str]
     with log_failures(uri):
         if table is None or partition is None or values is None:
             return int(table.count()) if table else 0
-        files = pa.table(table.get_add_actions(flatten=True)).select([f"partition.{partition.name}", "num_records"])
-        return sum(rows for value, rows in zip(*files.to_pydict().values(), strict=True) if str(value) in values)
+        files = table.get_add_actions(flatten=True)
+        of, rows = (files.column(name).to_pylist() for name in (f"partition.{partition.name}", "num_records"))
+        return sum(many for value, many in zip(of, rows, strict=True) if str(value) in values)

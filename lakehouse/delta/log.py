@@ -1,28 +1,27 @@
 """A table's log without a JVM, on a local disk or in an object store: opened, and read commit by commit."""
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
-from lakehouse.delta.failures import damaged_log, disk_failure, log_failures
+from lakehouse.delta.failures import disk_failure, log_failures
+from lakehouse.delta.log_files import LOG, Action, LogFiles
 from lakehouse.errors import TableError
 
-_LOG = "_delta_log"
+if TYPE_CHECKING:
+    from arro3.core import Table
+
 _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it was a table, its log is gone."
 # an object store that does not answer: by default it is asked again for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 
 Info = dict[str, Any]  # what a commit says of itself
-Action = dict[str, Any]  # a line of a commit
 File = tuple[str, str]  # its path, and the id of its deletion vector
 
 
@@ -42,11 +41,11 @@ def open_table(uri: str) -> DeltaTable | None:
     A folder in which a creation was cut off is free. Raises ``TableError`` where something else stands there, or
     where its log cannot be read; a store that does not answer is given up within some twenty seconds.
     """
-    names = {_LOG} if "://" in uri else _names_in(Path(uri))
-    if _LOG in names:
+    names = {LOG} if "://" in uri else _names_in(Path(uri))
+    if LOG in names:
         with log_failures(uri), suppress(TableNotFoundError):
             return DeltaTable(uri, storage_options=_options(uri))
-    strangers = sorted(names - {_LOG})
+    strangers = sorted(names - {LOG})
     if strangers:
         what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"
         raise TableError(what, where=uri, action=_PLACE)
@@ -81,76 +80,41 @@ def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[In
     """
     told, version = table.history(limit), table.version()
     fewer = len(told) < min(limit or version + 1, version + 1)
-    log = _Log(uri)
+    log = _log_of(uri)
     if log.holds(version + 1) or (fewer and log.holds(version - len(told))):
         return list(islice(_by_name(uri, version), limit))
     return told
 
 
 def _by_name(uri: str, newest: int) -> Iterator[Info]:
-    log = _Log(uri)
+    log = _log_of(uri)
     for version, actions in log.commits(newest):
         said = next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
         silent = {"operation": "UNKNOWN", "timestamp": 0 if said else log.written_at(version)}
         yield (said or silent) | {"version": version}
 
 
-def active_files(uri: str) -> pa.Table:
+def active_files(uri: str) -> "Table":
     """List the active files of a table that is there: path, size in bytes, one column for each partition column."""
     with log_failures(uri):
-        return pa.table(DeltaTable(uri, storage_options=_options(uri)).get_add_actions(flatten=True))
+        return DeltaTable(uri, storage_options=_options(uri)).get_add_actions(flatten=True)
 
 
 def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
     """Read what each commit did to the active files, from a version backwards to the oldest that the log holds."""
-    for version, actions in _Log(uri).commits(newest):
+    for version, actions in _log_of(uri).commits(newest):
         yield _changes(version, actions)
 
 
 def read_commit(uri: str, version: int) -> Info | None:
     """What the commit of one version says of itself; ``None`` where the log no longer holds it, or it says nothing."""
     with log_failures(uri):
-        _, actions = next(_Log(uri).commits(version), (version, []))
+        _, actions = next(_log_of(uri).commits(version), (version, []))
     return next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
 
 
-class _Log:
-    """The files of a log by their names, read one by one."""
-
-    def __init__(self, uri: str) -> None:
-        self._uri = uri
-        self._store = DeltaStorageHandler(uri, _options(uri))
-
-    def holds(self, version: int) -> bool:
-        """Whether the commit of a version is there; it is not read."""
-        with suppress(FileNotFoundError):
-            self._store.open_input_file(_name(version))
-            return True
-        return False
-
-    def written_at(self, version: int) -> int:
-        """The time of a commit's file, in milliseconds."""
-        (file,) = self._store.get_file_info([_name(version)])
-        return int((file.mtime_ns or 0) // 1_000_000)
-
-    def commits(self, newest: int) -> Iterator[tuple[int, list[Action]]]:
-        """Versions and what their commits hold, backwards to the oldest there is.
-
-        Raises ``TableDamagedError`` where one is empty.
-        """
-        for version in range(newest, -1, -1):
-            try:
-                commit = bytes(self._store.open_input_file(_name(version)).read())
-            except FileNotFoundError:
-                return
-            actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
-            if not actions:
-                raise damaged_log(f"{_name(version)} is empty", self._uri)
-            yield version, actions
-
-
-def _name(version: int) -> str:
-    return f"{_LOG}/{version:020d}.json"
+def _log_of(uri: str) -> LogFiles:
+    return LogFiles(uri, _options(uri))
 
 
 def _changes(version: int, actions: Iterable[Action]) -> FileChanges:

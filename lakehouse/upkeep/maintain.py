@@ -197,6 +197,6 @@ def _file_sizes(layout: Layout) -> list[list[int]]:
     files = active_files(layout.uri)
     columns = [name for name in files.column_names if name.startswith("partition.")]
     parts: dict[tuple[Any, ...], list[int]] = {}
-    for row in files.select([*columns, "size_bytes"]).to_pylist():
-        parts.setdefault(tuple(row[name] for name in columns), []).append(row["size_bytes"])
+    for size, *of in zip(*(files.column(name).to_pylist() for name in ("size_bytes", *columns)), strict=True):
+        parts.setdefault(tuple(of), []).append(size)
     return list(parts.values())

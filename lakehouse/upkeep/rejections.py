@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from lakehouse.batch.rejected import unresolved
+from lakehouse.batch.unresolved import unresolved
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.engine import whole_ledger
 from lakehouse.delta.log import open_table

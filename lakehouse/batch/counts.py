@@ -38,16 +38,18 @@ def count_batch(held: DataFrame, table: StreamTable) -> tuple[Counts, str]:
     Returns its counts, and a condition on the merged table (as ``t``) in literals that prunes the files in which no
     row of the batch can be. Raises ``AccountingError`` where Spark gives no counts.
     """
-    valid = "_reason IS NULL"
-    keys = f"struct({', '.join(f'`{name}`' for name in table.key)})"
+    parts = [table.partition_by.name] if table.partition_by and _partition_follows_key(table) else []
+    of_key = [
+        F.count("*").alias("_read"),
+        F.count("_reason").alias("_rejected"),
+        F.count_if("_late").alias("_late"),
+    ]
     figures = [
-        F.count("*").alias("read"),
-        F.count("_reason").alias("rejected"),
-        F.count_if("_late").alias("late"),
-        F.expr(f"count(DISTINCT IF({valid}, {keys}, NULL))").alias("keys"),
+        *(F.sum(f"_{name}").alias(name) for name in ("read", "rejected", "late")),
+        F.count_if(F.expr("_read > _rejected")).alias("keys"),
         *_prune_figures(table),
     ]
-    row = held.agg(*figures).first()
+    row = held.groupBy(*table.key, *parts).agg(*of_key).agg(*figures).first()
     if row is None or row["read"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
@@ -64,7 +66,7 @@ def _partition_follows_key(table: StreamTable) -> bool:
 def _prune_figures(table: StreamTable) -> list[Column]:
     figures = []
     if table.partition_by and _partition_follows_key(table):
-        figures.append(F.expr(f"collect_set(CAST(`{table.partition_by.name}` AS STRING))").alias("partitions"))
+        figures.append(F.expr(f"CAST(collect_set(`{table.partition_by.name}`) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):
         figures += [
             F.expr(f"CAST({figure}(`{name}`) AS STRING)").alias(f"{figure}_{name}") for figure in ("min", "max")

@@ -176,7 +176,7 @@ def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) 
     waiting = commit.kind != "batch" or store_rejected(engine.spark, layout, decided, committed=False)
     rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
     target = Target(table, merged_layout(table, engine.settings))
-    entry = merge_rows(engine.spark, target, newest_per_key(rows, table), prune, commit)
+    entry = merge_rows(engine.spark, target, newest_per_key(rows, table, alone=not counts.duplicate), prune, commit)
     if waiting:
         _store_merged(engine, decided)
     return require_accounted(entry, table)

@@ -214,4 +214,4 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
         }
     )
     target = Target(table, merged_layout(table, settings))
-    return merge_rows(spark, target, newest_per_key(rows, table), prune, commit)
+    return merge_rows(spark, target, newest_per_key(rows, table, alone=not counts.duplicate), prune, commit)

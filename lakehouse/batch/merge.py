@@ -17,29 +17,33 @@ from lakehouse.errors.troubles import ANOTHER_ROW
 _FEW_ROWS = 50_000  # of a source that Spark may send to every executor
 
 
-def newest_per_key(rows: DataFrame, table: StreamTable) -> DataFrame:
+def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) -> DataFrame:
     """Reduce rows to one for each key: the newest row, and of each kept column its newest value.
 
     In: declared columns, partition column and order (``_time``, ``_partition``, ``_offset``, ``_base``). Out: as
-    the merged table stores them; the order of a kept column is NULL where no row of the key has a value.
+    the merged table stores them; the order of a kept column is NULL where no row of the key has a value. Where each
+    row is ``alone`` for its key, as was counted, it is the newest, and nothing is compared.
     """
     apart = {*table.key, *table.keep}
     partition = [table.partition_by.name] if table.partition_by else []
     own = [c for c in [*(c.name for c in table.columns), *partition] if c not in apart]
-    order, placed = order_of(table), [f"_{c.name}" for c in ORDER]
-    columns = ", ".join(f"`{c}`" for c in [*own, *placed])
-    figures = [F.expr(f"max_by(struct({columns}), {order})").alias("_newest")]
-    came_with = ", ".join(f"{f'`{table.version}`' if c.name == 'version' else f'_{c.name}'}" for c in kept_order(table))
-    for name in table.keep:
-        value = f"max_by(struct(`{name}`, {came_with}), {order}) FILTER (WHERE `{name}` IS NOT NULL)"
-        figures.append(F.expr(value).alias(f"_newest_{name}"))
-    grouped = rows.groupBy(*table.key).agg(*figures)
+    columns = ", ".join(f"`{c}`" for c in [*own, *(f"_{c.name}" for c in ORDER)])
+    came_with = ", ".join(_read_as(kept_order(table), table).values())
+    parts = {"_newest": (f"struct({columns})", "true")}
+    parts |= {f"_newest_{name}": (f"struct(`{name}`, {came_with})", f"`{name}` IS NOT NULL") for name in table.keep}
+    if alone:
+        taken = (F.expr(f"IF({there}, {part}, NULL)").alias(name) for name, (part, there) in parts.items())
+        reduced = rows.select(*table.key, *taken)
+    else:
+        newest = f"max_by({{}}, {order_of(table)}) FILTER (WHERE {{}})"
+        taken = (F.expr(newest.format(*part)).alias(name) for name, part in parts.items())
+        reduced = rows.groupBy(*table.key).agg(*taken)
     values = [F.col(f"_newest_{name}.{name}") for name in table.keep]
     orders = [F.expr(_named("_newest", ORDER, table)).alias(RECORD)]
     if table.keep:
         kept = ", ".join(f"'{name}', {_named(f'_newest_{name}', kept_order(table), table)}" for name in table.keep)
         orders.append(F.expr(f"named_struct({kept})").alias(KEPT))
-    return grouped.select(*table.key, *(F.col(f"_newest.{c}") for c in own), *values, *orders)
+    return reduced.select(*table.key, *(F.col(f"_newest.{c}") for c in own), *values, *orders)
 
 
 def _named(newest: str, fields: Sequence[TableColumn], table: StreamTable) -> str:

@@ -83,14 +83,17 @@ def merge(
     Afterwards the change feed and the rollups are brought up to date.
     """
     from lakehouse.batch import ingest
+    from lakehouse.cli.pace import merging
 
     chosen, settings = chosen_table(table), load_settings()
     request = ingest.Request(max_records=max_records)
     if dry_run:
         return _show_plan(settings, chosen, request, json)
-    with broker(settings), engine(settings, chosen) as working, busy("Merging"):
-        outcomes = ingest.merge_all(working, request)
-        derived = [] if only_merged else refresh(working)
+    with broker(settings), engine(settings, chosen) as working:
+        with merging() as shown:
+            outcomes = ingest.merge_all(working, request, shown)
+        with busy("Bringing feed and rollups up to date"):
+            derived = [] if only_merged else refresh(working)
     show_outcomes(outcomes, derived, json)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)

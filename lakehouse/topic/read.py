@@ -25,6 +25,7 @@ _READING = {
     "kafkaConsumer.pollTimeoutMs": "12000",
     "fetchOffset.numRetries": "1",
 }
+OFFSETS_A_TASK = 50_000  # a longer range is split: one partition keeps all cores busy, not one
 
 
 def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "DataFrame":
@@ -36,6 +37,7 @@ def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "Data
     """
     ranges = [part for part in plan.ranges if part.span] or plan.ranges
     chosen = {
+        "maxRecordsPerPartition": str(OFFSETS_A_TASK),
         "kafka.bootstrap.servers": bootstrap_servers(settings),
         "assign": json.dumps({plan.topic: [part.partition for part in ranges]}),
         "startingOffsets": json.dumps({plan.topic: {str(part.partition): part.start for part in ranges}}),

@@ -1,0 +1,72 @@
+"""A backlog: what it takes to merge a whole topic, beside reading and decoding it into nothing.
+
+Every record has a key of its own: readings of so many places, hour after hour. In time order a batch falls into a few
+months; scattered, each batch falls into all of them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+from benchmarks.turns import Measured, take_turns
+from benchmarks.world import START, World, new_world
+from lakehouse.batch.decode import decode_records
+from lakehouse.batch.ingest import Request, merge_all, plan_next
+from lakehouse.declaration import StreamTable
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import create_topic, delete_topic, read_records
+
+PLACES = 114  # five years of hours at each, for five million records
+_STEP = 7_368_787  # a prime: what scatters numbers
+_SENDING = {"kafka.compression.type": "zstd", "kafka.batch.size": "262144", "kafka.linger.ms": "20"}
+
+
+def run(turns: int, count: int) -> dict[str, dict[str, Measured]]:
+    """Measure backlogs of so many records, in turns; by what they are, then by contender."""
+    found = {}
+    with new_world() as world:
+        for scattered in (False, True):
+            for partitions in (1, 12):
+                with backlog(world, count, partitions, scattered=scattered) as table:
+                    order = "scattered" if scattered else "in time order"
+                    topic = f"{partitions} partition{'s' if partitions > 1 else ''}"
+                    found[f"{count:,} {order}, {topic}"] = _measure(world, table, turns)
+    return found
+
+
+def _measure(world: World, table: StreamTable, turns: int) -> dict[str, Measured]:
+    def read() -> None:
+        plan = plan_next(world.settings, table, Request(max_records=1_000_000_000))
+        decoded = decode_records(read_records(world.spark, world.settings, plan), table)
+        decoded.write.format("noop").mode("overwrite").save()
+
+    def merge() -> None:
+        merge_all(replace(world, table=replace(table, name=f"t_{uuid4().hex[:8]}")).engine)
+
+    return take_turns(turns, {"read and decode": read, "merge": merge})
+
+
+@contextmanager
+def backlog(world: World, count: int, partitions: int, *, scattered: bool) -> Iterator[StreamTable]:
+    """A table of its own whose topic, gone afterwards, holds so many records; Spark publishes them, in order."""
+    topic = f"backlog-{uuid4().hex[:8]}"
+    table = replace(temperatures, topic=topic, base=None, references=(), rollups=())
+    create_topic(world.settings, table, partitions)
+    options = {"kafka.bootstrap.servers": bootstrap_servers(world.settings), "topic": topic, **_SENDING}
+    number = f"id * {_STEP} % {count}" if scattered else "id"
+    numbers = world.spark.range(0, count, 1, 1).selectExpr(f"{number} AS number")
+    hour = f"timestampadd(HOUR, CAST(number DIV {PLACES} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
+    readings = numbers.selectExpr(
+        f"CAST(number % {PLACES} - 50 AS DECIMAL(9,6)) AS latitude",
+        "CAST(13.4 AS DECIMAL(9,6)) AS longitude",
+        f"date_format({hour}, \"yyyy-MM-dd'T'HH:mm\") AS time",
+        "CAST(number % 400 AS DOUBLE) / 10 AS temperature_2m",
+    )
+    records = readings.selectExpr("concat_ws('|', latitude, longitude, time) AS key", "to_json(struct(*)) AS value")
+    records.write.format("kafka").options(**options).save()
+    try:
+        yield table
+    finally:
+        delete_topic(world.settings, topic)

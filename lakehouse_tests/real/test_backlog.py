@@ -1,0 +1,81 @@
+"""The quick ways of a backlog give what the slow ones give: ranges split, rows alone for their key not compared."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.batch.merge import newest_per_key
+from lakehouse.declaration import Column
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import look, read, read_records
+from lakehouse.topic.offsets import Range, plan_batch
+from lakehouse_tests.helpers.clients import with_client
+
+TASK = "_task"
+
+
+def sent_with_holes(broker: Settings, topic: str) -> list[bytes]:
+    """Fill partition 0 with transactions, of which every other is aborted, and the last; what was committed."""
+    committed = [b"%d" % number for number in range(60)]
+
+    async def transact(producer: AIOKafkaProducer) -> None:
+        for start in range(0, 60, 20):
+            for end, values in (
+                (producer.commit_transaction, committed[start : start + 20]),
+                (producer.abort_transaction, [b"aborted"] * 20),
+            ):
+                await producer.begin_transaction()
+                for value in values:
+                    await producer.send(topic, value, partition=0)
+                await end()
+
+    with_client(AIOKafkaProducer, broker, transact, transactional_id=topic)
+    return committed
+
+
+@pytest.mark.invariant(2)
+def test_ranges_split_for_reading_give_the_same_records_across_holes(
+    spark: SparkSession, broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = sent_with_holes(broker, topic)
+    plan = plan_batch(look(broker, topic), None)
+    part = replace(plan, ranges=(Range(0, 5, plan.ranges[0].end - 30),))
+
+    def rows(offsets: int, ranges: Any) -> tuple[list[Any], int]:
+        monkeypatch.setattr(read, "OFFSETS_A_TASK", offsets)
+        found = read_records(spark, broker, ranges).withColumn(TASK, F.spark_partition_id()).collect()
+        values = sorted((row._offset, bytes(row._value), row._time) for row in found)
+        return values, len({row[TASK] for row in found})
+
+    for ranges in (plan, part):
+        whole, one = rows(1_000_000, ranges)
+        split, many = rows(7, ranges)  # some tasks meet no committed record at all
+        assert split == whole
+        assert one == 1 < many
+    assert [value for _, value, _ in rows(7, plan)[0]] == committed
+
+
+@pytest.mark.invariant(4, 5)
+def test_rows_that_are_alone_for_their_key_are_stored_as_if_they_had_been_compared(spark: SparkSession) -> None:
+    columns = [*temperatures.columns, Column("revision", "INT", doc="Version.")]
+    table = replace(temperatures, columns=columns, version="revision")
+    values = "(1, 20.5D, 7), (2, NULL, 8), (3, NULL, NULL), (4, -1D, NULL)"
+
+    def stored(rows: DataFrame, *, alone: bool) -> tuple[Any, ...]:
+        newest = newest_per_key(rows, table, alone=alone)
+        return sorted(map(str, newest.collect())), newest.dtypes
+
+    for offset in ("number", "NULL"):  # records, base rows
+        rows = spark.sql(
+            "SELECT CAST(number AS DECIMAL(9,6)) AS latitude, CAST(0 AS DECIMAL(9,6)) AS longitude,"
+            " TIMESTAMP'2023-01-01' AS observed_at, DATE'2023-01-01' AS observed_month, temperature_2m, revision,"
+            f" IF({offset} IS NULL, NULL, TIMESTAMP'2026-01-01') AS _time, CAST({offset} AS INT) AS _partition,"
+            f" CAST({offset} AS BIGINT) AS _offset, IF({offset} IS NULL, 3L, NULL) AS _base"
+            f" FROM VALUES {values} AS (number, temperature_2m, revision)"
+        )
+        assert stored(rows, alone=True) == stored(rows, alone=False)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import batches, decoding, report
+from benchmarks import backlog, batches, decoding, report
 
 
 class Section(StrEnum):
@@ -15,6 +15,8 @@ class Section(StrEnum):
     small = "small"
     months = "months"
     large = "large"
+    backlog = "backlog"
+    five_million = "five-million"
 
 
 def main(
@@ -29,6 +31,10 @@ def main(
 def _measure(section: Section, turns: int) -> str:
     if section is Section.decoding:
         return report.write(section, "Decoding 400,000 records", {"": decoding.run(turns)}, "from_json")
+    if section in (Section.backlog, Section.five_million):
+        count, turns = (1_000_000, turns) if section is Section.backlog else (5_000_000, 1)
+        title = f"A backlog of {count:,} records, each with a key of its own"
+        return report.write(section, title, backlog.run(turns, count), "read and decode", count)
     if section is Section.small:
         found = batches.run(turns, (5, 5_000))
     elif section is Section.months:

@@ -1,11 +1,12 @@
 """``python -m benchmarks [SECTION...]``: measure sections, show their tables and write them into ``results``."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from benchmarks import batches, decoding, engine, report
+from benchmarks import backlog, batches, decoding, engine, report
 
 
 class Section(StrEnum):
@@ -16,6 +17,8 @@ class Section(StrEnum):
     months = "months"
     large = "large"
     engine = "engine"
+    backlog = "backlog"
+    five_million = "five-million"
 
 
 def main(
@@ -24,14 +27,14 @@ def main(
 ) -> None:
     """Measure how fast it is, as ratios of things that take turns in one run. Nothing else should be running."""
     for section in sections or list(Section):
-        typer.echo(_measure(section, turns))
+        typer.echo(_MEASURE[section](section, turns))
 
 
-def _measure(section: Section, turns: int) -> str:
-    if section is Section.decoding:
-        return report.write(section, "Decoding 400,000 records", {"": decoding.run(turns)}, "from_json")
-    if section is Section.engine:
-        return report.write(section, "A merge as a command, and by the sensor", engine.run(turns), "append 5,000")
+def _decoding(section: Section, turns: int) -> str:
+    return report.write(section, "Decoding 400,000 records", {"": decoding.run(turns)}, "from_json")
+
+
+def _batches(section: Section, turns: int) -> str:
     if section is Section.small:
         found = batches.run(turns, (5, 5_000))
     elif section is Section.months:
@@ -40,6 +43,27 @@ def _measure(section: Section, turns: int) -> str:
         found = batches.run(turns, (50_000,), places=60) | batches.run(turns, (500_000,), places=340)
     within = "twelve months" if section is Section.months else "one month"
     return report.write(section, f"Records merged into 240,000 rows, within {within}", found, "append")
+
+
+def _engine(section: Section, turns: int) -> str:
+    return report.write(section, "A merge as a command, and by the sensor", engine.run(turns), "append 5,000")
+
+
+def _backlog(section: Section, turns: int) -> str:
+    count, turns = (1_000_000, turns) if section is Section.backlog else (5_000_000, 1)
+    title = f"A backlog of {count:,} records, each with a key of its own"
+    return report.write(section, title, backlog.run(turns, count), "read and decode", count)
+
+
+_MEASURE: dict[Section, Callable[[Section, int], str]] = {
+    Section.decoding: _decoding,
+    Section.small: _batches,
+    Section.months: _batches,
+    Section.large: _batches,
+    Section.engine: _engine,
+    Section.backlog: _backlog,
+    Section.five_million: _backlog,
+}
 
 
 if __name__ == "__main__":

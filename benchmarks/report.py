@@ -13,14 +13,17 @@ RESULTS = Path(__file__).parent / "results"
 Section = Mapping[str, Mapping[str, Measured]]
 
 
-def write(name: str, title: str, section: Section, base: str) -> str:
-    """Write a section as ``results/NAME.json`` and ``.md``; ratios are to the median of ``base``. Return the table."""
+def write(name: str, title: str, section: Section, base: str, records: int | None = None) -> str:
+    """Write a section as ``results/NAME.json`` and ``.md``; ratios are to the median of ``base``. Return the table.
+
+    Where every contender works on so many ``records``, it also says how many a second, and how many cores were busy.
+    """
     RESULTS.mkdir(exist_ok=True)
     told = {row: {who: _told(measured) for who, measured in found.items()} for row, found in section.items()}
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
     content = {"title": title, "machine": machine, "ratio_to": base, "figures": told}
     (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    table = _table(title, section, base)
+    table = _table(title, section, base, records)
     (RESULTS / f"{name}.md").write_text(table, encoding="utf-8")
     return table
 
@@ -32,18 +35,20 @@ def _told(measured: Measured) -> dict[str, object]:
     }
 
 
-def _table(title: str, section: Section, base: str) -> str:
+def _table(title: str, section: Section, base: str, records: int | None) -> str:
+    pace = (" records a second | cores busy |", "---:|---:|") if records else ("", "")
     lines = [
         f"## {title}",
         "",
-        f"| | | seconds | from - to | CPU seconds | / {base} |",
-        "|---|---|---:|---:|---:|---:|",
+        f"| | | seconds | from - to | CPU seconds | / {base} |{pace[0]}",
+        f"|---|---|---:|---:|---:|---:|{pace[1]}",
     ]
     for row, found in section.items():
         for who, measured in found.items():
             least, most = measured.spread
             ratio = measured.median / found[base].median
             cpu = statistics.median(measured.cpu)
-            figures = f"{measured.median:.2f} | {least:.2f} - {most:.2f} | {cpu:.2f} | {ratio:.2f}"
-            lines.append(f"| {row} | {who} | {figures} |")
+            figures = f"{measured.median:.2f} | {least:.2f} - {most:.2f} | {cpu:.2f} | {ratio:.2f} |"
+            busy = f" {records / measured.median:,.0f} | {cpu / measured.median:.2f} |" if records else ""
+            lines.append(f"| {row} | {who} | {figures}{busy}")
     return "\n".join(lines) + "\n"

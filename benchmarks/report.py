@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.turns import Measured
@@ -18,12 +18,22 @@ def write(name: str, title: str, section: Section, base: str, records: int | Non
 
     Where every contender works on so many ``records``, it also says how many a second, and how many cores were busy.
     """
-    RESULTS.mkdir(exist_ok=True)
     told = {row: {who: _told(measured) for who, measured in found.items()} for row, found in section.items()}
+    return _write(name, {"title": title, "ratio_to": base, "figures": told}, _table(title, section, base, records))
+
+
+def write_rows(name: str, title: str, rows: Sequence[Mapping[str, object]]) -> str:
+    """Write rows of equal columns as ``results/NAME.json`` and ``.md``; return the table."""
+    lines = [f"## {title}", "", f"| {' | '.join(rows[0])} |", f"|---|{'---:|' * (len(rows[0]) - 1)}"]
+    lines += [f"| {' | '.join(map(str, row.values()))} |" for row in rows]
+    return _write(name, {"title": title, "rows": rows}, "\n".join(lines) + "\n")
+
+
+def _write(name: str, content: Mapping[str, object], table: str) -> str:
+    RESULTS.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-    content = {"title": title, "machine": machine, "ratio_to": base, "figures": told}
-    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    table = _table(title, section, base, records)
+    told = json.dumps({"machine": machine, **content}, indent=1)
+    (RESULTS / f"{name}.json").write_text(told + "\n", encoding="utf-8")
     (RESULTS / f"{name}.md").write_text(table, encoding="utf-8")
     return table
 

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -92,6 +93,9 @@ _SERVED = {
     "spark.sql.connect.ui.retainedSessions": "20",
     "spark.sql.connect.ui.retainedStatements": "20",
 }
+# what the workers of an engine have loaded, and whose rights it has where tables are in a store
+_LOADED = ("pyarrow", "numpy", "orjson")
+_RIGHTS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 
@@ -128,12 +132,16 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
 def fingerprint(settings: Settings) -> str:
     """What a session started here would be: its packages, jars (each version is another file), settings and Python.
 
-    Also what the environment says of Spark, and its file of defaults. Nothing is fetched.
+    Also what the environment says of Spark, its file of defaults and, where tables are in a store, with whose rights.
+    Nothing is fetched.
     """
     jars = sorted(jar.path for jar in wanted_jars(settings) if jar.group == "spark")
     python = [os.path.realpath(sys.prefix), sys.version]  # whatever name it was called by
     around = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
-    parts = [spark_version, python, around, _defaults(), _conf(settings, jars), _SERVED]
+    loaded = [spark_version, *map(version, _LOADED)]
+    stored = "://" in settings.tables_root
+    rights = {name: value for name, value in os.environ.items() if stored and name.startswith(_RIGHTS)}
+    parts = [loaded, python, around, rights, _defaults(), _conf(settings, jars), _SERVED]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -53,18 +53,18 @@ def follow(
 def _follow(settings: "Settings", table: "StreamTable", max_records: int | None, idle_exit: float | None) -> int:
     """Follow over one session after the other; how many commits were made. One that is lost at once ends it."""
     merged = refreshed = 0
-    lost_at: int | None = None
     while True:
+        began = time.monotonic()
         with engine(settings, table) as working:
             follower = _Follower(working, max_records, merged, refreshed)
             try:
                 follower.follow(idle_exit)
                 return follower.merged
             except EngineLostError as error:
-                if follower.merged == lost_at:
+                if follower.merged == merged and time.monotonic() - began < _BACK:
                     raise
                 complain(f"{error} A new session goes on.")
-                merged, refreshed, lost_at = follower.merged, follower.refreshed, follower.merged
+                merged, refreshed = follower.merged, follower.refreshed
         _await_engine(settings)
 
 

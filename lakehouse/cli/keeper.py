@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.errors import SetupError
-from lakehouse.local.engine import EngineProcess, OwnSparkError, engine_folder, read_address
+from lakehouse.local.engine import EngineProcess, TakenError, engine_folder, read_address
 
 if TYPE_CHECKING:
     from lakehouse.settings import Settings
@@ -16,7 +16,12 @@ _SHORT = 0.3  # seconds: whoever looks whether an engine lives holds its lock fo
 
 
 class EngineKeeper:
-    """Keeps the engine of a home until it is stopped, or has ended too often."""
+    """Keeps the engine of a home until it is stopped; one that ends too often is left alone for a while.
+
+    What has no engine goes on, with a Spark of its own: so its end is never that of the stack.
+    """
+
+    exit_code: int | None = None
 
     def __init__(self, settings: "Settings", tell: Callable[[str], None]) -> None:
         from lakehouse.spark import engine_conf, fingerprint
@@ -24,23 +29,22 @@ class EngineKeeper:
         self._settings, self._tell = settings, tell
         self._engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
         self._told = True
-        self._restarts: list[float] = []
-        self._waits = False
-        self.exit_code: int | None = None
+        self._waits = self._rests = False
+        self._ends: list[float] = []
 
     def start(self) -> Path:
         """Start the engine, which does not answer yet; return its log.
 
-        Where commands of the home use a Spark of their own, that is told, and ``look`` tries again. Raises what else
-        ``EngineProcess`` raises.
+        Where the home has a Spark already, that is told, and ``look`` tries again. Raises what else ``EngineProcess``
+        raises.
         """
-        self._begin()
+        self._begin(TakenError)
         return self._engine.log
 
-    def _begin(self) -> None:
+    def _begin(self, passing: type[SetupError]) -> None:
         try:
             self._engine.start(patience=_SHORT)
-        except OwnSparkError as error:
+        except passing as error:
             if not self._waits:
                 self._tell(f"not started yet: {error.what}. It starts when that has ended.")
             self._waits = True
@@ -52,30 +56,27 @@ class EngineKeeper:
         self._engine.stop()
 
     def look(self) -> None:
-        """Tell that the engine answers; where it has ended, start it again, or note for good how it ended."""
+        """Tell that the engine answers; where it has ended, start it again, though not too often."""
         address = None if self._told else read_address(engine_folder(self._settings))
         if address:
             self._told = True
             self._tell(f"ready at 127.0.0.1:{address.port}")
         code = self._engine.exit_code
-        if code is None and self._waits:
-            self._begin()
-        elif code is not None and self.exit_code is None:
+        if code is not None:
             self._again(code)
+        elif self._waits:
+            self._begin(SetupError)
 
     def _again(self, code: int) -> None:
         now = time.monotonic()
-        self._restarts = [moment for moment in self._restarts if now - moment < _SPAN]
-        if len(self._restarts) >= _OFTEN:
-            self.exit_code = code
+        self._ends = [moment for moment in self._ends if now - moment < _SPAN]
+        many = f"ended with code {code}, number {len(self._ends) + 1} within an hour"
+        if len(self._ends) >= _OFTEN:
+            if not self._rests:
+                self._tell(f"{many}; left alone for some time, what runs now starts a Spark of its own")
+            self._rests = True
             return
-        try:
-            self._engine.start(patience=_SHORT)
-        except SetupError as error:
-            if not self._waits:
-                self._tell(f"ended with code {code}. {error}")
-            self._waits = True
-            return
-        self._waits = self._told = False
-        self._restarts.append(now)
-        self._tell(f"ended with code {code}; started again, {len(self._restarts)} of {_OFTEN} times in an hour")
+        self._rests = False
+        self._ends.append(now)
+        self._tell(f"{many}; it is started again")
+        self._begin(SetupError)

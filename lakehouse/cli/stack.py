@@ -65,8 +65,8 @@ def up(
     """Run the broker, the engine, Dagster's webserver and its daemon with the sensors on, until Ctrl-C.
 
     The engine is one warm Spark for the commands and runs of this home. State stays in the home (LAKEHOUSE_HOME), and
-    the next start goes on with it. A service that ends by itself ends all of them, with exit code 1; the engine is
-    started again first, five times in an hour.
+    the next start goes on with it. A service that ends by itself ends all of them, with exit code 1; not so the
+    engine, which is started again, five times in an hour.
     """
     settings, chosen = load_settings(), services or list(Service)
     try:

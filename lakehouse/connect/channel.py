@@ -40,7 +40,7 @@ class EngineChannel(ChannelBuilder):
 def open_channel(folder: Path, session: str | None = None) -> EngineChannel | None:
     """How the engine of this folder is reached, ``None`` where nothing listens there (yet).
 
-    ``PermissionError`` where it is somebody else's.
+    ``SetupError`` where it is somebody else's.
     """
     address = read_address(folder)
     if address is None or not _accepts(address.port):

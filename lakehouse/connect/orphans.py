@@ -29,8 +29,8 @@ _ENDED = (_State.OPERATION_STATE_SUCCEEDED, _State.OPERATION_STATE_FAILED)
 def end_work(folder: Path, session: str, limit: float) -> bool:
     """Interrupt what still runs for a session of the engine of this folder; whether it has ended within the limit.
 
-    The session is closed then. Where the engine is dead, so is all that ran on it. ``PermissionError`` where the engine
-    is somebody else's.
+    The session is closed then. Where the engine is dead, so is all that ran on it. ``SetupError`` where the engine is
+    somebody else's.
     """
     deadline = time.monotonic() + limit
     while lives(folder):

@@ -3,7 +3,9 @@
 import atexit
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import cast
 
 from pyspark.errors import PySparkException
@@ -17,6 +19,7 @@ from lakehouse.local.engine import lives, read_address
 
 _LIMIT = 90.0  # seconds for an engine that is being started
 _POLL = 0.1
+_TOUCH = 60.0  # seconds between two signs of life: the engine gives up a session that has given none for five minutes
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark's functions tell which kind of session there is
 _RESTART = "Start lakehouse up again."
 
@@ -69,4 +72,13 @@ def _open(channel: EngineChannel, folder: Path) -> SparkSession:
     except PySparkException as error:
         fact = "The engine of this home refuses a session"
         raise SetupError(fact, where=str(folder / "log"), action=_RESTART) from error
+    Thread(target=_stay, args=(session,), daemon=True).start()
     return cast(SparkSession, session)
+
+
+def _stay(session: ConnectSession) -> None:
+    """Keep the session as long as its process lives, though it may wait for a turn, or for a person."""
+    while not session.is_stopped:
+        with suppress(Exception):
+            session.conf.get("spark.sql.session.timeZone")
+        Event().wait(_TOUCH)

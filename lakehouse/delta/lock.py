@@ -25,7 +25,8 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
 
     It lies beside the table and is free as soon as its process ends, whatever ended it. What that process left
     running on an engine has ended when this returns. Raises ``ConflictError`` where another process writes for more
-    than two minutes, ``TableError`` where the disk refuses the lock; nothing was written then.
+    than two minutes, ``TableError`` where the disk refuses the lock, or nobody can tell whether such a statement has
+    ended; nothing was written then.
     """
     file = lock_file(uri)
     if file is None:

@@ -10,7 +10,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lakehouse.errors import ConflictError
+from lakehouse.errors import SetupError, TableError
 from lakehouse.local.engine import lives, read_address
 
 _PATIENCE = 60.0  # seconds for a statement that was interrupted to end
@@ -68,7 +68,7 @@ def _note_of(lock: Path) -> Path:
 def require_ended(lock: Path, name: str) -> None:
     """End what the last holder of a table's lock left running, for who holds the lock now.
 
-    Raises ``ConflictError`` where that cannot be done, does not end, or cannot be told; nothing was written then.
+    Raises ``TableError`` where that cannot be done, does not end, or cannot be told; nothing was written then.
     """
     note = _note_of(lock)
     if not os.path.lexists(note):
@@ -76,14 +76,14 @@ def require_ended(lock: Path, name: str) -> None:
     writer = _read(note)
     if writer is None:
         fact = f"A statement may still write {name}: the note of who wrote it last cannot be read"
-        raise ConflictError(fact, where=str(note), action=_DELETE)
+        raise TableError(fact, where=str(note), action=_DELETE)
     if not writer.lock or writer.lock != _lock_of(writer.engine):
         fact = f"A statement may still write {name}: its engine is no longer in {writer.engine}, and may live"
-        raise ConflictError(fact, where=str(note), action=_DELETE)
+        raise TableError(fact, where=str(note), action=_DELETE)
     if not _ended(writer):
         fact = f"A statement that another process left behind may still write {name}, on the engine in {writer.engine}"
         action = f"Run it again; if that does not help, stop the lakehouse up that keeps this engine. {_DELETE}"
-        raise ConflictError(fact, where=str(note), action=action)
+        raise TableError(fact, where=str(note), action=action)
     note.unlink()
 
 
@@ -108,5 +108,5 @@ def _ended(writer: Writer) -> bool:
         from lakehouse.connect import end_work  # noqa: PLC0415 - hardly ever needed
 
         return end_work(engine, writer.session, _PATIENCE)
-    except PermissionError:  # somebody else's engine
+    except SetupError:  # somebody else's engine
         return False

@@ -12,7 +12,6 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,8 +28,8 @@ _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of 
 _POLL = 0.1
 
 
-class OwnSparkError(SetupError):
-    """Commands of the home use a Spark of their own: the engine can be started when they have ended."""
+class TakenError(SetupError):
+    """The home has a Spark already, of a command or an engine: another engine can be started when that has ended."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,14 @@ def engine_folder(settings: Settings) -> Path:
 def lives(folder: Path) -> bool:
     """Whether an engine of this folder lives: it holds the lock for itself, and frees it only by its end.
 
-    ``PermissionError`` where it is somebody else's.
+    ``SetupError`` where it is somebody else's.
     """
     try:
         lock = os.open(folder / "lock", os.O_RDONLY)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise _unusable(folder, error) from None
     try:
         return not _locked(lock, fcntl.LOCK_SH)
     finally:
@@ -84,8 +85,11 @@ def read_address(folder: Path) -> Address | None:
 
 
 def read_token(folder: Path) -> str:
-    """What the engine asks its clients for; ``PermissionError`` where it is somebody else's engine."""
-    return (folder / "token").read_text()
+    """What the engine asks its clients for; ``SetupError`` where it is somebody else's engine."""
+    try:
+        return (folder / "token").read_text()
+    except OSError as error:
+        raise _unusable(folder, error) from None
 
 
 class EngineProcess:
@@ -111,12 +115,14 @@ class EngineProcess:
     def start(self, patience: float = _PATIENCE) -> None:
         """Start the engine. It is not ready yet: whoever attaches waits until it answers.
 
-        Raises ``SetupError`` without a fitting Java, or where another engine of the home runs, ``OwnSparkError`` where
-        commands of the home use a Spark of their own, for longer than ``patience`` seconds.
+        What is left of one that ended goes first. Raises ``SetupError`` without a fitting Java, ``TakenError`` where
+        another engine of the home runs, or commands of it use a Spark of their own, for longer than ``patience``
+        seconds.
         """
-        find_java()
+        self.stop()
         lock = self._claim(patience)
         try:
+            find_java()
             self._launch(lock)
         finally:
             os.close(lock)  # the engine has it now
@@ -136,13 +142,10 @@ class EngineProcess:
             time.sleep(_POLL)
         return lock
 
-    def _taken(self) -> SetupError:
-        where = str(self._folder)
-        if lives(self._folder):
-            action = "Stop the lakehouse up that keeps it."
-            return SetupError("Another engine of this home runs", where=where, action=action)
-        action = "Wait until it has ended, then start the engine again."
-        return OwnSparkError("A command of this home is using a Spark of its own", where=where, action=action)
+    def _taken(self) -> TakenError:
+        own = "A command of this home is using a Spark of its own"
+        fact = "Another engine of this home runs" if lives(self._folder) else own
+        return TakenError(fact, where=str(self._folder), action="Wait until it has ended, then start the engine again.")
 
     def _launch(self, lock: int) -> None:
         port, token = draw_port(), secrets.token_urlsafe(32)
@@ -157,7 +160,6 @@ class EngineProcess:
         }
         if self._settings.spark_master.partition("[")[0] == "local":  # executors elsewhere have to reach the driver
             environment["SPARK_LOCAL_IP"] = LOOPBACK
-        self.stop()  # what is left of one that ended
         self._child = Child([*_command(), str(self._folder)], self.log, environment, lock)
 
     def _own(self, port: int) -> dict[str, str]:
@@ -191,14 +193,23 @@ def _opened(settings: Settings) -> int:
     try:
         return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise SetupError(f"The lock of the engine cannot be used: {error.strerror}", where=str(folder)) from None
+        raise _unusable(folder, error) from None
 
 
 def _locked(lock: int, how: int) -> bool:
-    with suppress(BlockingIOError):
+    """Whether the lock could be taken; ``SetupError`` where the disk knows no locks."""
+    try:
         fcntl.flock(lock, how | fcntl.LOCK_NB)
-        return True
-    return False
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise _unusable(Path("engine"), error) from None
+    return True
+
+
+def _unusable(folder: Path, error: OSError) -> SetupError:
+    action = "The home has to be yours, on a disk that knows locks: see LAKEHOUSE_HOME."
+    return SetupError(f"The engine of the home cannot be used: {error.strerror}", where=str(folder), action=action)
 
 
 def _write(file: Path, text: str) -> None:

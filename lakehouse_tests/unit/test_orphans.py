@@ -106,3 +106,12 @@ def test_what_says_nothing_of_the_operation_is_not_its_end(answer: Any, end: Cal
     engine = Engine(answer)
     assert not end(engine)
     assert not engine.released
+
+
+def test_a_statement_that_the_engine_itself_gave_up_is_left_some_time_to_end(
+    end: Callable[[Engine], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "_AFTERWARDS", 0.5)
+    began = time.monotonic()
+    assert end(Engine(Refused("[INVALID_HANDLE.OPERATION_ABANDONED] given up", of_spark=True)))
+    assert time.monotonic() - began >= 0.5

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.delta.ledger import read_ledger
-from lakehouse.local.engine import EngineProcess, engine_folder, read_address, read_token
+from lakehouse.local.engine import EngineProcess, engine_folder, lives, read_address, read_token
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, publish
@@ -147,6 +147,22 @@ def test_the_end_of_the_engine_is_an_error_within_seconds_and_the_next_run_goes_
     world.require_whole()
 
 
+def test_the_lock_of_an_engine_is_free_when_its_java_is_dead_and_not_before(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, spark_master="local[1]", spark_driver_memory="640m", _env_file=None)
+    folder = engine_folder(settings)
+    with running_engine(settings) as engine:
+        assert wait_until(lambda: read_address(folder) is not None, 120)
+        address = read_address(folder)
+        assert address
+        (parent,) = ps("-o", "ppid=", "-p", str(address.pid))
+        os.kill(address.pid, signal.SIGSTOP)
+        os.kill(int(parent), signal.SIGKILL)
+        assert wait_until(lambda: engine.exit_code is not None)
+        assert lives(folder)
+        os.kill(address.pid, signal.SIGCONT)
+        assert wait_until(lambda: not lives(folder), 60)
+
+
 @contextmanager
 def following(home: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow"]
@@ -202,4 +218,4 @@ def kill_engine(settings: Settings, number: int, says: Callable[[str, float], bo
         address = read_address(engine_folder(settings))
         assert address
         os.kill(address.pid, signal.SIGKILL)
-        assert says("started again, 1 of 5 times in an hour", 30)
+        assert says("number 1 within an hour; it is started again", 30)

@@ -20,7 +20,7 @@ from lakehouse.delta import writer
 from lakehouse.delta.lock import lock_file, table_lock
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.writer import Writer, note_writer
-from lakehouse.errors import ConflictError, TableError
+from lakehouse.errors import TableError
 from lakehouse.local.engine import ENGINE
 
 pytestmark = pytest.mark.invariant(11)
@@ -102,7 +102,7 @@ def test_what_may_still_run_on_an_engine_keeps_others_from_writing(
     monkeypatch.setattr(writer, "_PATIENCE", 0.3)
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     with living(engine):
-        with pytest.raises(ConflictError, match=r"may still write t\b.*t\.writer.*lakehouse up"), table_lock(uri, "t"):
+        with pytest.raises(TableError, match=r"may still write t\b.*t\.writer.*lakehouse up"), table_lock(uri, "t"):
             pytest.fail("nobody may write now")
         assert note.exists()
     with table_lock(uri, "t"):
@@ -155,7 +155,7 @@ def test_where_nobody_can_tell_whether_a_statement_runs_nothing_is_written_and_a
 ) -> None:
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     what(note, engine)
-    with pytest.raises(ConflictError, match=r"may still write t\b.*t\.writer.*[Dd]elete"), table_lock(uri, "t"):
+    with pytest.raises(TableError, match=r"may still write t\b.*t\.writer.*[Dd]elete"), table_lock(uri, "t"):
         pytest.fail("nobody may write now")
     assert note.exists()
 

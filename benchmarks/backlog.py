@@ -21,7 +21,12 @@ from lakehouse.topic import create_topic, delete_topic, read_records
 WARM = 500_000  # records merged twice before anything is measured
 PLACES = 114  # five years of hours at each, for five million records
 _STEP = 7_368_787  # a prime: what scatters numbers
-_SENDING = {"kafka.compression.type": "zstd", "kafka.batch.size": "262144", "kafka.linger.ms": "20"}
+_SENDING = {
+    "kafka.compression.type": "zstd",
+    "kafka.batch.size": "262144",
+    "kafka.linger.ms": "20",
+    "kafka.delivery.timeout.ms": "900000",  # the broker shares its cores with whoever else is there
+}
 
 
 def run(turns: int, count: int) -> dict[str, dict[str, Measured]]:

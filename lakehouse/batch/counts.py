@@ -38,19 +38,8 @@ def count_batch(held: DataFrame, table: StreamTable) -> tuple[Counts, str]:
     Returns its counts, and a condition on the merged table (as ``t``) in literals that prunes the files in which no
     row of the batch can be. Raises ``AccountingError`` where Spark gives no counts.
     """
-    parts = [table.partition_by.name] if table.partition_by and _partition_follows_key(table) else []
-    of_key = [
-        F.count("*").alias("_read"),
-        F.count("_reason").alias("_rejected"),
-        F.count_if("_late").alias("_late"),
-    ]
-    figures = [
-        *(F.sum(f"_{name}").alias(name) for name in ("read", "rejected", "late")),
-        F.count_if(F.expr("_read > _rejected")).alias("keys"),
-        *_prune_figures(table),
-    ]
-    row = held.groupBy(*table.key, *parts).agg(*of_key).agg(*figures).first()
-    if row is None or row["read"] is None:
+    row = _of_each_key(held, table).agg(*_figures(table)).first()
+    if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
     found, late = int(row["keys"]), int(row["late"])
@@ -59,19 +48,29 @@ def count_batch(held: DataFrame, table: StreamTable) -> tuple[Counts, str]:
     return counts, _prune(row, table) if found else NOTHING
 
 
-def _partition_follows_key(table: StreamTable) -> bool:
-    return table.partition_by is not None and table.partition_by.column in table.key
-
-
-def _prune_figures(table: StreamTable) -> list[Column]:
-    figures = []
+def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
+    """Records by outcome for each key; NULL is the key of those rejected. Plain sums, so that they are hashed."""
+    figures = [F.count("*").alias("_read"), F.count("_reason").alias("_rejected"), F.count_if("_late").alias("_late")]
     if table.partition_by and _partition_follows_key(table):
-        figures.append(F.expr(f"CAST(collect_set(`{table.partition_by.name}`) AS ARRAY<STRING>)").alias("partitions"))
+        figures.append(F.max(table.partition_by.name).alias("_belongs"))
+    return held.groupBy(*table.key).agg(*figures)
+
+
+def _figures(table: StreamTable) -> list[Column]:
+    """The figures of a batch, from those of its keys."""
+    figures = [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late")]
+    figures.append(F.count_if(F.expr("_read > _rejected")).alias("keys"))
+    if _partition_follows_key(table):
+        figures.append(F.expr("CAST(collect_set(_belongs) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):
         figures += [
             F.expr(f"CAST({figure}(`{name}`) AS STRING)").alias(f"{figure}_{name}") for figure in ("min", "max")
         ]
     return figures
+
+
+def _partition_follows_key(table: StreamTable) -> bool:
+    return table.partition_by is not None and table.partition_by.column in table.key
 
 
 def _ranged_keys(table: StreamTable) -> list[str]:

@@ -2,25 +2,35 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome
 
 
+_RECENT = 3  # batches whose pace counts: the first of a process are slow
+
+
+class Batch(NamedTuple):
+    """What one batch did; offsets are no fewer than records, for there are holes."""
+
+    offsets: int
+    records: int
+    seconds: float
+
+
 @dataclass
 class Pace:
-    """What is merged of what there was at the start, in offsets, and how quickly.
+    """What is merged of what there was at the start, in offsets, and how quickly the last batches went.
 
     Base rows and gaps are commits too, but no part of it. ``total`` is 0 until the first batch is done.
     """
 
     total: int = 0
     merged: int = 0
-    records: int = 0
-    seconds: float = 0.0
+    recent: list[Batch] = field(default_factory=list)
 
     def add(self, outcome: "Outcome") -> None:
         """Take in one more commit."""
@@ -28,21 +38,25 @@ class Pace:
             return
         self.total = self.total or outcome.lag_before
         self.merged += outcome.plan.span
-        self.records += outcome.entry.commit.read
-        self.seconds += outcome.seconds
+        done = Batch(outcome.plan.span, outcome.entry.commit.read, outcome.seconds)
+        self.recent = [*self.recent, done][-_RECENT:]
 
     @property
     def left(self) -> timedelta:
-        """How long the rest takes, if it goes on as it went so far; to the second."""
-        rest = max(0, self.total - self.merged)
-        return timedelta(seconds=round(rest * self.seconds / self.merged)) if self.merged else timedelta()
+        """How long the rest takes, if it goes on as the last batches went; to the second."""
+        rest, offsets = max(0, self.total - self.merged), sum(batch.offsets for batch in self.recent)
+        return timedelta(seconds=round(rest * self._seconds / offsets)) if offsets else timedelta()
 
     def __str__(self) -> str:
         """The figures as a person reads them; nothing before the first batch."""
-        if not self.merged:
+        if not self.recent:
             return ""
-        rate = self.records / self.seconds if self.seconds else 0.0
+        rate = sum(batch.records for batch in self.recent) / self._seconds if self._seconds else 0.0
         return f"{self.merged:,} of {self.total:,} offsets, {rate:,.0f} records a second, {self.left} left"
+
+    @property
+    def _seconds(self) -> float:
+        return sum(batch.seconds for batch in self.recent)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look, read, read_records
 from lakehouse.topic.offsets import Range, plan_batch
 from lakehouse_tests.helpers.clients import with_client
+from lakehouse_tests.helpers.streams import Stream, counts, record
 
 TASK = "_task"
 
@@ -58,6 +59,21 @@ def test_ranges_split_for_reading_give_the_same_records_across_holes(
         assert split == whole
         assert one == 1 < many
     assert [value for _, value, _ in rows(7, plan)[0]] == committed
+
+
+@pytest.mark.invariant(2, 7)
+def test_a_batch_that_holds_no_record_is_accounted_for(spark: SparkSession, broker: Settings) -> None:
+    stream = Stream.create(spark, broker)
+
+    async def transact(producer: AIOKafkaProducer) -> None:
+        for end in (producer.abort_transaction, producer.commit_transaction):
+            await producer.begin_transaction()
+            await producer.send_and_wait(stream.table.topic, record(), partition=0)
+            await end()
+
+    with_client(AIOKafkaProducer, broker, transact, transactional_id=stream.table.topic)
+    assert [counts(outcome.entry)["read"] for outcome in stream.merge(max_records=2)] == [0, 1]
+    stream.assert_accounted()
 
 
 @pytest.mark.invariant(4, 5)

@@ -44,6 +44,11 @@ def test_what_arrives_meanwhile_is_no_part_of_it() -> None:
     assert str(pace_of(FIRST, SECOND)) == "1,000 of 2,000 offsets, 60 records a second, 0:00:15 left"
 
 
+def test_the_first_slow_batches_are_forgotten() -> None:
+    slow = outcome(Range(0, 0, 500), lag=2_000, read=500, seconds=300.0)
+    assert str(pace_of(slow, SECOND, SECOND, SECOND)) == "2,000 of 2,000 offsets, 100 records a second, 0:00:00 left"
+
+
 def test_all_merged_leaves_no_time() -> None:
     assert pace_of(outcome(Range(0, 0, 7), lag=7, read=7, seconds=3.0)).left == timedelta()
 

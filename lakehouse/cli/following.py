@@ -51,8 +51,9 @@ def follow(
 
 
 def _follow(settings: "Settings", table: "StreamTable", max_records: int | None, idle_exit: float | None) -> int:
-    """Follow over one session after the other; how many commits were made. One that is lost at once ends it."""
+    """Follow over one session after the other; how many commits were made. Two that are lost at once end it."""
     merged = refreshed = 0
+    at_once = False
     while True:
         began = time.monotonic()
         with engine(settings, table) as working:
@@ -61,7 +62,8 @@ def _follow(settings: "Settings", table: "StreamTable", max_records: int | None,
                 follower.follow(idle_exit)
                 return follower.merged
             except EngineLostError as error:
-                if follower.merged == merged and time.monotonic() - began < _BACK:
+                before, at_once = at_once, follower.merged == merged and time.monotonic() - began < _BACK
+                if before and at_once:
                     raise
                 complain(f"{error} A new session goes on.")
                 merged, refreshed = follower.merged, follower.refreshed

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pyspark
 from pyspark import __version__ as spark_version
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.errors import SetupError
 from lakehouse.local.engine import engine_folder, share_lock
@@ -31,6 +31,8 @@ _DELTA = {
 _EXACT = {
     # times are UTC everywhere; another zone also makes Delta verify every commit by rebuilding its state
     "spark.sql.session.timeZone": "UTC",
+    # as other readers do: of an INT96, Spark's own choice, many take the year 9999 for 1816
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # ${...} in a statement is text, never a variable of the machine
     "spark.sql.variable.substitute": "false",
     # a failed cast or an overflow is an error, never a NULL
@@ -226,6 +228,13 @@ def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterat
         for name, value in before.items():
             with suppress(Exception):  # a session that is gone keeps nothing, and why it is gone matters more
                 spark.conf.set(name, value)
+
+
+def held(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
+    """Rows as they are now: very few by the plans that use them, others by the executors."""
+    if expected is None or expected > VERY_FEW_ROWS:
+        return rows.localCheckpoint()
+    return spark.createDataFrame(rows.toArrow(), rows.schema)
 
 
 def stop_session(spark: SparkSession) -> None:

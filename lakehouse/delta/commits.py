@@ -10,7 +10,7 @@ read.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -218,13 +218,22 @@ def entry_of(info: Mapping[str, Any]) -> Entry | None:
     return Entry(int(info["version"]), committed_at(info), commit, metrics)
 
 
+# what Spark's Delta counts, and what deltalake does
+_ADDED: Final = ("numOutputRows", "num_added_rows")
+_MERGED_ROWS: Final = {
+    "source_rows": ("numSourceRows", "num_source_rows"),
+    "inserted": ("numTargetRowsInserted", "num_target_rows_inserted"),
+    "updated": ("numTargetRowsUpdated", "num_target_rows_updated"),
+    "deleted": ("numTargetRowsDeleted", "num_target_rows_deleted"),
+}
+
+
 def _metrics(operation: str, kind: Kind, counted: Mapping[str, Any]) -> Metrics:
     if operation == "WRITE":
-        appended = int(counted.get("numOutputRows", 0)) if kind == "derived" else 0
+        appended = _figure(counted, _ADDED) if kind == "derived" else 0
         return Metrics(source_rows=appended, inserted=appended)
-    return Metrics(
-        source_rows=int(counted.get("numSourceRows", 0)),
-        inserted=int(counted.get("numTargetRowsInserted", 0)),
-        updated=int(counted.get("numTargetRowsUpdated", 0)),
-        deleted=int(counted.get("numTargetRowsDeleted", 0)),
-    )
+    return Metrics(**{figure: _figure(counted, names) for figure, names in _MERGED_ROWS.items()})
+
+
+def _figure(counted: Mapping[str, Any], names: Iterable[str]) -> int:
+    return next((int(counted[name]) for name in names if name in counted), 0)

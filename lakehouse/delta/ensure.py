@@ -1,5 +1,6 @@
 """A table as its layout says: created where it is missing, brought into today's form, given columns it lacks."""
 
+import json
 from collections.abc import Mapping, Sequence
 
 from deltalake import DeltaTable
@@ -17,21 +18,23 @@ from lakehouse.delta.write import conflicts, partitioned, read_table, upkeep
 from lakehouse.errors import TableError
 
 
-def ensure_table(spark: SparkSession, layout: Layout) -> None:
+def ensure_table(spark: SparkSession, layout: Layout) -> bool:
     """Create the table where it is missing, add columns it lacks, correct how long its files are kept.
 
-    A second call changes nothing.
+    Returns whether it committed anything; a second call does not.
 
     Raises ``TableError`` where the table does not fit: a column of another type, one that somebody dropped,
     other partitions; and where it cannot be read or made. Raises ``ConflictError`` where another writer
     created it in the same moment.
     """
     with table_failures(layout.uri), conflicts(layout.name):
-        stands = (open_table(layout.uri) or _create(spark, layout)).metadata()
-        found = _types(read_table(spark, layout).schema)
+        there = open_table(layout.uri)
+        table = there or _create(spark, layout)
+        stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
     _require_types(layout, found)
     _require_partition(layout, stands.partition_columns)
-    if layout.former and is_former(layout, [path[0] for path in found if len(path) == 1]):
+    migrated = layout.former is not None and is_former(layout, [path[0] for path in found if len(path) == 1])
+    if migrated and layout.former:
         migrate(spark, layout, layout.former)
         found = _types(read_table(spark, layout).schema)
     missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
@@ -42,6 +45,7 @@ def ensure_table(spark: SparkSession, layout: Layout) -> None:
     wrong = layout.corrections(stands.configuration)
     if wrong:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(wrong)})")
+    return there is None or migrated or bool(missing) or bool(wrong)
 
 
 def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:

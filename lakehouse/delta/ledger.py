@@ -220,6 +220,17 @@ def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
     return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
 
 
+def find_commit(uri: str, name: str, commit: Commit) -> Entry | None:
+    """Return the entry of a commit that was just made, or ``None`` where it does not count.
+
+    Right behind the version it was planned on it counts, whatever the rest of the history says.
+    """
+    version = commit.table_version + 1
+    info = read_commit(uri, version)
+    entry = entry_of(info | {"version": version}) if info else None
+    return entry if entry and entry.commit.attempt == commit.attempt else find_attempt(uri, name, commit.attempt)
+
+
 def count_rows(uri: str, partition: Month | None = None, values: Collection[str] | None = None) -> int:
     """Count the rows of a table, from its log alone; 0 where there is no table.
 

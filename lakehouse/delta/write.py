@@ -1,7 +1,7 @@
 """Writing a Delta table: the one fenced commit through which every row of ours goes, and upkeep."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from lakehouse.delta.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.ledger import app_id, find_attempt
+from lakehouse.delta.ledger import app_id, find_commit
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.statement import is_left, run_statement
 from lakehouse.errors import ConflictError, EngineLostError
@@ -79,8 +79,18 @@ def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: 
     return _require_committed(layout, commit)
 
 
+def commit_otherwise(layout: Layout, commit: Commit, write: Callable[[], object]) -> Entry:
+    """Make a commit that carries ``commit`` by a writer that is not Spark, as the only one of ours.
+
+    Raises ``ConflictError`` where it does not count.
+    """
+    with _writing(None, layout, {}):
+        write()
+    return _require_committed(layout, commit)
+
+
 def _require_committed(layout: Layout, commit: Commit) -> Entry:
-    entry = find_attempt(layout.uri, layout.name, commit.attempt)
+    entry = find_commit(layout.uri, layout.name, commit)
     if entry is None:
         raise ConflictError(
             f"Commit {commit.number} of {layout.name} does not count: it was made by another writer, or is void, since"
@@ -128,9 +138,9 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
 
 
 @contextmanager
-def _writing(spark: SparkSession, layout: Layout, said: Mapping[str, str]) -> Iterator[None]:
-    """Run one statement that writes: alone, and with these settings."""
-    with alone(layout), session_settings(spark, said):
+def _writing(spark: SparkSession | None, layout: Layout, said: Mapping[str, str]) -> Iterator[None]:
+    """Run one statement that writes: alone, and with these settings of the session, where Spark writes."""
+    with alone(layout), session_settings(spark, said) if spark else nullcontext():
         yield
 
 

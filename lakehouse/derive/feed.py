@@ -11,6 +11,7 @@ from lakehouse.delta.commits import Commit
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.quick import append_quickly, is_quick
 from lakehouse.delta.write import commit_append, commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
@@ -61,9 +62,13 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
             rows = _as_feed(changes, upstream, commit, F.col("source_version") - 1)
             # where a RESTORE made a commit void, or the log tells no commit of ours, changes may be there already
             told = ledger.source is not None and not ledger.undone
-            write = commit_append if told else partial(commit_merge, clauses=clauses)
-            with rows_expected(spark, changed_rows(upstream, ledger.source) if told else None):
-                entry = write(spark, layout, rows, commit=commit)
+            expected = changed_rows(upstream, ledger.source) if told else None
+            with rows_expected(spark, expected):
+                if is_quick(layout, expected):
+                    entry = append_quickly(layout, rows.toArrow(), commit)
+                else:
+                    write = commit_append if told else partial(commit_merge, clauses=clauses)
+                    entry = write(spark, layout, rows, commit=commit)
             return derived_from(layout, upstream, entry, rebuilt=False)
     commit = commit.model_copy(update={"reconciled": True})
     since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")

@@ -16,8 +16,8 @@ def upstream_of(engine: Engine) -> Upstream:
         action = f"Merge it first: lakehouse merge {table.name}"
         raise TableError(f"Table {table.name} does not exist yet", where=ledger.uri, action=action)
     layout = merged_layout(table, engine.settings)
-    ensure_table(engine.spark, layout)
-    return Upstream(table, layout, engine.ledger())
+    committed = ensure_table(engine.spark, layout)
+    return Upstream(table, layout, engine.ledger() if committed else ledger)
 
 
 def refresh_changes(engine: Engine) -> Derived:

@@ -9,10 +9,11 @@ from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
+from lakehouse.delta.quick import is_quick_to_merge, merge_quickly
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
-from lakehouse.spark import rows_expected
+from lakehouse.spark import held, rows_expected
 
 _GONE = "_is_gone"  # says of a group that no row is left in it
 
@@ -53,12 +54,15 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
         with changes_since(spark, upstream, ledger.source) as changes:
             if changes is not None:
                 with rows_expected(spark, changed):
-                    touched = _touched_groups(changes, rollup).localCheckpoint()
+                    touched = held(spark, _touched_groups(changes, rollup), changed)
                     months = _months(upstream.table, touched)
                 met = count_rows(upstream.layout.uri, upstream.table.partition_by, months)
                 with rows_expected(spark, changed, met):
                     rows = _recomputed_groups(spark, upstream, rollup, touched, months).localCheckpoint()
-                    entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
+                    if is_quick_to_merge(layout, changed):
+                        entry = merge_quickly(layout, rows.toArrow(), rollup.by, _GONE, commit)
+                    else:
+                        entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
                 return replace(derived_from(layout, upstream, entry, rebuilt=False), written=rows)
     # a column, since a literal would leave Spark no equality to join by
     rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})

@@ -69,8 +69,29 @@ def figures(stream: Stream, latitude: float) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_few_changes_give_the_same_rows_with_and_without_spark(stream, monkeypatch, quick):
+    first, second, third = stream.hours(3)
+    take(stream, {first: 1.0, second: 2.0})
+    stream.refresh()
+    if not quick:
+        monkeypatch.setattr(feed, "is_quick", lambda *_: False)
+        monkeypatch.setattr("lakehouse.derive.rollup.is_quick_to_merge", lambda *_: False)
+    take(stream, {first: 9.0, third: 3.0})
+    changes, groups = stream.refresh()
+    assert (changes.changed, changes.rebuilt, groups.changed, groups.rebuilt) == (2, False, 1, False)
+    assert told(stream, first)[-1] == ("update", 1.0, 9.0, False) and told(stream, third)[-1][0] == "insert"
+    for derived in (changes, groups):
+        engine = DeltaTable(stream.settings.table_uri(derived.name)).history(1)[0]["engineInfo"]
+        assert engine.startswith("delta-rs") == quick
+
+
 def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(stream, monkeypatch):
-    """The append stands in the table, but does not count: what it told is told again, and found there."""
+    """The append stands in the table, but does not count: what it told is told again, and found there.
+
+    Spark's append: the one without Spark is made on the version it was planned on, or not at all.
+    """
+    monkeypatch.setattr(feed, "is_quick", lambda *_: False)
     before, (undone, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
     take(stream, {undone: 1.0})
     stream.refresh()

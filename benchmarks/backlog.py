@@ -18,6 +18,7 @@ from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, delete_topic, read_records
 
+WARM = 500_000  # records merged twice before anything is measured
 PLACES = 114  # five years of hours at each, for five million records
 _STEP = 7_368_787  # a prime: what scatters numbers
 _SENDING = {"kafka.compression.type": "zstd", "kafka.batch.size": "262144", "kafka.linger.ms": "20"}
@@ -27,12 +28,14 @@ def run(turns: int, count: int) -> dict[str, dict[str, Measured]]:
     """Measure backlogs of so many records, in turns; by what they are, then by contender."""
     found = {}
     with new_world() as world:
+        with backlog(world, WARM, 1, scattered=False) as table:
+            _measure(world, table, 2)
         for scattered in (False, True):
             for partitions in (1, 12):
                 with backlog(world, count, partitions, scattered=scattered) as table:
                     order = "scattered" if scattered else "in time order"
                     topic = f"{partitions} partition{'s' if partitions > 1 else ''}"
-                    found[f"{count:,} {order}, {topic}"] = _measure(world, table, turns)
+                    found[f"{order}, {topic}"] = _measure(world, table, turns)
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -49,18 +50,31 @@ def take_turns(turns: int, contenders: Mapping[str, Callable[[], object]]) -> di
 
 def cpu_seconds() -> float:
     """CPU seconds of this process and of all below it, those included that have ended."""
-    parents, used = {}, {}
+    return sum(process.cpu + process.cpu_of_ended for process in processes_below(os.getpid()).values())
+
+
+class Process(NamedTuple):
+    """A process: its parent, and the CPU seconds of itself and of its children that have ended."""
+
+    parent: int
+    cpu: float
+    cpu_of_ended: float
+
+
+def processes_below(ancestor: int) -> dict[int, Process]:
+    """A process and all below it, by their numbers."""
+    found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it ended meanwhile
-        pid = int(stat.parent.name)
-        parents[pid], used[pid] = int(fields[1]), sum(map(int, fields[11:15])) / _TICK
-    return sum(seconds for pid, seconds in used.items() if _is_below(os.getpid(), pid, parents))
+        used = [int(ticks) / _TICK for ticks in fields[11:15]]
+        found[int(stat.parent.name)] = Process(int(fields[1]), sum(used[:2]), sum(used[2:]))
+    return {pid: process for pid, process in found.items() if _is_below(ancestor, pid, found)}
 
 
-def _is_below(ancestor: int, pid: int, parents: Mapping[int, int]) -> bool:
-    while pid and pid != ancestor:
-        pid = parents.get(pid, 0)
+def _is_below(ancestor: int, pid: int, processes: Mapping[int, Process]) -> bool:
+    while pid in processes and pid != ancestor:
+        pid = processes[pid].parent
     return pid == ancestor

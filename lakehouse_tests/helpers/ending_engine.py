@@ -2,4 +2,5 @@
 
 import sys
 
-sys.exit(3)
+if __name__ == "__main__":
+    sys.exit(3)

@@ -11,6 +11,7 @@ from lakehouse.errors import SetupError
 from lakehouse.local import engine
 from lakehouse.local.engine import engine_folder, lives, share_lock
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.waiting import wait_until
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_it_is_there_meanwhile_and_stopped_afterwards(settings: Settings) -> None:
     with warm(settings):
         assert lives(engine_folder(settings))
-    assert not lives(engine_folder(settings))
+    assert wait_until(lambda: not lives(engine_folder(settings)), 5)
 
 
 def test_where_it_cannot_be_had_the_runs_go_on_without_it(settings: Settings) -> None:
@@ -40,4 +41,4 @@ def test_where_it_cannot_be_had_the_runs_go_on_without_it(settings: Settings) ->
 def test_an_error_of_what_is_run_with_it_is_no_reason_to_go_on(settings: Settings) -> None:
     with pytest.raises(SetupError, match="of the run"), warm(settings):
         raise SetupError("of the run")
-    assert not lives(engine_folder(settings))
+    assert wait_until(lambda: not lives(engine_folder(settings)), 5)

@@ -77,7 +77,7 @@ def test_an_engine_lives_where_its_process_does(started: EngineProcess, settings
     started.start()
     assert lives(folder)
     started.stop()
-    assert not lives(folder)
+    assert wait_until(lambda: not lives(folder), 5)
 
 
 def test_the_token_is_in_a_file_of_its_owner_and_in_the_environment_and_on_no_command_line(

@@ -5,10 +5,12 @@ None of them rejects, counts or proves anything, or keeps a feed or a rollup. Th
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from delta.tables import DeltaTable
-from pyspark.sql import DataFrame
+from delta.tables import DeltaMergeBuilder, DeltaTable
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -21,7 +23,9 @@ SAME_KEY = " AND ".join(f"s.{name} = t.{name}" for name in KEY)
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
 _PLACE = ("timestamp", "partition", "offset")
 _EARLIEST = -2  # as Spark writes it
-_VACUUM_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_VACUUM_TASKS = ("spark.sql.sources.parallelPartitionDiscovery.parallelism", "10000")
+# as Spark's error advises: it takes the table for small, broadcasts all its keys and runs out of memory
+_NO_BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "-1")
 
 
 @dataclass
@@ -40,9 +44,10 @@ class PlainLoop:
         records = self._read()
         counted = records.groupBy("partition").count().collect()
         rows = _decoded(self._read()).dropDuplicates(list(KEY)).drop(*_PLACE, "observed_month")
-        merge = DeltaTable.forPath(self.world.spark, self.uri).alias("t").merge(rows.alias("s"), SAME_KEY)
-        matched = merge.whenMatchedUpdate(set={"temperature_2m": "s.temperature_2m"})
-        matched.whenNotMatchedInsertAll().execute()
+        with _set(self.world.spark, *_NO_BROADCAST):
+            merge = _merge(self.world.spark, self.uri, rows, SAME_KEY)
+            matched = merge.whenMatchedUpdate(set={"temperature_2m": "s.temperature_2m"})
+            matched.whenNotMatchedInsertAll().execute()
         for row in counted:
             self.position[row["partition"]] = self.position.get(row["partition"], 0) + int(row["count"])
 
@@ -52,13 +57,8 @@ class PlainLoop:
 
     def stock_vacuum(self) -> None:
         """VACUUM as Spark does it where nobody set anything."""
-        spark = self.world.spark
-        ours = spark.conf.get(_VACUUM_TASKS)
-        spark.conf.set(_VACUUM_TASKS, "10000")
-        try:
+        with _set(self.world.spark, *_VACUUM_TASKS):
             self.vacuum()
-        finally:
-            spark.conf.set(_VACUUM_TASKS, ours or "")
 
     def _read(self) -> DataFrame:
         table = self.world.table
@@ -121,9 +121,24 @@ class Stream:
             newest = newest.persist()
             months = ", ".join(f"DATE'{row[0]}'" for row in newest.select("observed_month").distinct().collect())
             same += f" AND t.observed_month IN ({months})"
-        merge = DeltaTable.forPath(rows.sparkSession, self.uri).alias("t").merge(newest.alias("s"), same)
-        merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        with _set(rows.sparkSession, *_NO_BROADCAST):
+            merge = _merge(rows.sparkSession, self.uri, newest, same)
+            merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         newest.unpersist()
+
+
+def _merge(spark: SparkSession, uri: str, rows: DataFrame, same: str) -> DeltaMergeBuilder:
+    return DeltaTable.forPath(spark, uri).alias("t").merge(F.broadcast(rows.alias("s")), same)
+
+
+@contextmanager
+def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name) or ""
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 def _topic(world: World) -> dict[str, str]:

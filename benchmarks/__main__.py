@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import lakehouse
-from benchmarks import backlog, batches, decoding, engine, light, report
+from benchmarks import backlog, batches, decoding, engine, light, picture, report, rivals
 
 
 class Section(StrEnum):
@@ -23,6 +23,8 @@ class Section(StrEnum):
     backlog = "backlog"
     five_million = "five-million"
     light = "light"
+    rivals = "rivals"
+    rivals_small = "rivals-small"
 
 
 def main(
@@ -71,6 +73,14 @@ def _light(section: Section, turns: int) -> str:
     return f"{told}\n{report.write_rows('idle', 'An idle minute of lakehouse up', light.idle_stack())}"
 
 
+def _rivals(section: Section, turns: int) -> str:
+    rows = 10_000_000 if section is Section.rivals else 1_000_000
+    title = f"{rivals.RECORDS:,} records merged into {rows:,} rows, within one month"
+    measured = rivals.run(turns, rows)
+    picture.draw(section, title, {who: each.median for who, each in measured.items()})
+    return report.write(section, title, {f"{rows:,} rows": measured}, "append")
+
+
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.decoding: _decoding,
     Section.small: _batches,
@@ -80,6 +90,8 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.backlog: _backlog,
     Section.five_million: _backlog,
     Section.light: _light,
+    Section.rivals: _rivals,
+    Section.rivals_small: _rivals,
 }
 
 

@@ -24,11 +24,12 @@ def run(turns: int, sizes: Sequence[int], places: int = 6, months: int = 1) -> d
             for _ in range(turns):
                 _round(world, size, months, measured)
             found[f"{size:,}"] = measured
-            measured["merge and derive"] = _together(measured["merge"], measured["derive"])
+            measured["merge and derive"] = together(measured["merge"], measured["derive"])
         return found
 
 
-def _together(first: Measured, second: Measured) -> Measured:
+def together(first: Measured, second: Measured) -> Measured:
+    """What two did one after the other in each turn."""
     pairs = (zip(first.seconds, second.seconds, strict=True), zip(first.cpu, second.cpu, strict=True))
     return Measured(*([sum(pair) for pair in each] for each in pairs))
 

@@ -4,9 +4,10 @@ Stored: ``layout`` (columns, partitions, properties), ``order`` (what makes one 
 merged table that stores it), ``ensure`` (made where it is missing, given columns it lacks), ``migrate`` (one that an
 older lakehouse wrote, in today's form), ``engine`` (session, settings and table of a step, and how it is run again
 where another writer was first).
-Written: ``write`` (the one fenced commit, and upkeep), ``quick`` (the same of few rows, without Spark), ``lock`` (one
-writer at a time on a local disk), ``statement`` (one that writes, until its end is known), ``writer`` (whose it is,
-where it may outlive its client), ``commits`` (what a commit says of itself).
+Written: ``write`` (the one fenced commit, and upkeep), ``quick`` (the same of few rows, without Spark, into
+tables that are ``plain`` enough), ``lock`` (one writer at a time on a local disk), ``statement`` (one that writes,
+until its end is known), ``writer`` (whose it is, where it may outlive its client), ``commits`` (what a commit says of
+itself).
 Read back, without a JVM: ``log`` (opened, and read commit by commit: ``log_files``), ``ledger`` (how far the table
 got), ``restores`` (what a RESTORE put back), ``row_versions`` (which versions changed a row), ``audit`` (the proof
 that every record is accounted for), ``accounting`` (the figures of a commit and their words). ``failures`` says in

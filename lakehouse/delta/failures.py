@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from lakehouse.errors import (
     EngineLostError,
@@ -108,14 +108,27 @@ def log_failures(uri: str) -> Iterator[None]:
         raise (_explained(error, uri) or unknown) from error
 
 
+@contextmanager
+def write_failures(uri: str) -> Iterator[None]:
+    """Turn what deltalake cannot write a table for into ``TableError``; a commit that others made first passes."""
+    try:
+        yield
+    except CommitFailedError:
+        raise
+    except (DeltaError, OSError, ValueError) as error:
+        _, what, action = _TOLD[Trouble.NOT_WRITTEN]
+        unknown = TableError(f"{what}: {_one_line(error_text(error))}", where=uri, action=action)
+        raise (_explained(error, uri, but=Trouble.DAMAGED_LOG) or unknown) from error
+
+
 def damaged_log(said: str, uri: str) -> LakehouseError:
     """The error of a log of which a file cannot be what was written."""
     kind, what, action = _TOLD[Trouble.DAMAGED_LOG]
     return kind(f"{what}: {said}", where=uri, action=action)
 
 
-def _explained(error: Exception, uri: str) -> LakehouseError | None:
-    trouble = trouble_of(error, _TOLD)
+def _explained(error: Exception, uri: str, but: Trouble | None = None) -> LakehouseError | None:
+    trouble = trouble_of(error, [each for each in _TOLD if each is not but])
     if trouble is None:
         return None
     kind, what, action = _TOLD[trouble]

@@ -11,7 +11,8 @@ from lakehouse.delta.commits import Commit
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.quick import append_quickly, is_quick
+from lakehouse.delta.plain import is_quick
+from lakehouse.delta.quick import append_quickly
 from lakehouse.delta.write import commit_append, commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings

@@ -9,7 +9,8 @@ from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
-from lakehouse.delta.quick import is_quick_to_merge, merge_quickly
+from lakehouse.delta.plain import is_quick_to_merge
+from lakehouse.delta.quick import merge_quickly
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings

@@ -1,58 +1,17 @@
-"""Few rows written without Spark: once, on the version they were planned on, and only into tables that allow it."""
+"""Few rows written without Spark: once, on the version they were planned on, or not at all."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.delta.commits import Commit
-from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import app_id, read_ledger
-from lakehouse.delta.quick import append_quickly, is_quick, is_quick_to_merge, merge_quickly
+from lakehouse.delta.ledger import app_id
+from lakehouse.delta.quick import append_quickly, merge_quickly
 from lakehouse.errors import ConflictError, TableError
-
-COLUMNS = {"place": "STRING", "at": "DECIMAL(9,6)", "last": "TIMESTAMP", "n": "BIGINT"}
-SCHEMA = pa.schema(
-    [("place", pa.string()), ("at", pa.decimal128(9, 6)), ("last", pa.timestamp("us", "UTC")), ("n", pa.int64())]
-)
-FAR = datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)
-FIRST = datetime(1, 1, 1, tzinfo=UTC)
-
-
-def rows(*values: tuple[Any, ...]) -> pa.Table:
-    """Rows of a table, with ``gone`` where a fifth value is told."""
-    names = [*SCHEMA.names, "gone"][: max(map(len, values))]
-    schema = pa.schema([*SCHEMA, ("gone", pa.bool_())][: len(names)])
-    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in values], schema=schema)
-
-
-def made(folder: Path, *values: tuple[Any, ...], **properties: str) -> Layout:
-    """A table of these rows, as version 0."""
-    columns = [TableColumn(name, type_, "d") for name, type_ in COLUMNS.items()]
-    layout = Layout("t", str(folder / "t"), "d", columns, statistics=("place", "at"))
-    first = rows(*values) if values else SCHEMA.empty_table()
-    write_deltalake(layout.uri, first, configuration=layout.statistics_properties | properties)
-    return layout
-
-
-def next_commit(layout: Layout) -> Commit:
-    return read_ledger(layout.uri, layout.name).next_commit("derived", "cli")
-
-
-def stored(layout: Layout) -> list[tuple[Any, ...]]:
-    found = DeltaTable(layout.uri).to_pyarrow_table().to_pylist()
-    return sorted((tuple(row.values()) for row in found), key=str)
-
-
-PARIS = ("Paris", Decimal("48.850000"), FAR, 3)
-NOWHERE = (None, None, FIRST, None)
-OSLO = ("Oslo", Decimal("59.910000"), None, 1)
+from lakehouse_tests.helpers.plain_tables import FAR, NOWHERE, OSLO, PARIS, SCHEMA, made, next_commit, rows, stored
 
 
 @pytest.mark.invariant(1, 11)
@@ -105,14 +64,40 @@ def test_a_merge_rewrites_no_file_in_which_nothing_changes(tmp_path: Path) -> No
     assert stored(layout) == sorted([PARIS, (*OSLO[:3], 2)], key=str)
 
 
-def test_every_tenth_version_is_a_checkpoint(tmp_path: Path) -> None:
+def test_every_tenth_version_is_a_checkpoint_that_needs_no_commit_before_it(tmp_path: Path) -> None:
     """Else whoever opens the table reads a hundred commits one by one."""
     layout = made(tmp_path, PARIS)
-    for _ in range(11):
+    for _ in range(10):
         append_quickly(layout, rows(OSLO), next_commit(layout))
     log = Path(layout.uri, "_delta_log")
     assert [file.name for file in log.glob("*.checkpoint.parquet")] == [f"{10:020d}.checkpoint.parquet"]
-    assert DeltaTable(layout.uri).transaction_version(app_id("t")) == 11 and len(stored(layout)) == 12
+    for version in range(10):
+        (log / f"{version:020d}.json").unlink()
+    assert DeltaTable(layout.uri).transaction_version(app_id("t")) == 10 and len(stored(layout)) == 11
+
+
+def test_no_checksum_of_a_former_file_calls_a_new_one_damaged(tmp_path: Path) -> None:
+    """Hadoop keeps one beside each file that it writes; those of a log that was brought back may be of other files."""
+    layout = made(tmp_path, PARIS)
+    log = Path(layout.uri, "_delta_log")
+    names = (f"{10:020d}.json", f"{10:020d}.checkpoint.parquet", "_last_checkpoint")
+    for name in names:
+        (log / f".{name}.crc").write_bytes(b"crc\0 of another file")
+    for _ in range(10):
+        append_quickly(layout, rows(OSLO), next_commit(layout))
+    assert all((log / name).exists() for name in names) and not list(log.glob(".*.crc"))
+
+
+@pytest.mark.invariant(11)
+def test_a_checkpoint_that_cannot_be_made_leaves_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic(_: DeltaTable) -> None:
+        raise RuntimeError("no checkpoint today")
+
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", panic)
+    layout = made(tmp_path, PARIS)
+    for _ in range(10):
+        append_quickly(layout, rows(OSLO), next_commit(layout))
+    assert len(stored(layout)) == 11
 
 
 @pytest.mark.invariant(11)
@@ -143,7 +128,7 @@ def test_what_another_writer_commits_in_the_same_moment_stays(tmp_path: Path, mo
     assert stored(layout) == sorted([PARIS, OSLO], key=str)
 
 
-def test_a_disk_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refuses_is_told_as_what_it_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = made(tmp_path, PARIS)
 
     def full(*_: Any, **__: Any) -> None:
@@ -154,44 +139,12 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         append_quickly(layout, rows(OSLO), next_commit(layout))
 
 
-def test_it_is_quick_where_the_rows_are_few_and_the_table_is_on_a_local_disk(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
-    assert is_quick(layout, 50_000) and is_quick_to_merge(layout, 50_000)
-    assert not is_quick(layout, 50_001) and not is_quick(layout, None)
-    assert not is_quick(replace(layout, uri="s3://bucket/t"), 1)
-    assert not is_quick(replace(layout, uri=str(tmp_path / "none")), 1)
-
-
-@pytest.mark.parametrize("type_", ["DOUBLE", "DECIMAL(16,2)", "DECIMAL(38, 0)", "STRUCT<a: INT>"])
-def test_it_is_not_where_deltalake_would_write_other_bounds(tmp_path: Path, type_: str) -> None:
-    layout = made(tmp_path, PARIS)
-    columns = [TableColumn("place", type_, "d"), *layout.columns[1:]]
-    assert not is_quick(replace(layout, columns=columns), 1)
-
-
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {"delta.dataSkippingStatsColumns": "n"},
-        {"delta.appendOnly": "true"},
-        {"delta.minWriterVersion": "4"},
-        {"delta.enableDeletionVectors": "true"},
-    ],
-)
-def test_it_is_not_where_somebody_gave_the_table_other_properties(tmp_path: Path, properties: dict[str, str]) -> None:
-    assert not is_quick(made(tmp_path, PARIS, **properties), 1)
-
-
-def test_it_is_not_where_the_table_has_other_columns(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
-    assert not is_quick(replace(layout, columns=[*layout.columns, TableColumn("more", "INT", "d")]), 1)
-    assert not is_quick(replace(layout, columns=layout.columns[::-1]), 1)
-
-
-def test_a_merge_is_not_where_a_file_holds_times_as_nanoseconds(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_taken_for_the_log(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
-    pq.write_table(rows(PARIS), file, use_deprecated_int96_timestamps=True)
-    assert is_quick(layout, 1) and not is_quick_to_merge(layout, 1)
-    file.unlink()
-    assert not is_quick_to_merge(layout, 1), "Spark says what is wrong with it"
+    content = bytearray(file.read_bytes())
+    content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)
+    file.write_bytes(content)
+    with pytest.raises(TableError, match="rows could not be written") as caught:
+        merge_quickly(layout, rows((*PARIS[:3], 9, False)), ["place", "at"], "gone", next_commit(layout))
+    assert "log" not in str(caught.value)

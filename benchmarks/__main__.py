@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 import lakehouse
-from benchmarks import backlog, batches, decoding, engine, light, picture, report, rivals
+from benchmarks import (
+    backlog,
+    batches,
+    decoding,
+    engine,
+    freshness,
+    growth,
+    history,
+    lasting,
+    light,
+    picture,
+    report,
+    rivals,
+)
+from benchmarks.turns import adopt_orphans
 
 
 class Section(StrEnum):
@@ -25,6 +39,10 @@ class Section(StrEnum):
     light = "light"
     rivals = "rivals"
     rivals_small = "rivals-small"
+    growth = "growth"
+    history = "history"
+    freshness = "freshness"
+    lasting = "lasting"
 
 
 def main(
@@ -32,6 +50,7 @@ def main(
     turns: Annotated[int, typer.Option(min=3, help="Turns of each contender.")] = 5,
 ) -> None:
     """Measure how fast it is, as ratios of things that take turns in one run. Nothing else should be running."""
+    adopt_orphans()
     _compile_packages()
     for section in sections or list(Section):
         typer.echo(_MEASURE[section](section, turns))
@@ -81,6 +100,28 @@ def _rivals(section: Section, turns: int) -> str:
     return report.write(section, title, {f"{rows:,} rows": measured}, "append")
 
 
+def _growth(section: Section, turns: int) -> str:
+    title = f"{growth.RECORDS:,} records with feed, rollup and checks, into a table that grows in days"
+    smallest = f"{growth.SIZES[0]:,} rows"
+    return report.write(section, title, {"": growth.run(turns)}, smallest)
+
+
+def _history(section: Section, turns: int) -> str:
+    few = f"{history.COMMITS[0]:,} commits"
+    return report.write(section, "What a long history costs", history.run(turns), few)
+
+
+def _freshness(section: Section, turns: int) -> str:
+    title = f"Acknowledged to visible, at {freshness.RATE:,} records a second into {freshness.ROWS:,} rows"
+    return report.write(section, title, {"": freshness.run(turns)}, f"a batch of {freshness.BATCH:,}")
+
+
+def _lasting(section: Section, _: int) -> str:
+    measured, stored = lasting.run()
+    told = report.write(section, "Small batches over time", {"": measured}, f"the first {lasting.SHOWN}")
+    return f"{told}\n{report.write_rows('stored', 'What small batches leave on the disk', stored)}"
+
+
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.decoding: _decoding,
     Section.small: _batches,
@@ -92,6 +133,10 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.light: _light,
     Section.rivals: _rivals,
     Section.rivals_small: _rivals,
+    Section.growth: _growth,
+    Section.history: _history,
+    Section.freshness: _freshness,
+    Section.lasting: _lasting,
 }
 
 

@@ -12,7 +12,7 @@ from benchmarks.world import World, new_world
 from lakehouse.delta.order import merged_layout
 
 RECORDS = 5_000
-WARM = 2  # rounds until the session is warm
+WARM = 6  # rounds until the session is warm
 _HOURS = 40_176  # in the 55 months over which the rows are spread
 _TWINS = ("appended", "consumed", "streamed", "streamed_pruned", "streamed_once")
 _PLAIN = "plain"

@@ -2,9 +2,9 @@
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,12 +18,14 @@ from lakehouse.delta.order import merged_layout
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.spark import build_session, stop_session
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, publish, read_records
 
 START = datetime(2019, 1, 1, tzinfo=UTC)
 HOURS = 24 * 31  # of January, in which batches fall
+_ROWS_OF_A_TASK = 1_000_000  # hour after hour, so that each writes few months
 
 
 @dataclass
@@ -41,12 +43,18 @@ class World:
         """What a batch works with."""
         return Engine(self.spark, self.settings, self.table, "benchmark")
 
-    def fill(self, rows: int) -> None:
-        """Make the merged table and give it so many rows, as base rows are: hour after hour at all places."""
+    def fill(self, rows: int, *, as_changes: bool = True) -> None:
+        """Make the merged table and give it so many rows, as base rows are: hour after hour at all places.
+
+        Where they are not to count ``as_changes``, the feed does not tell them; the rollups do.
+        """
         create_topic(self.settings, self.table)
         prepare(self.engine)
+        if not as_changes:
+            refresh_changes(self.engine)
         hours = f"timestampadd(HOUR, CAST(id DIV {self.places} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
-        numbers = self.spark.range(rows).selectExpr("id", f"{hours} AS observed_at")
+        tasks = max(2, rows // _ROWS_OF_A_TASK)
+        numbers = self.spark.range(0, rows, 1, tasks).selectExpr("id", f"{hours} AS observed_at")
         month = self.table.partition_by.expression if self.table.partition_by else ""
         columns = (
             f"CAST(id % {self.places} % 90 AS DECIMAL(9,6)) AS latitude",
@@ -57,18 +65,18 @@ class World:
             *(f"{_base_order()} AS _record", f"named_struct('temperature_2m', {_base_order()}) AS _kept"),
         )
         layout = merged_layout(self.table, self.settings)
-        by_month = numbers.selectExpr(*columns).repartition("observed_month")
-        by_month.write.format("delta").mode("append").save(layout.uri)
+        writer = numbers.selectExpr(*columns).write.format("delta").mode("append")
+        writer.option("dataChange", str(as_changes).lower()).save(layout.uri)
         refresh_changes(self.engine)
         for rollup in self.table.rollups:
             refresh_rollup(self.engine, rollup)
 
     def publish(self, records: int, months: int = 1) -> None:
         """Publish so many records, of which half update a row and half bring one."""
-        lines = (self._line(number, months) for number in range(records))
+        lines = (self.line(number, months) for number in range(records))
         self.published += publish(self.settings, self.table, lines)
 
-    def _line(self, number: int, months: int) -> bytes:
+    def line(self, number: int, months: int) -> bytes:
         """A record: an even one of a row that is there, an odd one of a place that has none in that hour yet."""
         hour = START + timedelta(days=31 * (number % months), hours=number // 2 // self.places % HOURS)
         place = number // 2 % self.places
@@ -115,3 +123,20 @@ def new_world(places: int = 6) -> Iterator[World]:
                 yield World(settings, spark, places)
             finally:
                 stop_session(spark)
+
+
+@contextmanager
+def new_worlds(names: Sequence[str], places: int) -> Iterator[dict[str, World]]:
+    """A home for each name, with a topic and tables of its own, over one broker and one session."""
+    with new_world() as shared:
+        servers = bootstrap_servers(shared.settings)
+        homes = [shared.settings.home / f"home{number}" for number in range(len(names))]
+        yield {
+            name: World(
+                Settings(home=home, kafka_bootstrap_servers=servers),
+                shared.spark,
+                places,
+                replace(temperatures, topic=home.name),
+            )
+            for name, home in zip(names, homes, strict=True)
+        }

@@ -98,6 +98,11 @@ _SERVED = {
 # what the workers of an engine have loaded, and whose rights it has where tables are in a store
 _LOADED = ("pyarrow", "numpy", "orjson")
 _RIGHTS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
+_JAVA_OPTIONS = (
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "SPARK_SUBMIT_OPTS",
+)  # with two, Java does not start
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 
@@ -126,9 +131,15 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.master": settings.spark_master,
         "spark.app.name": "lakehouse",
         "spark.driver.memory": settings.spark_driver_memory,
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_collector() if local else ''}".rstrip(),
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
     }
+
+
+def _collector() -> str:
+    """The garbage collector that takes the fewest CPU seconds on few cores; none where the environment names one."""
+    named = any("GC" in os.environ.get(name, "") for name in _JAVA_OPTIONS)
+    return "" if named else "-XX:+UseParallelGC"
 
 
 def fingerprint(settings: Settings) -> str:

@@ -28,3 +28,17 @@ def test_auto_compaction_is_off_in_a_session_that_is_joined(monkeypatch: pytest.
 def test_executors_of_their_own_get_the_jars(master: str, shipped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "ensure_jars", lambda *_: [Path("delta.jar")])
     assert (spark.spark_conf(Settings(spark_master=master, _env_file=None)).get("spark.jars") == "delta.jar") == shipped
+
+
+@pytest.mark.parametrize(
+    ("master", "said", "ours"),
+    [("local[2]", "", True), ("local[2]", "-XX:+UseG1GC", False), ("spark://127.0.0.1:7077", "", False)],
+)
+def test_a_collector_is_chosen_where_all_is_in_one_process_and_nobody_chose_one(
+    master: str, said: str, ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two of them Java does not start."""
+    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", said)
+    options = spark.spark_conf(Settings(spark_master=master, _env_file=None))["spark.driver.extraJavaOptions"]
+    assert options == f"-Duser.timezone=UTC{' -XX:+UseParallelGC' if ours else ''}"

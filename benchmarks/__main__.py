@@ -17,6 +17,7 @@ from benchmarks import (
     freshness,
     growth,
     history,
+    keys,
     lasting,
     light,
     picture,
@@ -40,6 +41,7 @@ class Section(StrEnum):
     rivals = "rivals"
     rivals_small = "rivals-small"
     growth = "growth"
+    keys = "keys"
     history = "history"
     freshness = "freshness"
     lasting = "lasting"
@@ -106,6 +108,11 @@ def _growth(section: Section, turns: int) -> str:
     return report.write(section, title, {"": growth.run(turns)}, smallest)
 
 
+def _keys(section: Section, turns: int) -> str:
+    title = f"{keys.RECORDS:,} records merged by a key that is text"
+    return report.write(section, title, keys.run(turns), f"{keys.SIZES[0]:,} rows")
+
+
 def _history(section: Section, turns: int) -> str:
     few = f"{history.COMMITS[0]:,} commits"
     return report.write(section, "What a long history costs", history.run(turns), few)
@@ -135,6 +142,7 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.rivals_small: _rivals,
     Section.growth: _growth,
     Section.history: _history,
+    Section.keys: _keys,
     Section.freshness: _freshness,
     Section.lasting: _lasting,
 }

@@ -35,6 +35,8 @@ _EXACT = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # ${...} in a statement is text, never a variable of the machine
     "spark.sql.variable.substitute": "false",
+    # a character may be written as its number
+    "spark.sql.parser.escapedStringLiterals": "false",
     # a failed cast or an overflow is an error, never a NULL
     "spark.sql.ansi.enabled": "true",
     # where no target row is left after pruning, this rule drops the source of a MERGE before its rows are

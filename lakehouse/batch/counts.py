@@ -11,6 +11,7 @@ from lakehouse.errors import AccountingError
 
 NOTHING = "false"  # prunes every file: for a batch without rows
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
+_LONGEST = 100  # characters of a text in a statement
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def _partition_follows_key(table: StreamTable) -> bool:
 
 
 def _ranged_keys(table: StreamTable) -> list[str]:
-    """Key columns whose values may stand in a statement: times and numbers, never text of a record."""
-    return [name for name in table.key if table.by_name[name].type not in ("STRING", "BOOLEAN", "DOUBLE")]
+    """Key columns of which a file tells its least and greatest value, and these are exact."""
+    return [name for name in table.key if table.by_name[name].type not in ("BOOLEAN", "DOUBLE")]
 
 
 def _prune(row: Row, table: StreamTable) -> str:
@@ -88,12 +89,24 @@ def _prune(row: Row, table: StreamTable) -> str:
     for name in _ranged_keys(table):
         least, most = row[f"min_{name}"], row[f"max_{name}"]
         if least is not None:
-            kind = table.by_name[name].type
-            terms.append(f"t.`{name}` BETWEEN {_literal(least, kind)} AND {_literal(most, kind)}")
+            terms += _within(f"t.`{name}`", least, most, table.by_name[name].type)
     return " AND ".join(terms) or "true"
 
 
-def _literal(text: str, kind: str) -> str:
+def _within(column: str, least: str, most: str, kind: str) -> list[str]:
+    """Conditions that hold for a column where it is neither less nor greater; of long texts only the beginning."""
+    if kind != "STRING":
+        return [f"{column} BETWEEN {_literal(least, kind)} AND {_literal(most, kind)}"]
+    upper = [f"{column} <= {_text(most)}"] if len(most) <= _LONGEST else []
+    return [f"{column} >= {_text(least[:_LONGEST])}", *upper]
+
+
+def _literal(value: str, kind: str) -> str:
     if kind in ("DATE", "TIMESTAMP"):
-        return f"{kind}'{text}'"
-    return f"{Decimal(text)}BD" if kind.startswith("DECIMAL") else str(int(text))
+        return f"{kind}'{value}'"
+    return f"{Decimal(value)}BD" if kind.startswith("DECIMAL") else str(int(value))
+
+
+def _text(value: str) -> str:
+    """A text of a record in a statement: only the numbers of its characters stand there."""
+    return "'" + "".join(f"\\u{ord(c):04x}" if ord(c) <= 0xFFFF else f"\\U{ord(c):08x}" for c in value) + "'"

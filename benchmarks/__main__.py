@@ -126,7 +126,7 @@ def _freshness(section: Section, turns: int) -> str:
 def _lasting(section: Section, _: int) -> str:
     measured, stored = lasting.run()
     told = report.write(section, "Small batches over time", {"": measured}, f"the first {lasting.SHOWN}")
-    return f"{told}\n{report.write_rows('stored', 'What small batches leave on the disk', stored)}"
+    return f"{told}\n{report.write_rows('stored', 'What small batches leave of the merged table on the disk', stored)}"
 
 
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {

@@ -62,7 +62,7 @@ def run(turns: int) -> dict[str, Measured]:
 
 
 def _only(seconds: float) -> Measured:
-    return Measured([seconds], [0.0])
+    return Measured([seconds])
 
 
 @contextmanager

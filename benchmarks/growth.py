@@ -3,7 +3,7 @@
 A table grows in days: the same places report each hour, for so many more months. A batch falls into one of them.
 """
 
-from benchmarks.turns import Measured
+from benchmarks.turns import Measured, in_turn
 from benchmarks.world import World, new_worlds
 from lakehouse.delta.audit import batches_accounted, changes_kept
 from lakehouse.delta.engine import merged_ledger
@@ -23,7 +23,7 @@ def run(turns: int) -> dict[str, Measured]:
             world.fill(names[name], as_changes=False)
         measured: dict[str, Measured] = {}
         for number in range(WARM + turns):
-            for name, world in worlds.items():
+            for name, world in in_turn(number, worlds.items()):
                 world.publish(RECORDS)
                 with measured.setdefault(name, Measured()).turn() if number >= WARM else Measured().turn():
                     _run(world)

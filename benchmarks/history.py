@@ -10,7 +10,7 @@ import dagster as dg
 from deltalake import DeltaTable
 
 from benchmarks.light import look, ticks
-from benchmarks.turns import Measured, take_turns
+from benchmarks.turns import Measured, in_turn, take_turns
 from benchmarks.world import World, new_worlds
 from lakehouse.delta.ledger import app_id, read_ledger
 
@@ -32,7 +32,7 @@ def run(turns: int) -> dict[str, dict[str, Measured]]:
             _make(world, names[name])
         batches = {name: Measured() for name in worlds}
         for number in range(WARM + turns):
-            for name, world in worlds.items():
+            for name, world in in_turn(number, worlds.items()):
                 world.publish(RECORDS)
                 with batches[name].turn() if number >= WARM else Measured().turn():
                     _batch(world)

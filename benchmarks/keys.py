@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from hashlib import md5
 
-from benchmarks.turns import Measured
+from benchmarks.turns import Measured, in_turn
 from benchmarks.world import World, new_world
 from lakehouse.batch.ingest import prepare
 from lakehouse.declaration import Column, StreamTable
@@ -71,7 +71,7 @@ def run(turns: int) -> dict[str, dict[str, Measured]]:
             table.fill()
         measured = {which: Measured() for which in tables}
         for number in range(WARM + turns):
-            for which, table in tables.items():
+            for which, table in in_turn(number, tables.items()):
                 table.merge(measured[which] if number >= WARM else Measured())
     return {
         "scattered" if scattered else "ascending": {f"{size:,} rows": measured[scattered, size] for size in SIZES}

@@ -57,8 +57,9 @@ def _table(title: str, section: Section, base: str, records: int | None) -> str:
         for who, measured in found.items():
             least, most = measured.spread
             ratio = measured.median / found[base].median
-            cpu = statistics.median(measured.cpu)
-            figures = f"{measured.median:.2f} | {least:.2f} - {most:.2f} | {cpu:.2f} | {ratio:.2f} |"
+            cpu = statistics.median(measured.cpu or [0.0])
+            used = f"{cpu:.2f}" if measured.cpu else "-"
+            figures = f"{measured.median:.2f} | {least:.2f} - {most:.2f} | {used} | {ratio:.2f} |"
             busy = f" {records / measured.median:,.0f} | {cpu / measured.median:.2f} |" if records else ""
             lines.append(f"| {row} | {who} | {figures}{busy}")
     return "\n".join(lines) + "\n"

@@ -4,14 +4,15 @@ import ctypes
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _SET_CHILD_SUBREAPER = 36
+Name = TypeVar("Name")
 
 
 @dataclass
@@ -48,6 +49,13 @@ def take_turns(turns: int, contenders: Mapping[str, Callable[[], object]]) -> di
             with measured[name].turn():
                 contender()
     return measured
+
+
+def in_turn(number: int, names: Iterable[Name]) -> list[Name]:
+    """The names in the order of a round: each round begins with another."""
+    listed = list(names)
+    first = number % len(listed)
+    return listed[first:] + listed[:first]
 
 
 def adopt_orphans() -> None:

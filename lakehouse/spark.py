@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse.errors import SetupError
 from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
-from lakehouse.local.java import find_java
+from lakehouse.local.java import find_java, garbage_collector
 from lakehouse.local.own_spark import start_spark
 from lakehouse.settings import Settings
 
@@ -100,18 +100,16 @@ _SERVED = {
 # what the workers of an engine have loaded, and whose rights it has where tables are in a store
 _LOADED = ("pyarrow", "numpy", "orjson")
 _RIGHTS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
-_JAVA_OPTIONS = (
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "SPARK_SUBMIT_OPTS",
-)  # with two, Java does not start
+_DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a session started here, jars included (they are fetched when missing)."""
-    return _conf(settings, ensure_jars(settings, "spark"))
+    conf = _conf(settings, ensure_jars(settings, "spark"))
+    chosen = garbage_collector(_defaults()) if _is_local(settings) else ()
+    return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *chosen])}
 
 
 def engine_conf(settings: Settings) -> dict[str, str]:
@@ -121,7 +119,7 @@ def engine_conf(settings: Settings) -> dict[str, str]:
 
 def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     jars = [str(path) for path in paths]
-    local = settings.spark_master.partition("[")[0] == "local"  # local-cluster has executors of its own
+    local = _is_local(settings)
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     return {
         **_DELTA,
@@ -133,15 +131,13 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.master": settings.spark_master,
         "spark.app.name": "lakehouse",
         "spark.driver.memory": settings.spark_driver_memory,
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_collector() if local else ''}".rstrip(),
+        _DRIVER_OPTIONS: "-Duser.timezone=UTC",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
     }
 
 
-def _collector() -> str:
-    """The garbage collector that takes the fewest CPU seconds on few cores; none where the environment names one."""
-    named = any("GC" in os.environ.get(name, "") for name in _JAVA_OPTIONS)
-    return "" if named else "-XX:+UseParallelGC"
+def _is_local(settings: Settings) -> bool:
+    return settings.spark_master.partition("[")[0] == "local"  # local-cluster has executors of its own
 
 
 def fingerprint(settings: Settings) -> str:

@@ -11,7 +11,7 @@ from lakehouse.errors import AccountingError
 
 NOTHING = "false"  # prunes every file: for a batch without rows
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
-_LONGEST = 100  # characters of a text in a statement
+_LONGEST = 32  # characters of a text in a statement, which the log keeps: as many as the bounds of a file have
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -90,7 +89,7 @@ def _is_plain(table: DeltaTable, layout: Layout) -> bool:
 
 
 def _can_be_held(table: DeltaTable, rows: int) -> bool:
-    """Whether rows as wide as those of the table can be held, as far as its files tell."""
+    """Whether rows as wide as those of the table can be held, as far as its files tell, which are compressed."""
     stored = _stored(table)
     return rows <= _FEW_ROWS or rows * stored.size < _MOST_BYTES * (stored.rows or 0)
 
@@ -103,10 +102,13 @@ def _stored(table: DeltaTable) -> _Stored:
 
 def _takes_links(folder: Path) -> bool:
     """Whether a file gets a second name there: so deltalake commits, and some disks refuse (exFAT, some shares)."""
-    with suppress(OSError), NamedTemporaryFile(dir=folder, prefix=".") as file:
-        second = Path(f"{file.name}2")
-        os.link(file.name, second)
-        second.unlink()
+    first, second = folder / ".first", folder / ".second"
+    with suppress(OSError):
+        second.unlink(missing_ok=True)
+        first.touch()
+        os.link(first, second)
+        second.unlink(missing_ok=True)
+        first.unlink(missing_ok=True)
         return True
     return False
 

@@ -1,4 +1,4 @@
-"""Find the Java that runs Spark and the broker."""
+"""The Java that runs Spark and the broker, and the garbage collector of a Spark."""
 
 import os
 import re
@@ -11,6 +11,9 @@ from lakehouse.errors import SetupError
 
 VERSIONS = (17, 21)
 _ADVICE = "Install Java 17 or 21 and put it on PATH, or point JAVA_HOME to it."
+_COLLECTOR = ("-XX:+UseParallelGC", "-XX:-UseGCOverheadLimit")
+_JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
+_COLLECTOR_NAMED = re.compile(r"-XX:\+Use\w+GC\b|-XX:(Flags|VMOptionsFile)=|(^|\s)@")  # the others name a file
 
 
 @dataclass(frozen=True)
@@ -56,3 +59,12 @@ def _ask(path: Path) -> str:
     except (OSError, subprocess.SubprocessError):
         raise SetupError("Java does not run", where=str(path), action=_ADVICE) from None
     return answer.stderr + answer.stdout
+
+
+def garbage_collector(defaults: str) -> tuple[str, ...]:
+    """Options for the collector that takes the fewest CPU seconds on few cores.
+
+    None where the environment, or Spark's file of ``defaults``, may name one: with two, Java does not start.
+    """
+    said = (defaults, *(os.environ.get(name, "") for name in _JAVA_OPTIONS))
+    return () if any(_COLLECTOR_NAMED.search(text) for text in said) else _COLLECTOR

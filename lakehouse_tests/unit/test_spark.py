@@ -41,4 +41,37 @@ def test_a_collector_is_chosen_where_all_is_in_one_process_and_nobody_chose_one(
     monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", said)
     options = spark.spark_conf(Settings(spark_master=master, _env_file=None))["spark.driver.extraJavaOptions"]
-    assert options == f"-Duser.timezone=UTC{' -XX:+UseParallelGC' if ours else ''}"
+    assert ("-XX:+UseParallelGC" in options.split()) == ours and options.startswith("-Duser.timezone=UTC")
+
+
+@pytest.mark.parametrize("name", ["JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"])
+@pytest.mark.parametrize("said", ["-Xmx1g -XX:+UseZGC", "@options", "-XX:Flags=.hotspotrc"])
+def test_no_collector_is_chosen_where_another_may_be_named(
+    name: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "")
+    local = Settings(spark_master="local[2]", _env_file=None)
+    monkeypatch.setenv(name, "-XX:+PrintGCDetails")
+    assert "UseParallelGC" in spark.spark_conf(local)["spark.driver.extraJavaOptions"]
+    monkeypatch.setenv(name, said)
+    assert "UseParallelGC" not in spark.spark_conf(local)["spark.driver.extraJavaOptions"]
+
+
+def test_no_collector_is_chosen_where_the_file_of_defaults_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "")
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.defaultJavaOptions -XX:+UseG1GC\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    options = spark.spark_conf(Settings(spark_master="local[2]", _env_file=None))["spark.driver.extraJavaOptions"]
+    assert "UseParallelGC" not in options
+
+
+def test_the_collector_of_a_shell_does_not_keep_it_from_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = Settings(spark_master="local[2]", _env_file=None)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "")
+    before = spark.fingerprint(local)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseG1GC")
+    assert spark.fingerprint(local) == before

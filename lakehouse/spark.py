@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import find_java, garbage_collector
 from lakehouse.local.own_spark import start_spark
+from lakehouse.local.ports import accepts
 from lakehouse.settings import Settings
 
 _DELTA = {
@@ -101,14 +101,13 @@ _SERVED = {
 _LOADED = ("pyarrow", "numpy", "orjson")
 _RIGHTS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
-_CONNECT_TIMEOUT = 3.0  # seconds; without a server the client would retry for minutes
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a session started here, jars included (they are fetched when missing)."""
     conf = _conf(settings, ensure_jars(settings, "spark"))
-    chosen = garbage_collector(_defaults()) if _is_local(settings) else ()
+    chosen = garbage_collector(_defaults()) if settings.spark_is_local else ()
     return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *chosen])}
 
 
@@ -119,7 +118,7 @@ def engine_conf(settings: Settings) -> dict[str, str]:
 
 def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     jars = [str(path) for path in paths]
-    local = _is_local(settings)
+    local = settings.spark_is_local
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     return {
         **_DELTA,
@@ -134,10 +133,6 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         _DRIVER_OPTIONS: "-Duser.timezone=UTC",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
     }
-
-
-def _is_local(settings: Settings) -> bool:
-    return settings.spark_master.partition("[")[0] == "local"  # local-cluster has executors of its own
 
 
 def fingerprint(settings: Settings) -> str:
@@ -199,7 +194,7 @@ def _attach(folder: Path, wanted: str) -> SparkSession | None:
 def _join(settings: Settings) -> SparkSession:
     remote = settings.spark_remote.get_secret_value() if settings.spark_remote else ""
     address = urlsplit(remote)
-    if not _accepts(address.hostname or "", address.port or 15002):
+    if not accepts(address.hostname or "", address.port or 15002):
         raise SetupError(
             "No Spark Connect server answers",
             where=settings.spark_place,
@@ -209,14 +204,6 @@ def _join(settings: Settings) -> SparkSession:
     for name, value in {**_EXACT, **_COMPACT}.items():
         session.conf.set(name, value)
     return session
-
-
-def _accepts(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT).close()
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

@@ -1,16 +1,15 @@
 """The connection to an engine on loopback, with its token."""
 
-import socket
 from pathlib import Path
 
 import grpc
 from pyspark.sql.connect.client import ChannelBuilder
 
 from lakehouse.local.engine import Address, read_address, read_token
+from lakehouse.local.ports import accepts
 from lakehouse.settings.broker import LOOPBACK
 
 _USER = "lakehouse"  # the same for everybody who has the token: a session is found by its id alone
-_LIMIT = 3.0  # seconds for a connection
 
 
 class EngineChannel(ChannelBuilder):
@@ -43,14 +42,6 @@ def open_channel(folder: Path, session: str | None = None) -> EngineChannel | No
     ``SetupError`` where it is somebody else's.
     """
     address = read_address(folder)
-    if address is None or not _accepts(address.port):
+    if address is None or not accepts(LOOPBACK, address.port):
         return None
     return EngineChannel(address, read_token(folder), session)
-
-
-def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection((LOOPBACK, port), timeout=_LIMIT).close()
-    except OSError:
-        return False
-    return True

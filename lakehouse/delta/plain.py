@@ -90,8 +90,10 @@ def _is_plain(table: DeltaTable, layout: Layout) -> bool:
 
 def _can_be_held(table: DeltaTable, rows: int) -> bool:
     """Whether rows as wide as those of the table can be held, as far as its files tell, which are compressed."""
+    if rows <= _FEW_ROWS:
+        return True
     stored = _stored(table)
-    return rows <= _FEW_ROWS or rows * stored.size < _MOST_BYTES * (stored.rows or 0)
+    return rows * stored.size < _MOST_BYTES * (stored.rows or 0)
 
 
 def _stored(table: DeltaTable) -> _Stored:
@@ -103,14 +105,17 @@ def _stored(table: DeltaTable) -> _Stored:
 def _takes_links(folder: Path) -> bool:
     """Whether a file gets a second name there: so deltalake commits, and some disks refuse (exFAT, some shares)."""
     first, second = folder / ".first", folder / ".second"
-    with suppress(OSError):
+    try:
         second.unlink(missing_ok=True)
         first.touch()
         os.link(first, second)
-        second.unlink(missing_ok=True)
-        first.unlink(missing_ok=True)
-        return True
-    return False
+    except OSError:
+        return False
+    finally:
+        with suppress(OSError):
+            first.unlink(missing_ok=True)
+            second.unlink(missing_ok=True)
+    return True
 
 
 def _has_int96(file: str) -> bool:

@@ -22,6 +22,7 @@ from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
 
+ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
 _SERVER = "lakehouse.local.engine_main"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
@@ -158,7 +159,7 @@ class EngineProcess:
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
             "PYSPARK_PYTHON": sys.executable,
         }
-        if self._settings.spark_master.partition("[")[0] == "local":  # executors elsewhere have to reach the driver
+        if self._settings.spark_is_local:  # executors elsewhere have to reach the driver
             environment["SPARK_LOCAL_IP"] = LOOPBACK
         self._child = Child([*_command(), str(self._folder)], self.log, environment, lock)
 
@@ -183,9 +184,6 @@ def announce(folder: Path, pid: int) -> None:
     said = json.loads((folder / "launch").read_text())
     address = Address(said["port"], pid, said["fingerprint"], secrets.token_hex(16))
     _write(folder / "address", json.dumps(asdict(address)))
-
-
-ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
 
 
 def _opened(settings: Settings) -> int:

@@ -1,4 +1,4 @@
-"""Ports on loopback: which are free, which were used before, and whether a Kafka broker answers on one."""
+"""Ports: which on loopback are free, and whether anybody, or a Kafka broker, answers on one."""
 
 import json
 import secrets
@@ -44,6 +44,15 @@ def is_free(port: int) -> bool:
             probe.bind((LOOPBACK, port))
         except OSError:
             return False
+    return True
+
+
+def accepts(host: str, port: int, limit: float = 3.0) -> bool:
+    """Whether a server accepts a connection there within ``limit`` seconds; it may be any."""
+    try:
+        socket.create_connection((host, port), timeout=limit).close()
+    except OSError:
+        return False
     return True
 
 

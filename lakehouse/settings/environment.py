@@ -119,6 +119,11 @@ class Settings(BaseSettings):
         """Other properties of Kafka's clients by their names there; the values may be secret."""
         return parse_properties(self.kafka_properties.get_secret_value()) if self.kafka_properties else {}
 
+    @property
+    def spark_is_local(self) -> bool:
+        """Whether a Spark started here is one process; ``local-cluster`` has executors of its own."""
+        return self.spark_master.partition("[")[0] == "local"
+
     @cached_property
     def spark_place(self) -> str:
         """Where Spark runs, to be shown: what follows the address of a Connect server may hold a token."""

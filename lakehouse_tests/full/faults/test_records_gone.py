@@ -229,14 +229,14 @@ def test_a_compacted_topic_has_holes_and_keeps_its_newest(spark, cluster, attack
 
 
 def send_keyed(stream: Stream, *readings: tuple[int, float | bytes]) -> None:
-    """Send a temperature, or a line as it is, under the key of its hour."""
+    """Send a temperature, or a line as it is, under the key of its hour, and return when each can be read."""
 
     async def send_all(producer: AIOKafkaProducer) -> None:
         for number, value in readings:
             line = value if isinstance(value, bytes) else record(time=hour(number), temperature_2m=value)
             await producer.send_and_wait(stream.table.topic, line, key=hour(number).encode())
 
-    with_client(AIOKafkaProducer, stream.settings, send_all)
+    with_client(AIOKafkaProducer, stream.settings, send_all, acks="all")
 
 
 def send_and_count(stream: Stream) -> int:

@@ -42,6 +42,8 @@ _EXACT = {
     # where no target row is left after pruning, this rule drops the source of a MERGE before its rows are
     # counted: Delta then says that it had none
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
+    # what is read is the newest version, not one that was the newest a while ago
+    "spark.databricks.delta.stalenessLimit": "0",
     # auto-compaction would copy a batch's metadata into a second commit
     "spark.databricks.delta.autoCompact.enabled": "false",
 }

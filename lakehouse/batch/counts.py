@@ -18,7 +18,9 @@ _LONGEST = 32  # characters of a text in a statement, which the log keeps: as ma
 class Counts:
     """The records of a batch by outcome; ``late`` are among those read, whatever became of them.
 
-    ``partitions`` of the table are those in which its rows belong, where that follows from their keys.
+    ``partitions`` of the table are those in which its rows belong, where that follows from their keys; ``prune`` is a
+    condition on the table (as ``t``) in literals that prunes the files in which no row of the batch can be. ``text``
+    is how much there is in the columns of texts of what may enter, in bytes.
     """
 
     read: int
@@ -26,6 +28,8 @@ class Counts:
     duplicate: int
     late: int
     partitions: tuple[str, ...] | None = None
+    prune: str = NOTHING
+    text: int = 0
 
     @property
     def rows(self) -> int:
@@ -33,11 +37,10 @@ class Counts:
         return self.read - self.rejected - self.duplicate
 
 
-def count_batch(held: DataFrame, table: StreamTable) -> tuple[Counts, str]:
+def count_batch(held: DataFrame, table: StreamTable) -> Counts:
     """Count a batch in one aggregate over its held rows (with ``_reason``, NULL where a row may enter).
 
-    Returns its counts, and a condition on the merged table (as ``t``) in literals that prunes the files in which no
-    row of the batch can be. Raises ``AccountingError`` where Spark gives no counts.
+    Raises ``AccountingError`` where Spark gives no counts.
     """
     row = _of_each_key(held, table).agg(*_figures(table)).first()
     if row is None or row["keys"] is None:
@@ -45,8 +48,8 @@ def count_batch(held: DataFrame, table: StreamTable) -> tuple[Counts, str]:
     read, rejected = int(row["read"]), int(row["rejected"])
     found, late = int(row["keys"]), int(row["late"])
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
-    counts = Counts(read, rejected, read - rejected - found, late, partitions)
-    return counts, _prune(row, table) if found else NOTHING
+    prune = _prune(row, table) if found else NOTHING
+    return Counts(read, rejected, read - rejected - found, late, partitions, prune, int(row["text"]))
 
 
 def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
@@ -54,12 +57,14 @@ def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
     figures = [F.count("*").alias("_read"), F.count("_reason").alias("_rejected"), F.count_if("_late").alias("_late")]
     if table.partition_by and _partition_follows_key(table):
         figures.append(F.max(table.partition_by.name).alias("_belongs"))
+    texts = [f"coalesce(octet_length(`{c.name}`), 0)" for c in table.columns if c.type == "STRING"]
+    figures.append(F.sum(F.expr(" + ".join(texts) or "0")).alias("_text"))
     return held.groupBy(*table.key).agg(*figures)
 
 
 def _figures(table: StreamTable) -> list[Column]:
     """The figures of a batch, from those of its keys."""
-    figures = [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late")]
+    figures = [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text")]
     figures.append(F.count_if(F.expr("_read > _rejected")).alias("keys"))
     if _partition_follows_key(table):
         figures.append(F.expr("CAST(collect_set(_belongs) AS ARRAY<STRING>)").alias("partitions"))

@@ -10,7 +10,8 @@ from lakehouse.batch.counts import Counts, count_batch
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import gap_commit, plan_table
 from lakehouse.batch.load import merge_base
-from lakehouse.batch.merge import Target, merge_rows, newest_per_key
+from lakehouse.batch.merge import Target, merge_rows
+from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.accounting import sentence
@@ -162,21 +163,21 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tup
         later = engine.look()
         require_same_topic(plan, later, command)
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
-        counts, prune = count_batch(held, table)
+        counts = count_batch(held, table)
     met = count_rows(settings.table_uri(table.name), table.partition_by, counts.partitions)
     with rows_expected(spark, counts.rows, met):
-        return merge_decided(engine, Decided(held, plan, said, ledger), counts, prune), later
+        return merge_decided(engine, Decided(held, plan, said, ledger), counts), later
 
 
-def merge_decided(engine: Engine, decided: Decided, counts: Counts, prune: str) -> Entry:
+def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:
     """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
     table, layout = engine.table, rejected_layout(engine.table, engine.settings)
     commit = _counted(decided.commit, counts, table)
     decided = replace(decided, commit=commit)
     waiting = commit.kind != "batch" or store_rejected(engine.spark, layout, decided, committed=False)
     rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
-    target = Target(table, merged_layout(table, engine.settings))
-    entry = merge_rows(engine.spark, target, newest_per_key(rows, table, alone=not counts.duplicate), prune, commit)
+    newest = newest_per_key(rows, table, alone=not counts.duplicate)
+    entry = merge_rows(engine.spark, Target(table, engine.settings), newest, counts, commit)
     if waiting:
         _store_merged(engine, decided)
     return require_accounted(entry, table)

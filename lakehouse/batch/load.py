@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import count_batch
-from lakehouse.batch.merge import Target, merge_rows, newest_per_key
+from lakehouse.batch.merge import Target, merge_rows
+from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, Rows, StreamTable
 from lakehouse.delta.commits import Commit, Entry
@@ -20,7 +21,6 @@ from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger, to_consume
-from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -204,7 +204,7 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
             "_base": F.lit(ledger.next_number).cast("bigint"),
         }
     )
-    counts, prune = count_batch(rows, table)
+    counts = count_batch(rows, table)
     commit = ledger.next_commit("base", run).model_copy(
         update={
             "read": counts.read,
@@ -213,5 +213,5 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
             "declaration": table.fingerprint,
         }
     )
-    target = Target(table, merged_layout(table, settings))
-    return merge_rows(spark, target, newest_per_key(rows, table, alone=not counts.duplicate), prune, commit)
+    newest = newest_per_key(rows, table, alone=not counts.duplicate)
+    return merge_rows(spark, Target(table, settings), newest, counts, commit)

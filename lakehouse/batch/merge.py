@@ -2,59 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import DataType, StructField, StructType
 
+from lakehouse.batch.counts import Counts
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.order import KEPT, ORDER, RECORD, Newer, kept_order, newer_than_stored, order_of, stored_with
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, merged_layout, newer_than_stored, stored_with
+from lakehouse.delta.plain import MOST_BYTES, is_quick_to_merge
+from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.write import commit_merge, read_table
-from lakehouse.errors.troubles import ANOTHER_ROW
+from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, means
+from lakehouse.settings import Settings
 
 _FEW_ROWS = 50_000  # of a source that Spark may send to every executor
-
-
-def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) -> DataFrame:
-    """Reduce rows to one for each key: the newest row, and of each kept column its newest value.
-
-    In: declared columns, partition column and order (``_time``, ``_partition``, ``_offset``, ``_base``). Out: as
-    the merged table stores them; the order of a kept column is NULL where no row of the key has a value. Where each
-    row is ``alone`` for its key, as was counted, it is the newest, and nothing is compared.
-    """
-    apart = {*table.key, *table.keep}
-    partition = [table.partition_by.name] if table.partition_by else []
-    own = [c for c in [*(c.name for c in table.columns), *partition] if c not in apart]
-    columns = ", ".join(f"`{c}`" for c in [*own, *(f"_{c.name}" for c in ORDER)])
-    came_with = ", ".join(_read_as(kept_order(table), table).values())
-    parts = {"_newest": (f"struct({columns})", "true")}
-    parts |= {f"_newest_{name}": (f"struct(`{name}`, {came_with})", f"`{name}` IS NOT NULL") for name in table.keep}
-    if alone:
-        taken = (F.expr(f"IF({there}, {part}, NULL)").alias(name) for name, (part, there) in parts.items())
-        reduced = rows.select(*table.key, *taken)
-    else:
-        newest = f"max_by({{}}, {order_of(table)}) FILTER (WHERE {{}})"
-        taken = (F.expr(newest.format(*part)).alias(name) for name, part in parts.items())
-        reduced = rows.groupBy(*table.key).agg(*taken)
-    values = [F.col(f"_newest_{name}.{name}") for name in table.keep]
-    orders = [F.expr(_named("_newest", ORDER, table)).alias(RECORD)]
-    if table.keep:
-        kept = ", ".join(f"'{name}', {_named(f'_newest_{name}', kept_order(table), table)}" for name in table.keep)
-        orders.append(F.expr(f"named_struct({kept})").alias(KEPT))
-    return reduced.select(*table.key, *(F.col(f"_newest.{c}") for c in own), *values, *orders)
-
-
-def _named(newest: str, fields: Sequence[TableColumn], table: StreamTable) -> str:
-    """An order as it is stored; its fields are NULL where there is no newest row."""
-    read = (f"'{name}', {newest}.{column}" for name, column in _read_as(fields, table).items())
-    return f"named_struct({', '.join(read)})"
-
-
-def _read_as(fields: Sequence[TableColumn], table: StreamTable) -> dict[str, str]:
-    """The columns of a record that was read, by the fields of an order as it is stored."""
-    return {field.name: f"`{table.version}`" if field.name == "version" else f"_{field.name}" for field in fields}
 
 
 @dataclass(frozen=True)
@@ -62,7 +30,12 @@ class Target:
     """Where rows are merged to, and how."""
 
     table: StreamTable
-    layout: Layout
+    settings: Settings
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How it is stored."""
+        return merged_layout(self.table, self.settings)
 
     @property
     def same_key(self) -> str:
@@ -75,24 +48,47 @@ class Target:
         return [*names, KEPT] if KEPT in stored.columns and KEPT not in names else names
 
 
-def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, prune: str, commit: Commit) -> Entry:
+def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: Counts, commit: Commit) -> Entry:
     """Merge rows, one for each key, into the merged table; rows that are older than the table's are stale.
 
-    Each is compared once, with the row it meets: that gives the row to store, and the MERGE only puts it there. Where
-    it meets another row than the one compared, or none any more, it fails (``ConflictError``) and writes nothing.
-    Stale rows take part in no match and no insert, so that a replay writes no data file, but the MERGE counts them:
-    what Delta says of its source is every row of the batch.
+    Each is compared once, with the row it meets: that gives the row to store, and the commit only puts it there. Where
+    a row is no longer the one that was compared, or is there only now, it is not made (``ConflictError``).
+    Stale rows take part in no match and no insert, so that a replay writes no data file, but they are counted: what
+    Delta says of its source is every row of the batch.
     """
     stored = read_table(spark, target.layout)
+    compared = _compared(stored, target, _with_fields_of(stored, newest, target.table), counts.prune)
+    entry = _store_few(target, compared, counts, commit)
+    if entry:
+        return entry
     names = target.layout.names
-    rows = _compared(stored, target, _with_fields_of(stored, newest, target.table), prune).localCheckpoint()
     clauses = (
-        f"ON {target.same_key} AND {prune} AND NOT s._stale"
+        f"ON {target.same_key} AND {counts.prune} AND NOT s.{STALE}"
         f" WHEN MATCHED THEN UPDATE SET {_assignments(target.others(stored))}"
-        f" WHEN NOT MATCHED AND NOT s._stale THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
-    return commit_merge(spark, target.layout, rows.hint(_join(commit)), clauses, commit)
+    return commit_merge(spark, target.layout, compared.localCheckpoint().hint(_join(commit)), clauses, commit)
+
+
+def _store_few(target: Target, compared: DataFrame, counts: Counts, commit: Commit) -> Entry | None:
+    """Store few rows without Spark; ``None`` where Spark has to, nothing was written then.
+
+    The commit is made on no other version than the one it was planned on. A Spark that runs here reads the newest: so
+    that is what was compared.
+    """
+    few = counts.rows > 0 and counts.text <= MOST_BYTES and target.settings.spark_is_here
+    if not few or not is_quick_to_merge(target.layout, counts.rows, counts.partitions):
+        return None
+    try:
+        rows = compared.drop("_met").toArrow()
+    except (PySparkException, Py4JJavaError) as error:
+        if means(error, Trouble.TOO_LARGE):
+            return None
+        raise
+    if rows.num_rows != counts.rows or pc.all(rows[STALE]).as_py():
+        return None  # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
+    return store_quickly(target.layout, rows, target.table.key, counts.partitions, commit)
 
 
 def _join(commit: Commit) -> str:
@@ -124,7 +120,7 @@ def _fields(type_: DataType) -> list[StructField]:
 
 
 def _compared(stored: DataFrame, target: Target, newest: DataFrame, prune: str) -> DataFrame:
-    """The rows as they are to be stored, the one each met (``_met``, NULL: none), and whether it is ``_stale``."""
+    """The rows as they are to be stored, the one each met (``_met``, NULL: none), and whether it is stale."""
     newer, others = newer_than_stored(target.table), target.others(stored)
     met = f"t.`{target.table.key[0]}` IS NOT NULL"
     flags = {"_newer": newer.row, **{f"_newer_{name}": beats for name, beats in newer.keep.items()}}
@@ -138,7 +134,7 @@ def _compared(stored: DataFrame, target: Target, newest: DataFrame, prune: str) 
         *(f"s.`{name}`" for name in target.table.key),
         *(f"{value} AS `{c}`" for c, value in _taken(target, stored, newer).items()),
         "t AS _met",
-        f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS _stale",
+        f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS {STALE}",
     )
 
 

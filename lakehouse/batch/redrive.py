@@ -108,13 +108,13 @@ def _redrive_part(engine: Engine, part: _Part) -> Outcome | None:
     ledger = whole_ledger(engine.settings, engine.table)
     rows = part.rows(engine, ledger)
     held = decode_records(rows.selectExpr(*_RECORD), engine.table).localCheckpoint()
-    counts, prune = count_batch(held, engine.table)
+    counts = count_batch(held, engine.table)
     plan = Plan(engine.table.topic, part.incarnation, _spans(held))
     decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger)
     if counts.read == counts.rejected:
         store_rejected(engine.spark, rejected_layout(engine.table, engine.settings), decided)
         return None
-    entry: Entry = merge_decided(engine, decided, counts, prune)
+    entry: Entry = merge_decided(engine, decided, counts)
     return Outcome(entry, None, 0, 0, time.monotonic() - started)
 
 

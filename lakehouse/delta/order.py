@@ -21,6 +21,7 @@ ORDER = (
     TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."),
 )
 RECORD, KEPT = "_record", "_kept"
+STALE = "_stale"  # says of a row to be merged that a newer one is there
 _RECORD_DOC = "The newest record of the row, or where its base row came from."
 _KEPT_DOC = "Of each column that is merged by itself, what it came with."
 

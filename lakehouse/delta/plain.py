@@ -5,13 +5,15 @@ Where anything is otherwise, or nobody knows, the answer is no, and Spark writes
 
 import os
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
+from deltalake.schema import StructType
 
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import Layout
@@ -20,23 +22,25 @@ from lakehouse.delta.log_files import LOG
 
 MOST_ROWS = 50_000  # of a commit, held by this process
 _FEW_ROWS = 1_000  # which it holds however wide they are
-_MOST_BYTES = 64 * 1024 * 1024  # of such rows, as the table's own files hold them
+MOST_BYTES = 64 * 1024 * 1024  # of such rows, as the table's own files hold them, or of their texts
 _MOST_MET = 1_000_000  # rows of a table that is merged into
 _MOST_FILES = 20  # of it, of which each is asked how it holds times
 _BY_SPARK = 100  # commits from one that Spark makes to the next: it deletes what of the log has expired, deltalake not
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # of a table that deltalake writes as Spark does
-_PLAIN_WRITER, _NAMES_FEATURES = 2, 7  # versions of the protocol; those between hold features that it does not name
+# versions of the protocol: up to 4 what it allows shows in the properties and the columns, 7 names it
+_PLAIN_WRITER, _NAMES_FEATURES = 4, 7
+_DESCRIBES = {"comment"}  # what a column may say of itself; a constraint, or how it is computed, stands there too
 _STATISTICS = "delta.dataSkippingStatsColumns"
 # types of which deltalake writes the bounds that Spark would: not of a DOUBLE, where NaN is none, and of decimals only
 # those that a double holds exactly
 _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[0-5]),.*")
 
 
-class _Stored(NamedTuple):
-    """What the active files of a table hold."""
+class _File(NamedTuple):
+    """An active file of a table, as its log tells."""
 
-    files: int
-    rows: int | None  # None: a file does not tell
+    path: Path
+    rows: int | None
     size: int  # in bytes
 
 
@@ -45,19 +49,18 @@ def is_quick(layout: Layout, rows: int | None) -> bool:
     return _opened(layout, rows) is not None
 
 
-def is_quick_to_merge(layout: Layout, rows: int | None) -> bool:
-    """Whether so many rows may be merged into the table without Spark.
+def is_quick_to_merge(layout: Layout, rows: int | None, partitions: Collection[str] | None = None) -> bool:
+    """Whether so many rows may be merged into the table, or into these partitions of it, without Spark.
 
-    It is looked through as a whole at worst, and what is copied has to stay as it is: deltalake takes an INT96, as
-    which Spark wrote times by itself, for nanoseconds (seen: the year 9999 became 1816).
+    All of that is looked through at worst, and what is copied has to stay as it is.
     """
     table = _opened(layout, rows)
     if table is None:
         return False
-    with log_failures(layout.uri):
-        stored, files = _stored(table), table.file_uris()
-    little = stored.rows is not None and stored.rows <= _MOST_MET and stored.size <= _MOST_BYTES
-    return little and stored.files <= _MOST_FILES and not any(_has_int96(unquote(file)) for file in files)
+    files = _files(table, layout, partitions)
+    met = [file.rows for file in files if file.rows is not None]
+    little = len(met) == len(files) <= _MOST_FILES and sum(met) <= _MOST_MET
+    return little and sum(file.size for file in files) <= MOST_BYTES and not any(map(_is_copied_otherwise, files))
 
 
 def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
@@ -66,7 +69,7 @@ def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
     table = open_table(layout.uri)
     if table is None or (table.version() + 1) % _BY_SPARK == 0 or not _is_plain(table, layout):
         return None
-    return table if _can_be_held(table, rows) and _takes_links(Path(layout.uri, LOG)) else None
+    return table if _can_be_held(table, layout, rows) and _takes_links(Path(layout.uri, LOG)) else None
 
 
 def _tells_bounds(layout: Layout) -> bool:
@@ -84,22 +87,35 @@ def _is_plain(table: DeltaTable, layout: Layout) -> bool:
     bounded = bool(wanted) and said.configuration.get(_STATISTICS) == wanted[_STATISTICS]
     ours = bounded and set(said.configuration) <= set(layout.properties)
     fields = table.schema().fields
-    same = {field.name for field in fields} == set(layout.names) and all(field.nullable for field in fields)
-    return known and ours and same and not said.partition_columns
+    same = {field.name for field in fields} == set(layout.names) and all(map(_is_free, fields))
+    parted = said.partition_columns == ([layout.partition_by] if layout.partition_by else [])
+    return known and ours and same and parted
 
 
-def _can_be_held(table: DeltaTable, rows: int) -> bool:
+def _is_free(field: Field) -> bool:
+    """Whether a column takes NULL and says no more of itself than what it means, and so do the fields in it."""
+    inner = field.type.fields if isinstance(field.type, StructType) else []
+    return field.nullable and set(field.metadata) <= _DESCRIBES and all(map(_is_free, inner))
+
+
+def _can_be_held(table: DeltaTable, layout: Layout, rows: int) -> bool:
     """Whether rows as wide as those of the table can be held, as far as its files tell, which are compressed."""
     if rows <= _FEW_ROWS:
         return True
-    stored = _stored(table)
-    return rows * stored.size < _MOST_BYTES * (stored.rows or 0)
+    files = _files(table, layout)
+    return rows * sum(file.size for file in files) < MOST_BYTES * sum(file.rows or 0 for file in files)
 
 
-def _stored(table: DeltaTable) -> _Stored:
-    files = table.get_add_actions(flatten=True)
-    rows, sizes = files["num_records"].to_pylist(), files["size_bytes"].to_pylist()
-    return _Stored(len(sizes), None if None in rows else sum(rows), sum(sizes))
+def _files(table: DeltaTable, layout: Layout, partitions: Collection[str] | None = None) -> list[_File]:
+    """The active files of the table, or of these partitions of it."""
+    with log_failures(layout.uri):
+        told = table.get_add_actions(flatten=True)
+    paths, rows, sizes = (told.column(name).to_pylist() for name in ("path", "num_records", "size_bytes"))
+    files = list(map(_File, (Path(layout.uri, unquote(path)) for path in paths), rows, sizes))
+    if partitions is None or layout.partition_by is None:
+        return files
+    of = told.column(f"partition.{layout.partition_by}").to_pylist()
+    return [file for file, value in zip(files, of, strict=True) if str(value) in partitions]
 
 
 def _takes_links(folder: Path) -> bool:
@@ -118,9 +134,15 @@ def _takes_links(folder: Path) -> bool:
     return True
 
 
-def _has_int96(file: str) -> bool:
+def _is_copied_otherwise(file: _File) -> bool:
+    """Whether deltalake would copy the rows of a file as others than they are, or nobody can tell.
+
+    It takes an INT96, as which Spark wrote times by itself, for nanoseconds (seen: the year 9999 became 1816), and days
+    before 1582 as an old Spark counted them for those of today's calendar.
+    """
     try:
-        schema = pq.read_metadata(file).schema
+        said = pq.read_metadata(file.path)
     except (OSError, ValueError):  # missing or damaged: Spark says so
         return True
-    return any(schema.column(number).physical_type == "INT96" for number in range(len(schema)))
+    legacy = any(key.startswith(b"org.apache.spark.legacy") for key in said.metadata or ())
+    return legacy or any(said.schema.column(number).physical_type == "INT96" for number in range(len(said.schema)))

@@ -5,7 +5,7 @@ Spark takes half a second to plan such a commit and to compute the table's state
 deltalake makes the same as Spark. Everywhere else ``write`` is the way, to the same rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
+from lakehouse.delta.order import STALE
 from lakehouse.delta.write import commit_otherwise
 from lakehouse.errors import ConflictError
 
@@ -59,6 +60,37 @@ def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], gone: str,
             write_deltalake(table, pa.schema(table.schema()).empty_table(), mode="append", **fence)
 
     return commit_otherwise(layout, commit, lambda: _on_planned(layout, commit, write))
+
+
+def store_quickly(
+    layout: Layout, rows: pa.Table, key: Sequence[str], partitions: Collection[str] | None, commit: Commit
+) -> Entry:
+    """Store rows, one for each key and of that key alone, in one commit that carries ``commit``.
+
+    A row whose key is there takes its place; one that is stale is counted, and nothing else. At least one is not: a
+    merge that changes nothing is no commit for deltalake. Where the rows are all in some ``partitions``, the others are
+    not read. Raises what ``append_quickly`` raises.
+    """
+    same = [f"t.{_named(name)} = s.{_named(name)}" for name in key]
+    on = " AND ".join([*same, *_within(layout, partitions), f"NOT s.{STALE}"])
+    # else it writes the bounds of the source into the history, and with them whole texts
+    streamed = not all(pa.types.is_primitive(rows.schema.field(name).type) for name in key)
+
+    def write(table: DeltaTable) -> None:
+        source = _as_stored(rows.drop_columns([STALE]), table).append_column(STALE, rows[STALE])
+        fence = _fence(layout, commit)
+        merge = table.merge(source, on, source_alias="s", target_alias="t", streamed_exec=streamed, **fence)
+        merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
+        merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
+
+    return commit_otherwise(layout, commit, lambda: _on_planned(layout, commit, write))
+
+
+def _within(layout: Layout, partitions: Collection[str] | None) -> list[str]:
+    if layout.partition_by is None or not partitions:
+        return []
+    days = ", ".join(f"DATE '{day}'" for day in sorted(partitions))
+    return [f"t.{_named(layout.partition_by)} IN ({days})"]
 
 
 def _from_source(names: Sequence[str]) -> dict[str, str]:

@@ -35,6 +35,7 @@ class Trouble(Enum):
     NEWER_DELTA = auto()
     DAMAGED_FILE = auto()  # a file of rows
     NOT_WRITTEN = auto()
+    TOO_LARGE = auto()  # rows for this process to hold
     RECORDS_GONE = auto()  # records of a topic
     BROKER = auto()  # the broker does not give them
 
@@ -171,6 +172,7 @@ _SIGNS = {
     ),
     Trouble.DAMAGED_FILE: _Signs(conditions=("FAILED_READ_FILE",), patterns=(_NO_FILE, "ChecksumException")),
     Trouble.NOT_WRITTEN: _Signs(conditions=("TASK_WRITE_FAILED",)),
+    Trouble.TOO_LARGE: _Signs(patterns=(r"spark\.driver\.maxResultSize",)),
     Trouble.RECORDS_GONE: _Signs(
         conditions=("KAFKA_DATA_LOSS",), patterns=("OffsetOutOfRange", "Some data may have been lost")
     ),

@@ -6,12 +6,20 @@ import pytest
 
 from lakehouse.batch import merge
 from lakehouse.declaration import Column
-from lakehouse.delta import write
+from lakehouse.delta import plain
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.rows import rows_of
 from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record
 
 pytestmark = pytest.mark.invariant(4)
+
+
+@pytest.fixture(params=["commit_merge", "store_quickly"])
+def writes(request, monkeypatch) -> str:
+    """Who stores the rows of a batch: Spark, or deltalake where they are few."""
+    if request.param == "commit_merge":
+        monkeypatch.setattr(plain, "MOST_ROWS", -1)
+    return request.param
 
 
 @pytest.fixture
@@ -21,20 +29,24 @@ def stream(spark, broker) -> Stream:
 
 
 def before_the_statement(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str]:
-    """Do something once, after rows were compared and before the MERGE begins; the attempts that were made."""
-    commit_merge, attempts = write.commit_merge, []
+    """Do something once, after rows were compared and before they are stored; who stored them, each time."""
+    attempts: list[str] = []
 
-    def interfered(*arguments: Any) -> Any:
-        attempts.append(arguments[-1].attempt)
-        if len(attempts) == 1:
-            work()
-        return commit_merge(*arguments)
+    def interfering(writes: str, store: Any) -> Any:
+        def interfered(*arguments: Any) -> Any:
+            attempts.append(writes)
+            if len(attempts) == 1:
+                work()
+            return store(*arguments)
 
-    monkeypatch.setattr(merge, "commit_merge", interfered)
+        return interfered
+
+    for writes in ("commit_merge", "store_quickly"):
+        monkeypatch.setattr(merge, writes, interfering(writes, getattr(merge, writes)))
     return attempts
 
 
-def test_a_row_that_changed_after_it_was_compared_is_compared_again(stream, monkeypatch):
+def test_a_row_that_changed_after_it_was_compared_is_compared_again(stream, monkeypatch, writes):
     stream.send(record(temperature_2m=1.0, station="first", revision=1))
     stream.send(record(temperature_2m=ABSENT, station="second", revision=3))
     stream.merge()
@@ -44,11 +56,11 @@ def test_a_row_that_changed_after_it_was_compared_is_compared_again(stream, monk
     (outcome,) = stream.merge()
     (row,) = rows_of(stream.settings, stream.table.name)
     assert (row["station"], row["temperature_2m"], row["revision"]) == ("foreign", 9.0, 3)
-    assert counts(outcome.entry)["updated"] == 1 and len(attempts) == 2
+    assert counts(outcome.entry)["updated"] == 1 and (attempts[0], len(attempts)) == (writes, 2)
     stream.assert_accounted()
 
 
-def test_a_row_that_is_there_only_after_the_comparison_is_compared_as_well(stream, monkeypatch):
+def test_a_row_that_is_there_only_after_the_comparison_is_compared_as_well(stream, monkeypatch, writes):
     stream.send(record(temperature_2m=1.0, station="first", revision=1))
     stream.merge()
     rows = stream.snapshot()
@@ -60,10 +72,10 @@ def test_a_row_that_is_there_only_after_the_comparison_is_compared_as_well(strea
     attempts = before_the_statement(monkeypatch, back)
     (outcome,) = stream.merge()
     assert stream.snapshot() == rows
-    assert counts(outcome.entry)["stale"] == 1 and len(attempts) == 2
+    assert counts(outcome.entry)["stale"] == 1 and (attempts[0], len(attempts)) == (writes, 2)
 
 
-def test_a_row_that_is_gone_after_the_comparison_does_not_come_back_with_its_values(stream, monkeypatch):
+def test_a_row_that_is_gone_after_the_comparison_does_not_come_back_with_its_values(stream, monkeypatch, writes):
     stream.send(record(temperature_2m=1.0, station="first", revision=1))
     stream.merge()
     stream.send(record(temperature_2m=ABSENT, station="second", revision=2))
@@ -71,4 +83,4 @@ def test_a_row_that_is_gone_after_the_comparison_does_not_come_back_with_its_val
     (outcome,) = stream.merge()
     (row,) = rows_of(stream.settings, stream.table.name)
     assert (row["station"], row["temperature_2m"], row["_kept"]["temperature_2m"]["offset"]) == ("second", None, None)
-    assert counts(outcome.entry)["inserted"] == 1 and len(attempts) == 2
+    assert counts(outcome.entry)["inserted"] == 1 and (attempts[0], len(attempts)) == (writes, 2)

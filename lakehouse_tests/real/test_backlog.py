@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaProducer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.batch.merge import newest_per_key
+from lakehouse.batch.newest import newest_per_key
 from lakehouse.declaration import Column
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakehouse.batch.counts import NOTHING
+from lakehouse.batch.counts import Counts
 from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.delta import engine, lock
 from lakehouse.delta.lock import table_lock
@@ -44,8 +44,9 @@ def merged(stream: Stream) -> int:
 def empty_commit(stream: Stream, number: int) -> None:
     """What a second writer does that takes a number: commit under it."""
     commit = stream.ledger.next_commit("replay", "other writer").model_copy(update={"number": number})
-    target = Target(stream.table, merged_layout(stream.table, stream.settings))
-    merge_rows(stream.spark, target, read_table(stream.spark, target.layout).where("false"), NOTHING, commit)
+    target = Target(stream.table, stream.settings)
+    nothing = read_table(stream.spark, target.layout).where("false")
+    merge_rows(stream.spark, target, nothing, Counts(0, 0, 0, 0), commit)
 
 
 def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stream):

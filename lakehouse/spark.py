@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pyspark
@@ -15,12 +16,16 @@ from pyspark import __version__ as spark_version
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.errors import SetupError
+from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import find_java, garbage_collector
 from lakehouse.local.own_spark import start_spark
 from lakehouse.local.ports import accepts
 from lakehouse.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -42,8 +47,6 @@ _EXACT = {
     # where no target row is left after pruning, this rule drops the source of a MERGE before its rows are
     # counted: Delta then says that it had none
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
-    # what is read is the newest version, not one that was the newest a while ago
-    "spark.databricks.delta.stalenessLimit": "0",
     # auto-compaction would copy a batch's metadata into a second commit
     "spark.databricks.delta.autoCompact.enabled": "false",
 }
@@ -230,9 +233,18 @@ def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterat
 
 def held(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
     """Rows as they are now: very few by the plans that use them, others by the executors."""
-    if expected is None or expected > VERY_FEW_ROWS:
-        return rows.localCheckpoint()
-    return spark.createDataFrame(rows.toArrow(), rows.schema)
+    few = collected(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
+    return rows.localCheckpoint() if few is None else spark.createDataFrame(few, rows.schema)
+
+
+def collected(rows: DataFrame) -> "pa.Table | None":
+    """Rows as this process holds them; ``None`` where they are larger than Spark gives away (1 GiB by default)."""
+    try:
+        return rows.toArrow()
+    except Exception as error:
+        if means(error, Trouble.TOO_LARGE):
+            return None
+        raise
 
 
 def stop_session(spark: SparkSession) -> None:

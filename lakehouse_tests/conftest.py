@@ -19,10 +19,11 @@ from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.brokers import Interference
 from lakehouse_tests.helpers.engines import running_engine
+from lakehouse_tests.helpers.writers import by_spark
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
 ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run
-PLANS = "TESTS_PLANS"  # which limit of lakehouse.spark no batch is below in the same tests
+PLANS = "TESTS_PLANS"  # set: Spark writes everything in the same tests; no batch is below this limit of lakehouse.spark
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
@@ -34,9 +35,10 @@ def _no_settings_of_this_machine() -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
-        if PLANS in os.environ:
+        if os.environ.get(PLANS):
             patch.setattr(lakehouse.spark, os.environ[PLANS], -1)
-        yield
+        with by_spark(PLANS in os.environ):
+            yield
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.layout import TEXT_BOUND
 from lakehouse.errors import AccountingError
 
 NOTHING = "false"  # prunes every file: for a batch without rows
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
-_LONGEST = 32  # characters of a text in a statement, which the log keeps: as many as the bounds of a file have
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def _within(column: str, least: str, most: str, kind: str) -> list[str]:
     """Conditions that hold for a column where it is neither less nor greater; of long texts only the beginning."""
     if kind != "STRING":
         return [f"{column} BETWEEN {_literal(least, kind)} AND {_literal(most, kind)}"]
-    upper = [f"{column} <= {_text(most)}"] if len(most) <= _LONGEST else []
-    return [f"{column} >= {_text(least[:_LONGEST])}", *upper]
+    upper = [f"{column} <= {_text(most)}"] if len(most) <= TEXT_BOUND else []
+    return [f"{column} >= {_text(least[:TEXT_BOUND])}", *upper]
 
 
 def _literal(value: str, kind: str) -> str:

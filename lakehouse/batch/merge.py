@@ -1,12 +1,11 @@
 """Rows → the merged table: newest per key, columns kept by themselves, stale rows left out."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow.compute as pc
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import DataType, StructField, StructType
@@ -14,15 +13,18 @@ from pyspark.sql.types import DataType, StructField, StructType
 from lakehouse.batch.counts import Counts
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, merged_layout, newer_than_stored, stored_with
 from lakehouse.delta.plain import MOST_BYTES, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.write import commit_merge, read_table
-from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, means
+from lakehouse.errors import ConflictError
+from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.settings import Settings
+from lakehouse.spark import collected
 
-_FEW_ROWS = 50_000  # of a source that Spark may send to every executor
+_TO_EVERYBODY = 50_000  # rows of a source that Spark may send to every executor
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,13 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
     Stale rows take part in no match and no insert, so that a replay writes no data file, but they are counted: what
     Delta says of its source is every row of the batch.
     """
+    few = counts.rows > 0 and counts.text <= MOST_BYTES
+    if few and is_quick_to_merge(target.layout, counts.rows, counts.partitions):
+        entry = _store_few(spark, target, newest, counts, commit)
+        if entry:
+            return entry
     stored = read_table(spark, target.layout)
-    compared = _compared(stored, target, _with_fields_of(stored, newest, target.table), counts.prune)
-    entry = _store_few(target, compared, counts, commit)
-    if entry:
-        return entry
+    rows = _compared(target, stored, newest, counts).localCheckpoint()
     names = target.layout.names
     clauses = (
         f"ON {target.same_key} AND {counts.prune} AND NOT s.{STALE}"
@@ -68,35 +72,30 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
         f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
-    return commit_merge(spark, target.layout, compared.localCheckpoint().hint(_join(commit)), clauses, commit)
+    return commit_merge(spark, target.layout, rows.hint(_join(counts)), clauses, commit)
 
 
-def _store_few(target: Target, compared: DataFrame, counts: Counts, commit: Commit) -> Entry | None:
-    """Store few rows without Spark; ``None`` where Spark has to, nothing was written then.
+def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: Counts, commit: Commit) -> Entry | None:
+    """Compare with the version that the commit was planned on, and store without Spark what makes it on no other.
 
-    The commit is made on no other version than the one it was planned on. A Spark that runs here reads the newest: so
-    that is what was compared.
+    ``None`` where Spark has to, and nothing is written then.
     """
-    few = counts.rows > 0 and counts.text <= MOST_BYTES and target.settings.spark_is_here
-    if not few or not is_quick_to_merge(target.layout, counts.rows, counts.partitions):
+    stored = read_rows(spark, target.layout, commit.table_version, counts.partitions)
+    rows = collected(_compared(target, stored, newest, counts).drop("_met"))
+    # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
+    if rows is None or rows.num_rows != counts.rows or pc.all(rows[STALE]).as_py():
         return None
-    try:
-        rows = compared.drop("_met").toArrow()
-    except (PySparkException, Py4JJavaError) as error:
-        if means(error, Trouble.TOO_LARGE):
-            return None
-        raise
-    if rows.num_rows != counts.rows or pc.all(rows[STALE]).as_py():
-        return None  # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
-    return store_quickly(target.layout, rows, target.table.key, counts.partitions, commit)
+    with suppress(ConflictError):  # Spark goes on where somebody else committed and touched none of its rows
+        return store_quickly(target.layout, rows, target.table.key, counts.partitions, commit)
+    return None
 
 
-def _join(commit: Commit) -> str:
+def _join(counts: Counts) -> str:
     """The hint that keeps Spark from broadcasting the target where Delta counts the source.
 
     Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
     """
-    return "broadcast" if commit.read - commit.rejected - commit.duplicate <= _FEW_ROWS else "merge"
+    return "broadcast" if counts.rows <= _TO_EVERYBODY and counts.text <= MOST_BYTES else "merge"
 
 
 def _with_fields_of(stored: DataFrame, newest: DataFrame, table: StreamTable) -> DataFrame:
@@ -119,12 +118,13 @@ def _fields(type_: DataType) -> list[StructField]:
     return type_.fields if isinstance(type_, StructType) else []
 
 
-def _compared(stored: DataFrame, target: Target, newest: DataFrame, prune: str) -> DataFrame:
+def _compared(target: Target, stored: DataFrame, newest: DataFrame, counts: Counts) -> DataFrame:
     """The rows as they are to be stored, the one each met (``_met``, NULL: none), and whether it is stale."""
     newer, others = newer_than_stored(target.table), target.others(stored)
     met = f"t.`{target.table.key[0]}` IS NOT NULL"
     flags = {"_newer": newer.row, **{f"_newer_{name}": beats for name, beats in newer.keep.items()}}
-    joined = newest.alias("s").join(stored.alias("t"), F.expr(f"{target.same_key} AND {prune}"), "left")
+    source = _with_fields_of(stored, newest, target.table).alias("s")
+    joined = source.join(stored.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
     both = joined.selectExpr(
         "struct(s.*) AS s",
         f"IF({met}, struct({_listed('t', others)}), NULL) AS t",

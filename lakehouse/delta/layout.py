@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
+TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"
 _LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
 

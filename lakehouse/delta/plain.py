@@ -7,24 +7,22 @@ import os
 import re
 from collections.abc import Collection
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
-from lakehouse.delta.failures import log_failures
+from lakehouse.delta.files import MOST_FILES, active_files
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
 
 MOST_ROWS = 50_000  # of a commit, held by this process
 _FEW_ROWS = 1_000  # which it holds however wide they are
-MOST_BYTES = 64 * 1024 * 1024  # of such rows, as the table's own files hold them, or of their texts
+MOST_BYTES = 64 * 1024 * 1024  # of such rows, or of the rows of files that are copied
 _MOST_MET = 1_000_000  # rows of a table that is merged into
-_MOST_FILES = 20  # of it, of which each is asked how it holds times
 _BY_SPARK = 100  # commits from one that Spark makes to the next: it deletes what of the log has expired, deltalake not
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # of a table that deltalake writes as Spark does
 # versions of the protocol: up to 4 what it allows shows in the properties and the columns, 7 names it
@@ -34,14 +32,6 @@ _STATISTICS = "delta.dataSkippingStatsColumns"
 # types of which deltalake writes the bounds that Spark would: not of a DOUBLE, where NaN is none, and of decimals only
 # those that a double holds exactly
 _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[0-5]),.*")
-
-
-class _File(NamedTuple):
-    """An active file of a table, as its log tells."""
-
-    path: Path
-    rows: int | None
-    size: int  # in bytes
 
 
 def is_quick(layout: Layout, rows: int | None) -> bool:
@@ -54,13 +44,15 @@ def is_quick_to_merge(layout: Layout, rows: int | None, partitions: Collection[s
 
     All of that is looked through at worst, and what is copied has to stay as it is.
     """
-    table = _opened(layout, rows)
+    table = _opened(layout, rows) if partitions is None or len(partitions) <= MOST_FILES else None
     if table is None:
         return False
-    files = _files(table, layout, partitions)
+    files = active_files(table, layout, partitions)
     met = [file.rows for file in files if file.rows is not None]
-    little = len(met) == len(files) <= _MOST_FILES and sum(met) <= _MOST_MET
-    return little and sum(file.size for file in files) <= MOST_BYTES and not any(map(_is_copied_otherwise, files))
+    if not len(met) == len(files) <= MOST_FILES or sum(met) > _MOST_MET:
+        return False
+    sizes = [_size_to_copy(file.path) for file in files]
+    return None not in sizes and sum(filter(None, sizes)) <= MOST_BYTES
 
 
 def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
@@ -102,20 +94,8 @@ def _can_be_held(table: DeltaTable, layout: Layout, rows: int) -> bool:
     """Whether rows as wide as those of the table can be held, as far as its files tell, which are compressed."""
     if rows <= _FEW_ROWS:
         return True
-    files = _files(table, layout)
+    files = active_files(table, layout)
     return rows * sum(file.size for file in files) < MOST_BYTES * sum(file.rows or 0 for file in files)
-
-
-def _files(table: DeltaTable, layout: Layout, partitions: Collection[str] | None = None) -> list[_File]:
-    """The active files of the table, or of these partitions of it."""
-    with log_failures(layout.uri):
-        told = table.get_add_actions(flatten=True)
-    paths, rows, sizes = (told.column(name).to_pylist() for name in ("path", "num_records", "size_bytes"))
-    files = list(map(_File, (Path(layout.uri, unquote(path)) for path in paths), rows, sizes))
-    if partitions is None or layout.partition_by is None:
-        return files
-    of = told.column(f"partition.{layout.partition_by}").to_pylist()
-    return [file for file, value in zip(files, of, strict=True) if str(value) in partitions]
 
 
 def _takes_links(folder: Path) -> bool:
@@ -134,15 +114,18 @@ def _takes_links(folder: Path) -> bool:
     return True
 
 
-def _is_copied_otherwise(file: _File) -> bool:
-    """Whether deltalake would copy the rows of a file as others than they are, or nobody can tell.
+@lru_cache(maxsize=1_000)  # no file of a table ever changes
+def _size_to_copy(file: Path) -> int | None:
+    """How large a file is once it is read, in bytes; ``None`` where it would be copied as others than it holds.
 
-    It takes an INT96, as which Spark wrote times by itself, for nanoseconds (seen: the year 9999 became 1816), and days
-    before 1582 as an old Spark counted them for those of today's calendar.
+    deltalake takes an INT96, as which Spark wrote times by itself, for nanoseconds (seen: the year 9999 became 1816),
+    and days before 1582 as an old Spark counted them for those of today's calendar.
     """
     try:
-        said = pq.read_metadata(file.path)
+        said = pq.read_metadata(file)
     except (OSError, ValueError):  # missing or damaged: Spark says so
-        return True
+        return None
     legacy = any(key.startswith(b"org.apache.spark.legacy") for key in said.metadata or ())
-    return legacy or any(said.schema.column(number).physical_type == "INT96" for number in range(len(said.schema)))
+    if legacy or any(said.schema.column(number).physical_type == "INT96" for number in range(len(said.schema))):
+        return None
+    return sum(int(said.row_group(number).total_byte_size) for number in range(said.num_row_groups))

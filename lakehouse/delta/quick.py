@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError
 
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.failures import write_failures
-from lakehouse.delta.layout import Layout
+from lakehouse.delta.layout import TEXT_BOUND, Layout
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
@@ -115,7 +122,11 @@ def _fence(layout: Layout, commit: Commit) -> dict[str, Any]:
     number = Transaction(app_id(layout.name), commit.number)
     said = {"userMetadata": commit.model_dump_json()}
     properties = CommitProperties(custom_metadata=said, max_commit_retries=0, app_transactions=[number])
-    return {"commit_properties": properties, "post_commithook_properties": _HOOKS}
+    return {
+        "commit_properties": properties,
+        "post_commithook_properties": _HOOKS,
+        "writer_properties": WriterProperties(statistics_truncate_length=TEXT_BOUND),
+    }
 
 
 def _on_planned(layout: Layout, commit: Commit, write: Callable[[DeltaTable], None]) -> None:

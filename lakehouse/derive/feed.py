@@ -16,7 +16,7 @@ from lakehouse.delta.quick import append_quickly
 from lakehouse.delta.write import commit_append, commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
-from lakehouse.spark import rows_expected
+from lakehouse.spark import collected, rows_expected
 
 
 def changes_layout(table: StreamTable, settings: Settings) -> Layout:
@@ -65,8 +65,9 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
             told = ledger.source is not None and not ledger.undone
             expected = changed_rows(upstream, ledger.source) if told else None
             with rows_expected(spark, expected):
-                if is_quick(layout, expected):
-                    entry = append_quickly(layout, rows.toArrow(), commit)
+                few = collected(rows) if is_quick(layout, expected) else None
+                if few is not None:
+                    entry = append_quickly(layout, few, commit)
                 else:
                     write = commit_append if told else partial(commit_merge, clauses=clauses)
                     entry = write(spark, layout, rows, commit=commit)

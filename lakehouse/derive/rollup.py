@@ -1,5 +1,6 @@
 """Rollups: the groups that changes touched, recomputed as of the version consumed."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -7,14 +8,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
 from lakehouse.delta.plain import is_quick_to_merge
 from lakehouse.delta.quick import merge_quickly
-from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.delta.write import commit_merge
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
-from lakehouse.spark import held, rows_expected
+from lakehouse.spark import collected, held, rows_expected
 
 _GONE = "_is_gone"  # says of a group that no row is left in it
 
@@ -60,8 +62,9 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
                 met = count_rows(upstream.layout.uri, upstream.table.partition_by, months)
                 with rows_expected(spark, changed, met):
                     rows = _recomputed_groups(spark, upstream, rollup, touched, months).localCheckpoint()
-                    if is_quick_to_merge(layout, changed):
-                        entry = merge_quickly(layout, rows.toArrow(), rollup.by, _GONE, commit)
+                    few = collected(rows) if is_quick_to_merge(layout, changed) else None
+                    if few is not None:
+                        entry = merge_quickly(layout, few, rollup.by, _GONE, commit)
                     else:
                         entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
                 return replace(derived_from(layout, upstream, entry, rebuilt=False), written=rows)
@@ -90,8 +93,7 @@ def _recomputed_groups(
     spark: SparkSession, upstream: Upstream, rollup: Rollup, touched: DataFrame, months: list[str] | None
 ) -> DataFrame:
     """The groups that changes touched, with their measures, or with ``_is_gone`` where no row is left."""
-    near = "true" if months is None else _within(upstream.table, months)
-    groups = recompute(spark, upstream, rollup, touched, near)
+    groups = recompute(spark, upstream, rollup, touched, months)
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
@@ -99,15 +101,20 @@ def _recomputed_groups(
 
 
 def recompute(
-    spark: SparkSession, upstream: Upstream, rollup: Rollup, groups: DataFrame | None = None, near: str = "true"
+    spark: SparkSession,
+    upstream: Upstream,
+    rollup: Rollup,
+    groups: DataFrame | None = None,
+    months: Collection[str] | None = None,
 ) -> DataFrame:
     """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones.
 
-    ``near`` is a condition in literals that holds for every row of the groups, so that files are pruned.
+    ``months`` are the partitions in which every row of the groups is, so that files are pruned.
     """
-    rows = read_table(spark, upstream.layout, upstream.read_version)
+    rows = read_rows(spark, upstream.layout, upstream.read_version, months)
     if groups is not None:
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
+        near = "true" if months is None else _within(upstream.table, months)
         rows = rows.where(near).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
     figures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
     return rows.groupBy(*rollup.by).agg(*figures)
@@ -122,7 +129,7 @@ def _months(table: StreamTable, groups: DataFrame) -> list[str] | None:
     return None if without else list(months)
 
 
-def _within(table: StreamTable, months: list[str]) -> str:
+def _within(table: StreamTable, months: Collection[str]) -> str:
     name = table.partition_by.name if table.partition_by else ""
     literals = ", ".join(f"DATE'{month}'" for month in months)
     return f"`{name}` IN ({literals})" if months else "false"

@@ -124,11 +124,6 @@ class Settings(BaseSettings):
         """Whether a Spark started here is one process; ``local-cluster`` has executors of its own."""
         return self.spark_master.partition("[")[0] == "local"
 
-    @property
-    def spark_is_here(self) -> bool:
-        """Whether Spark is one process of this machine: one that is started here, or the engine of the home."""
-        return self.spark_is_local and self.spark_remote is None
-
     @cached_property
     def spark_place(self) -> str:
         """Where Spark runs, to be shown: what follows the address of a Connect server may hold a token."""

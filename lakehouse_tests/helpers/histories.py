@@ -36,6 +36,7 @@ from lakehouse_tests.helpers.surroundings import (
     write_base,
 )
 from lakehouse_tests.helpers.tables import Tables
+from lakehouse_tests.helpers.writers import by_spark
 
 SEVERAL = 8  # versions after which maintenance has something to do
 FEW = st.lists(letters, min_size=1, max_size=8)
@@ -79,7 +80,8 @@ class Histories(RuleBasedStateMachine):
 
     @rule(size=st.sampled_from([None, 2, 7]))
     def merge(self, size: int | None) -> None:
-        outcomes = ingest.merge_all(Engine(self.spark, self.settings, self.table), Request(size))
+        with by_spark(len(self.model.moments) % 2 == 0):  # now one writes, now the other
+            outcomes = ingest.merge_all(Engine(self.spark, self.settings, self.table), Request(size))
         self._note_creation()
         based = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
         if based:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.delta.commits import Commit
+from lakehouse.delta.commits import Commit, Kind
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
 
@@ -36,8 +36,8 @@ def made(folder: Path, *values: tuple[Any, ...], **properties: str) -> Layout:
     return layout
 
 
-def next_commit(layout: Layout) -> Commit:
-    return read_ledger(layout.uri, layout.name).next_commit("derived", "cli")
+def next_commit(layout: Layout, kind: Kind = "derived") -> Commit:
+    return read_ledger(layout.uri, layout.name).next_commit(kind, "cli")
 
 
 def stored(layout: Layout) -> list[tuple[Any, ...]]:

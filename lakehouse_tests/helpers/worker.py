@@ -36,6 +36,7 @@ from lakehouse.spark import build_session
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.upkeep import repair
 from lakehouse.upkeep.maintain import maintain
+from lakehouse_tests.helpers.writers import by_spark
 
 _LOOK = 0.0005  # seconds between looks at a table's folder
 
@@ -89,7 +90,8 @@ class Point:
     ``at`` names a function as ``module.function``, or ``write`` for a statement that writes the table with the
     job's name and ``suffix``. ``when``: before or after; of a statement also when its first data file is there
     (``file``), when its log entry is (``version``; ``log`` already while that is being written), or so many
-    seconds after it began (``delay``). ``alone`` kills Python only: the JVM ends by itself.
+    seconds after it began (``delay``). ``alone`` kills Python only: the JVM ends by itself. What happens within a
+    statement is awaited in one of Spark's, unless it is to be ``quick``: others are over before it is seen.
     """
 
     at: str
@@ -98,6 +100,12 @@ class Point:
     suffix: str = ""
     delay: float = 0.0
     alone: bool = False
+    quick: bool = False
+
+    @property
+    def in_statement_of_spark(self) -> bool:
+        """Whether it lies within a statement that takes some time."""
+        return self.when in ("file", "log", "delay") and not self.quick
 
     def die(self) -> None:
         if self.alone:
@@ -205,10 +213,12 @@ def main() -> None:
     for line in sys.stdin:
         command = json.loads(line)
         job = Job(**command["job"])
-        if command["point"]:
-            inject(Point(**command["point"]), job.name)
+        point = Point(**command["point"]) if command["point"] else None
+        if point:
+            inject(point, job.name)
         try:
-            _say({"done": job.run(spark, settings)})
+            with by_spark(point is not None and point.in_statement_of_spark):
+                _say({"done": job.run(spark, settings)})
         except Exception as error:
             _say({"error": type(error).__name__, "text": str(error)[:2000]})
 

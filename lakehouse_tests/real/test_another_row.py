@@ -6,20 +6,19 @@ import pytest
 
 from lakehouse.batch import merge
 from lakehouse.declaration import Column
-from lakehouse.delta import plain
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.rows import rows_of
 from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record
+from lakehouse_tests.helpers.writers import by_spark
 
 pytestmark = pytest.mark.invariant(4)
 
 
 @pytest.fixture(params=["commit_merge", "store_quickly"])
-def writes(request, monkeypatch) -> str:
+def writes(request):
     """Who stores the rows of a batch: Spark, or deltalake where they are few."""
-    if request.param == "commit_merge":
-        monkeypatch.setattr(plain, "MOST_ROWS", -1)
-    return request.param
+    with by_spark(request.param == "commit_merge"):
+        yield request.param
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ CASES = [
     Case("after the last commit, before anybody heard", write("after", nth=1)),
     Case("MERGE: Python alone", write("log", nth=1, alone=True)),
     *(Case("MERGE: some time", write("delay", nth=n % 2, delay=0.2 * 1.6**n)) for n in range(7)),
+    *(Case("without Spark: some time", write("delay", delay=0.001 * 1.9**n, quick=True)) for n in range(7)),
     Case("change feed: log entry", write("version", "_changes"), step=1),
     Case("change feed: after the commit", write("after", "_changes"), step=1),
     Case("rollup: before it is made", Point("delta.ensure._create", nth=1), step=1),

@@ -9,11 +9,17 @@ import pytest
 from lakehouse_tests.conftest import PLANS
 from lakehouse_tests.helpers.places import ROOT
 
-SAME_TESTS = ("test_newest_wins.py", "test_other_shapes.py", "test_derived.py", "test_another_row.py")
+SAME_TESTS = (
+    "test_newest_wins.py",
+    "test_other_shapes.py",
+    "test_derived.py",
+    "test_another_row.py",
+    "test_text_keys.py",
+)
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("limit", ["FEW_ROWS", "VERY_FEW_ROWS"])
+@pytest.mark.parametrize("limit", ["FEW_ROWS", "VERY_FEW_ROWS", ""], ids=["many", "some", "few, by Spark"])
 def test_the_plans_of_larger_batches_give_the_same_rows_and_counts(limit: str) -> None:
     tests = [str(ROOT / "lakehouse_tests" / "real" / name) for name in SAME_TESTS]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]

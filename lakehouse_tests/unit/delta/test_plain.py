@@ -3,6 +3,7 @@
 import secrets
 import shutil
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.delta.layout import TableColumn
+from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.plain import MOST_ROWS, is_quick, is_quick_to_merge
 from lakehouse.delta.quick import append_quickly
 from lakehouse_tests.helpers.plain_tables import FAR, OSLO, PARIS, SCHEMA, made, next_commit, rows, stored
@@ -106,6 +107,54 @@ def test_every_hundredth_version_is_made_by_spark_which_deletes_what_expired_of_
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     layout = made(tmp_path / "mein Häuschen+&", PARIS)
     assert is_quick_to_merge(layout, 1)
+
+
+def parted(folder: Path, *days: date | None) -> Layout:
+    """A table in partitions, with a row of each day."""
+    columns = [TableColumn("place", "STRING", "d"), TableColumn("month", "DATE", "d")]
+    layout = Layout("t", str(folder / "t"), "d", columns, "month", statistics=("place",), change_data=True)
+    values = pa.table({"place": ["Paris"] * len(days), "month": pa.array(days, pa.date32())})
+    configuration = layout.statistics_properties | layout.lasting
+    write_deltalake(layout.uri, values, partition_by=["month"], configuration=configuration)
+    return layout
+
+
+def test_a_merge_is_quick_into_the_partitions_of_a_table_whose_changes_are_kept(tmp_path: Path) -> None:
+    layout = parted(tmp_path, *(date(2000 + year, 1, 1) for year in range(40)), None)
+    assert DeltaTable(layout.uri).protocol().min_writer_version == 4
+    assert not is_quick_to_merge(layout, 1), "it has too many files"
+    assert is_quick_to_merge(layout, 1, ["2007-01-01", "2099-01-01"])
+    assert not is_quick_to_merge(layout, 1, [f"{year}-01-01" for year in range(3000, 3040)]), "of so many partitions"
+    assert not is_quick_to_merge(replace(layout, partition_by=None), 1, ["2007-01-01"])
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(("name", "quick"), [("comment", True), ("delta.invariants", False)])
+def test_it_is_not_where_a_column_says_more_than_what_it_means(
+    tmp_path: Path, name: str, quick: bool, inside: bool
+) -> None:
+    said = pa.field("n", pa.int64(), metadata={name: '{"expression": {"expression": "n > 0"}}'})
+    field = pa.field("n", pa.struct([said])) if inside else said
+    columns = [TableColumn("k", "INT", "d"), TableColumn("n", "as above", "d")]
+    layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",))
+    DeltaTable.create(layout.uri, pa.schema([("k", pa.int32()), field]), configuration=layout.properties)
+    assert is_quick(layout, 1) == quick
+
+
+def test_a_merge_is_not_where_files_are_large_once_they_are_read(tmp_path: Path) -> None:
+    """Texts that are much alike are a fiftieth of that on the disk."""
+    layout, long = made(tmp_path), secrets.token_hex(8) * 8_000
+    texts = [(f"{number} {long}", Decimal(number), FAR, number) for number in range(600)]
+    write_deltalake(layout.uri, rows(*texts), mode="append")
+    (file,) = Path(layout.uri).glob("*.parquet")
+    assert file.stat().st_size < 10_000_000 and is_quick(layout, 1) and not is_quick_to_merge(layout, 1)
+
+
+def test_a_merge_is_not_where_days_were_counted_by_another_calendar(tmp_path: Path) -> None:
+    layout = made(tmp_path, PARIS)
+    (file,) = Path(layout.uri).glob("*.parquet")
+    pq.write_table(rows(PARIS).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), file)
+    assert is_quick(layout, 1) and not is_quick_to_merge(layout, 1)
 
 
 def test_a_merge_is_not_where_a_file_holds_times_as_nanoseconds(tmp_path: Path) -> None:

@@ -1,17 +1,32 @@
 """Few rows written without Spark: once, on the version they were planned on, or not at all."""
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakehouse.delta.layout import TEXT_BOUND, Layout, TableColumn
 from lakehouse.delta.ledger import app_id
-from lakehouse.delta.quick import append_quickly, merge_quickly
+from lakehouse.delta.order import STALE
+from lakehouse.delta.quick import append_quickly, merge_quickly, store_quickly
 from lakehouse.errors import ConflictError, TableError
-from lakehouse_tests.helpers.plain_tables import FAR, NOWHERE, OSLO, PARIS, SCHEMA, made, next_commit, rows, stored
+from lakehouse_tests.helpers.plain_tables import (
+    COLUMNS,
+    FAR,
+    NOWHERE,
+    OSLO,
+    PARIS,
+    SCHEMA,
+    made,
+    next_commit,
+    rows,
+    stored,
+)
 
 
 @pytest.mark.invariant(1, 11)
@@ -148,3 +163,72 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_the_log(tmp_path: Path) -> 
     with pytest.raises(TableError, match="rows could not be written") as caught:
         merge_quickly(layout, rows((*PARIS[:3], 9, False)), ["place", "at"], "gone", next_commit(layout))
     assert "log" not in str(caught.value)
+
+
+def parted(folder: Path, *values: tuple[Any, ...]) -> Layout:
+    """A table in partitions by month, whose changes are kept, as the merged table is stored."""
+    columns = [TableColumn(name, COLUMNS[name], "d") for name in ("place", "n")]
+    columns += [TableColumn("month", "DATE", "d"), TableColumn.struct("origin", "d", [TableColumn("base", "INT", "d")])]
+    layout = Layout("t", str(folder / "t"), "d", columns, "month", statistics=("place",), change_data=True)
+    write_deltalake(
+        layout.uri, months(*values), partition_by=["month"], configuration=layout.statistics_properties | layout.lasting
+    )
+    return layout
+
+
+def months(*values: tuple[Any, ...]) -> pa.Table:
+    """Rows of such a table, with whether they are stale where a fourth value is told."""
+    fields = [("place", pa.string()), ("n", pa.int64()), ("month", pa.date32())]
+    schema = pa.schema([*fields, ("origin", pa.struct([("base", pa.int32())]))])
+    told = [{"place": row[0], "n": row[1], "month": row[2], "origin": {"base": None}} for row in values]
+    table = pa.Table.from_pylist(told, schema=schema)
+    return table.append_column(STALE, pa.array([row[3] for row in values])) if len(values[0]) > 3 else table
+
+
+JANUARY, MARCH = date(2023, 1, 1), date(2023, 3, 1)
+
+
+def contents(layout: Layout) -> list[tuple[Any, ...]]:
+    found = DeltaTable(layout.uri).to_pyarrow_table(columns=["place", "n", "month"]).to_pylist()
+    return sorted((tuple(row.values()) for row in found), key=str)
+
+
+@pytest.mark.invariant(3, 7)
+def test_rows_take_the_place_of_those_of_their_keys_and_stale_ones_are_counted_and_go_nowhere(tmp_path: Path) -> None:
+    layout = parted(tmp_path, ("Paris", 1, JANUARY), ("Oslo", 1, JANUARY), ("Rome", 1, None))
+    now = (("Paris", 2, MARCH, False), ("Oslo", 2, JANUARY, True), ("Bern", 2, None, False), ("Graz", 2, MARCH, True))
+    entry = store_quickly(layout, months(*now), ["place"], None, next_commit(layout, "batch"))
+    counted = entry.metrics
+    assert (counted.source_rows, counted.inserted, counted.updated, counted.deleted, counted.stale) == (4, 1, 1, 0, 2)
+    there = [("Paris", 2, MARCH), ("Oslo", 1, JANUARY), ("Rome", 1, None), ("Bern", 2, None)]
+    assert contents(layout) == sorted(there, key=str)
+    told = pa.table(DeltaTable(layout.uri).load_cdf(starting_version=1).read_all())
+    kinds = [(row["place"], row["_change_type"], row["n"], row["month"]) for row in told.to_pylist()]
+    assert sorted(kinds) == [
+        ("Bern", "insert", 2, None),
+        ("Paris", "update_postimage", 2, MARCH),
+        ("Paris", "update_preimage", 1, JANUARY),
+    ]
+
+
+def test_a_partition_in_which_no_row_belongs_is_not_read(tmp_path: Path) -> None:
+    layout = parted(tmp_path, ("Paris", 1, JANUARY), ("Rome", 1, MARCH))
+    (file,) = (Path(uri) for uri in DeltaTable(layout.uri).file_uris() if "2023-03-01" in uri)
+    file.unlink()
+    store_quickly(layout, months(("Paris", 2, JANUARY, False)), ["place"], ["2023-01-01"], next_commit(layout, "batch"))
+    assert DeltaTable(layout.uri).to_pyarrow_table(filters=[("month", "=", JANUARY)])["n"].to_pylist() == [2]
+
+
+@pytest.mark.invariant(3)
+def test_rows_that_are_all_stale_are_no_commit(tmp_path: Path) -> None:
+    layout = parted(tmp_path, ("Paris", 1, JANUARY))
+    with pytest.raises(ConflictError):
+        store_quickly(layout, months(("Paris", 2, JANUARY, True)), ["place"], None, next_commit(layout, "batch"))
+    assert DeltaTable(layout.uri).version() == 0
+
+
+def test_of_a_text_in_a_key_the_log_keeps_the_first_characters(tmp_path: Path) -> None:
+    layout, secret = parted(tmp_path, ("Paris", 1, JANUARY)), "secret " * 20
+    store_quickly(layout, months((secret, 2, JANUARY, False)), ["place"], None, next_commit(layout, "batch"))
+    log = Path(layout.uri, "_delta_log", f"{1:020d}.json").read_text()
+    assert secret[:TEXT_BOUND] in log and secret[: TEXT_BOUND + 1] not in log

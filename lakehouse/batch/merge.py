@@ -16,7 +16,7 @@ from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, merged_layout, newer_than_stored, stored_with
-from lakehouse.delta.plain import MOST_BYTES, is_quick_to_merge
+from lakehouse.delta.plain import is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError
@@ -24,7 +24,7 @@ from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.settings import Settings
 from lakehouse.spark import collected
 
-_TO_EVERYBODY = 50_000  # rows of a source that Spark may send to every executor
+_TO_EVERYBODY, _TEXT_TO_EVERYBODY = 50_000, 64 * 1024 * 1024  # rows of a source, and bytes of their texts
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,9 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
     Stale rows take part in no match and no insert, so that a replay writes no data file, but they are counted: what
     Delta says of its source is every row of the batch.
     """
-    few = counts.rows > 0 and counts.text <= MOST_BYTES
-    if few and is_quick_to_merge(target.layout, counts.rows, counts.partitions):
-        entry = _store_few(spark, target, newest, counts, commit)
-        if entry:
-            return entry
+    entry = _store_few(spark, target, newest, counts, commit)
+    if entry:
+        return entry
     stored = read_table(spark, target.layout)
     rows = _compared(target, stored, newest, counts).localCheckpoint()
     names = target.layout.names
@@ -80,6 +78,8 @@ def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: C
 
     ``None`` where Spark has to, and nothing is written then.
     """
+    if not counts.rows or not is_quick_to_merge(target.layout, counts.rows, counts.partitions, counts.text):
+        return None
     stored = read_rows(spark, target.layout, commit.table_version, counts.partitions)
     rows = collected(_compared(target, stored, newest, counts).drop("_met"))
     # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
@@ -95,7 +95,7 @@ def _join(counts: Counts) -> str:
 
     Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
     """
-    return "broadcast" if counts.rows <= _TO_EVERYBODY and counts.text <= MOST_BYTES else "merge"
+    return "broadcast" if counts.rows <= _TO_EVERYBODY and counts.text <= _TEXT_TO_EVERYBODY else "merge"
 
 
 def _with_fields_of(stored: DataFrame, newest: DataFrame, table: StreamTable) -> DataFrame:

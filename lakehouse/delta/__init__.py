@@ -8,6 +8,7 @@ Written: ``write`` (the one fenced commit, and upkeep), ``quick`` (the same of f
 tables that are ``plain`` enough), ``lock`` (one writer at a time on a local disk), ``statement`` (one that writes,
 until its end is known), ``writer`` (whose it is, where it may outlive its client), ``commits`` (what a commit says of
 itself).
+Read by Spark: ``files`` (few of the newest version, by their names).
 Read back, without a JVM: ``log`` (opened, and read commit by commit: ``log_files``), ``ledger`` (how far the table
 got), ``restores`` (what a RESTORE put back), ``row_versions`` (which versions changed a row), ``audit`` (the proof
 that every record is accounted for), ``accounting`` (the figures of a commit and their words). ``failures`` says in

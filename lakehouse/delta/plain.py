@@ -15,13 +15,15 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
 from lakehouse.delta.files import MOST_FILES, active_files
-from lakehouse.delta.layout import Layout
+from lakehouse.delta.layout import Layout, paths
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
 
-MOST_ROWS = 50_000  # of a commit, held by this process
+MOST_ROWS = 500_000  # of a commit, held by this process
 _FEW_ROWS = 1_000  # which it holds however wide they are
-MOST_BYTES = 64 * 1024 * 1024  # of such rows, or of the rows of files that are copied
+_MOST_HELD = 128 * 1024 * 1024  # bytes of such rows
+_VALUE = 16  # bytes of a value at most, but for texts
+_MOST_BYTES = 64 * 1024 * 1024  # of such rows in files as those of the table, or of rows that are copied
 _MOST_MET = 1_000_000  # rows of a table that is merged into
 _BY_SPARK = 100  # commits from one that Spark makes to the next: it deletes what of the log has expired, deltalake not
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # of a table that deltalake writes as Spark does
@@ -36,23 +38,27 @@ _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[
 
 def is_quick(layout: Layout, rows: int | None) -> bool:
     """Whether so many rows (``None``: nobody knows) may be written into the table, which is there, without Spark."""
-    return _opened(layout, rows) is not None
+    table = _opened(layout, rows)
+    return table is not None and _can_be_held(table, layout, rows or 0)
 
 
-def is_quick_to_merge(layout: Layout, rows: int | None, partitions: Collection[str] | None = None) -> bool:
+def is_quick_to_merge(
+    layout: Layout, rows: int | None, partitions: Collection[str] | None = None, text: int | None = None
+) -> bool:
     """Whether so many rows may be merged into the table, or into these partitions of it, without Spark.
 
-    All of that is looked through at worst, and what is copied has to stay as it is.
+    ``text`` is how many bytes of text are in them, where that was counted. All that is there is looked through at
+    worst, and what is copied has to stay as it is.
     """
     table = _opened(layout, rows) if partitions is None or len(partitions) <= MOST_FILES else None
-    if table is None:
+    if table is None or not _can_be_held(table, layout, rows or 0, text):
         return False
     files = active_files(table, layout, partitions)
     met = [file.rows for file in files if file.rows is not None]
     if not len(met) == len(files) <= MOST_FILES or sum(met) > _MOST_MET:
         return False
     sizes = [_size_to_copy(file.path) for file in files]
-    return None not in sizes and sum(filter(None, sizes)) <= MOST_BYTES
+    return None not in sizes and sum(filter(None, sizes)) <= _MOST_BYTES
 
 
 def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
@@ -61,7 +67,7 @@ def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
     table = open_table(layout.uri)
     if table is None or (table.version() + 1) % _BY_SPARK == 0 or not _is_plain(table, layout):
         return None
-    return table if _can_be_held(table, layout, rows) and _takes_links(Path(layout.uri, LOG)) else None
+    return table if _takes_links(Path(layout.uri, LOG)) else None
 
 
 def _tells_bounds(layout: Layout) -> bool:
@@ -90,12 +96,15 @@ def _is_free(field: Field) -> bool:
     return field.nullable and set(field.metadata) <= _DESCRIBES and all(map(_is_free, inner))
 
 
-def _can_be_held(table: DeltaTable, layout: Layout, rows: int) -> bool:
-    """Whether rows as wide as those of the table can be held, as far as its files tell, which are compressed."""
+def _can_be_held(table: DeltaTable, layout: Layout, rows: int, text: int | None = None) -> bool:
+    """Whether so many rows can be held: with so much text, or as wide as the files of the table are, compressed."""
+    if text is not None:
+        values = sum(not column.fields for _, column in paths(layout.columns))
+        return rows * values * _VALUE + text <= _MOST_HELD
     if rows <= _FEW_ROWS:
         return True
     files = active_files(table, layout)
-    return rows * sum(file.size for file in files) < MOST_BYTES * sum(file.rows or 0 for file in files)
+    return rows * sum(file.size for file in files) < _MOST_BYTES * sum(file.rows or 0 for file in files)
 
 
 def _takes_links(folder: Path) -> bool:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Month
 from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, identity_of, said_by
 from lakehouse.delta.failures import log_failures
+from lakehouse.delta.kept import Kept
 from lakehouse.delta.log import history_of, open_table, read_commit
 from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
 from lakehouse.delta.row_versions import unchanged_versions
@@ -116,6 +117,9 @@ class Ledger:
         return source is not None and self.next_change(source.version) > self.version and still_holds(self, source)
 
 
+_READ: Kept[Ledger] = Kept()
+
+
 def to_consume(ledger: Ledger) -> Source:
     """The version that whoever follows a table consumes now: the newest that may have changed a row."""
     info = read_commit(ledger.uri, ledger.rows_version)
@@ -147,6 +151,9 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     the table got, and over every RESTORE behind which a batch has not been merged. Raises ``TableError`` where
     the log cannot be read, ``LedgerError`` where a newer lakehouse wrote it.
     """
+    kept = None if whole else _READ.get((uri, name), uri)
+    if kept:
+        return kept
     table = open_table(uri)
     if table is None:
         return Ledger(uri)
@@ -155,7 +162,7 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
         history, found = _read(table, uri, table_id, None if whole else _NEWEST)
         if not whole and not found.is_told_by(_oldest(history)):
             history, found = _read(table, uri, table_id, None)
-        return Ledger(
+        ledger = Ledger(
             uri=uri,
             exists=True,
             table_id=table_id,
@@ -169,6 +176,7 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
             unchanged=unchanged_versions(history),
             untold=found.untold,
         )
+    return ledger if whole else _READ.keep((uri, name), uri, ledger.version, ledger)
 
 
 def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:

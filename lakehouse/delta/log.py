@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from lakehouse.delta.failures import disk_failure, log_failures
+from lakehouse.delta.kept import Kept
 from lakehouse.delta.log_files import LOG, Action, LogFiles
 from lakehouse.errors import TableError
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it was a table, its log is gone."
 # an object store that does not answer: by default it is asked again for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
+
+_OPENED: Kept[DeltaTable] = Kept()
 
 Info = dict[str, Any]  # what a commit says of itself
 File = tuple[str, str]  # its path, and the id of its deletion vector
@@ -41,10 +44,14 @@ def open_table(uri: str) -> DeltaTable | None:
     A folder in which a creation was cut off is free. Raises ``TableError`` where something else stands there, or
     where its log cannot be read; a store that does not answer is given up within some twenty seconds.
     """
+    opened = _OPENED.get(uri, uri)
+    if opened:
+        return opened
     names = {LOG} if "://" in uri else _names_in(Path(uri))
     if LOG in names:
         with log_failures(uri), suppress(TableNotFoundError):
-            return DeltaTable(uri, storage_options=_options(uri))
+            table = DeltaTable(uri, storage_options=_options(uri))
+            return _OPENED.keep(uri, uri, table.version(), table)
     strangers = sorted(names - {LOG})
     if strangers:
         what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"

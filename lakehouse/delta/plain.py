@@ -107,6 +107,7 @@ def _can_be_held(table: DeltaTable, layout: Layout, rows: int, text: int | None 
     return rows * sum(file.size for file in files) < _MOST_BYTES * sum(file.rows or 0 for file in files)
 
 
+@lru_cache(maxsize=1_000)
 def _takes_links(folder: Path) -> bool:
     """Whether a file gets a second name there: so deltalake commits, and some disks refuse (exFAT, some shares)."""
     first, second = folder / ".first", folder / ".second"

@@ -16,7 +16,7 @@ from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, merged_layout, newer_than_stored, stored_with
-from lakehouse.delta.plain import is_quick_to_merge
+from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError
@@ -82,8 +82,10 @@ def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: C
         return None
     stored = read_rows(spark, target.layout, commit.table_version, counts.partitions)
     rows = collected(_compared(target, stored, newest, counts).drop("_met"))
+    if rows is None or rows.nbytes > MOST_HELD:  # values that are stored, of which nobody knew
+        return None
     # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
-    if rows is None or rows.num_rows != counts.rows or pc.all(rows[STALE]).as_py():
+    if rows.num_rows != counts.rows or pc.all(rows[STALE]).as_py():
         return None
     with suppress(ConflictError):  # Spark goes on where somebody else committed and touched none of its rows
         return store_quickly(target.layout, rows, target.table.key, counts.partitions, commit)

@@ -7,10 +7,12 @@ files hold some partitions, deltalake tells from the log in milliseconds. The ro
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -21,26 +23,29 @@ from lakehouse.delta.write import read_table
 
 MOST_FILES = 32  # of more, Spark lists the paths in a job
 _PATTERN = frozenset("*?[]{}\\")  # characters of which Spark makes a pattern where it is given paths
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # the name of the partition of NULL
 
 
-class File(NamedTuple):
-    """An active file of a table, as its log tells."""
+def active_files(table: DeltaTable, layout: Layout, partitions: Collection[str] | None = None) -> pa.Table:
+    """The active files of an opened table, or of these partitions of it: ``path``, ``rows``, ``size``, ``partition``.
 
-    path: Path
-    rows: int | None
-    size: int  # in bytes
-
-
-def active_files(table: DeltaTable, layout: Layout, partitions: Collection[str] | None = None) -> list[File]:
-    """The active files of an opened table on a local disk, or of these partitions of it."""
+    As the log tells them; rows are NULL where it does not. The path is relative to the table.
+    """
     with log_failures(layout.uri):
-        told = table.get_add_actions(flatten=True)
-    paths, rows, sizes = (told.column(name).to_pylist() for name in ("path", "num_records", "size_bytes"))
-    files = list(map(File, (Path(layout.uri, unquote(path)) for path in paths), rows, sizes))
+        told = pa.table(table.get_add_actions(flatten=True))
+    values = pa.nulls(told.num_rows, pa.string())
+    if layout.partition_by:
+        values = told[f"partition.{layout.partition_by}"].cast(pa.string())
+    columns = {"path": told["path"], "rows": told["num_records"], "size": told["size_bytes"], "partition": values}
+    files = pa.table(columns)
     if partitions is None or layout.partition_by is None:
         return files
-    of = told.column(f"partition.{layout.partition_by}").to_pylist()
-    return [file for file, value in zip(files, of, strict=True) if str(value) in partitions]
+    return files.filter(pc.is_in(files["partition"], pa.array(list(partitions), pa.string())))
+
+
+def path_of(layout: Layout, path: str) -> Path:
+    """A file of a table on a local disk, by its path as the log tells it."""
+    return Path(layout.uri, unquote(path))
 
 
 def read_rows(
@@ -49,14 +54,30 @@ def read_rows(
     """The rows of a version of a table, or more of them than those in these partitions.
 
     From its files where it is the newest version of a table on a local disk that has no more than the first protocol
-    of readers, and they are few.
+    of readers, they are few, and each lies where its partition is told by its folder.
     """
-    table = None if "://" in layout.uri or _PATTERN & {*layout.uri} else open_table(layout.uri)
+    table = None if "://" in layout.uri else open_table(layout.uri)
     if table is None or table.version() != version or table.protocol().min_reader_version > 1:
         return read_table(spark, layout, version)
-    files = [file.path for file in active_files(table, layout, partitions)]
-    if not 0 < len(files) <= MOST_FILES or not all(file.exists() for file in files):
+    files = active_files(table, layout, partitions)
+    if not 0 < files.num_rows <= MOST_FILES:
+        return read_table(spark, layout, version)
+    found = [(path_of(layout, file["path"]), file["partition"]) for file in files.to_pylist()]
+    if not all(_is_told_by_its_folder(layout, *each) for each in found):
         return read_table(spark, layout, version)
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
-    rows = spark.read.schema(schema).option("basePath", layout.uri).parquet(*map(str, files))
+    try:
+        reader = spark.read.schema(schema).option("basePath", layout.uri)
+        rows = reader.parquet(*(str(path) for path, _ in found))
+    except PySparkException:  # one is gone: Delta says of which table
+        return read_table(spark, layout, version)
     return rows.select(*(f"`{name}`" for name in schema.names))
+
+
+def _is_told_by_its_folder(layout: Layout, path: Path, partition: str | None) -> bool:
+    """Whether Spark takes a path for a file of rows, and its folder for the partition that the log tells."""
+    folder = Path(layout.uri)
+    if layout.partition_by:
+        folder /= f"{layout.partition_by}={_NO_VALUE if partition is None else partition}"
+    plain = not path.name.startswith((".", "_")) and not _PATTERN & {*str(path)}
+    return path.parent == folder and plain and path.exists()

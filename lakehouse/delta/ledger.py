@@ -117,7 +117,7 @@ class Ledger:
         return source is not None and self.next_change(source.version) > self.version and still_holds(self, source)
 
 
-_READ: Kept[Ledger] = Kept()
+_KEPT = Kept[Ledger](lambda ledger: ledger.version)
 
 
 def to_consume(ledger: Ledger) -> Source:
@@ -151,18 +151,21 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     the table got, and over every RESTORE behind which a batch has not been merged. Raises ``TableError`` where
     the log cannot be read, ``LedgerError`` where a newer lakehouse wrote it.
     """
-    kept = None if whole else _READ.get((uri, name), uri)
-    if kept:
-        return kept
+    if whole:
+        return _read_ledger(uri, name, None)
+    return _KEPT.read((uri, name), uri, lambda: _read_ledger(uri, name, _NEWEST)) or Ledger(uri)
+
+
+def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:
     table = open_table(uri)
     if table is None:
         return Ledger(uri)
     with log_failures(uri):
         table_id = str(table.metadata().id)
-        history, found = _read(table, uri, table_id, None if whole else _NEWEST)
-        if not whole and not found.is_told_by(_oldest(history)):
+        history, found = _read(table, uri, table_id, limit)
+        if limit and not found.is_told_by(_oldest(history)):
             history, found = _read(table, uri, table_id, None)
-        ledger = Ledger(
+        return Ledger(
             uri=uri,
             exists=True,
             table_id=table_id,
@@ -176,7 +179,6 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
             unchanged=unchanged_versions(history),
             untold=found.untold,
         )
-    return ledger if whole else _READ.keep((uri, name), uri, ledger.version, ledger)
 
 
 def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:

@@ -22,7 +22,7 @@ _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it 
 # an object store that does not answer: by default it is asked again for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 
-_OPENED: Kept[DeltaTable] = Kept()
+_OPENED = Kept[DeltaTable](lambda table: table.version())
 
 Info = dict[str, Any]  # what a commit says of itself
 File = tuple[str, str]  # its path, and the id of its deletion vector
@@ -39,19 +39,21 @@ class FileChanges:
 
 
 def open_table(uri: str) -> DeltaTable | None:
-    """Open a table without a JVM; ``None`` where there is none and the place is free.
+    """Open a table without a JVM, to look at it; ``None`` where there is none and the place is free.
 
-    A folder in which a creation was cut off is free. Raises ``TableError`` where something else stands there, or
-    where its log cannot be read; a store that does not answer is given up within some twenty seconds.
+    It may be shared with others in this process: who writes opens it anew. A folder in which a creation was cut off is
+    free. Raises ``TableError`` where something else stands there, or where its log cannot be read; a store that does
+    not answer is given up within some twenty seconds.
     """
-    opened = _OPENED.get(uri, uri)
-    if opened:
-        return opened
+    return _OPENED.read(uri, uri, lambda: open_anew(uri))
+
+
+def open_anew(uri: str) -> DeltaTable | None:
+    """Open a table as ``open_table`` does, for nobody else."""
     names = {LOG} if "://" in uri else _names_in(Path(uri))
     if LOG in names:
         with log_failures(uri), suppress(TableNotFoundError):
-            table = DeltaTable(uri, storage_options=_options(uri))
-            return _OPENED.keep(uri, uri, table.version(), table)
+            return DeltaTable(uri, storage_options=_options(uri))
     strangers = sorted(names - {LOG})
     if strangers:
         what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"

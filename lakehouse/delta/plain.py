@@ -10,18 +10,19 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
-from lakehouse.delta.files import MOST_FILES, active_files
+from lakehouse.delta.files import MOST_FILES, active_files, path_of
 from lakehouse.delta.layout import Layout, paths
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
 
 MOST_ROWS = 500_000  # of a commit, held by this process
 _FEW_ROWS = 1_000  # which it holds however wide they are
-_MOST_HELD = 128 * 1024 * 1024  # bytes of such rows
+MOST_HELD = 128 * 1024 * 1024  # bytes of such rows
 _VALUE = 16  # bytes of a value at most, but for texts
 _MOST_BYTES = 64 * 1024 * 1024  # of such rows in files as those of the table, or of rows that are copied
 _MOST_MET = 1_000_000  # rows of a table that is merged into
@@ -54,10 +55,9 @@ def is_quick_to_merge(
     if table is None or not _can_be_held(table, layout, rows or 0, text):
         return False
     files = active_files(table, layout, partitions)
-    met = [file.rows for file in files if file.rows is not None]
-    if not len(met) == len(files) <= MOST_FILES or sum(met) > _MOST_MET:
+    if files.num_rows > MOST_FILES or files["rows"].null_count or (pc.sum(files["rows"]).as_py() or 0) > _MOST_MET:
         return False
-    sizes = [_size_to_copy(file.path) for file in files]
+    sizes = [_size_to_copy(path_of(layout, path)) for path in files["path"].to_pylist()]
     return None not in sizes and sum(filter(None, sizes)) <= _MOST_BYTES
 
 
@@ -100,11 +100,12 @@ def _can_be_held(table: DeltaTable, layout: Layout, rows: int, text: int | None 
     """Whether so many rows can be held: with so much text, or as wide as the files of the table are, compressed."""
     if text is not None:
         values = sum(not column.fields for _, column in paths(layout.columns))
-        return rows * values * _VALUE + text <= _MOST_HELD
+        return rows * values * _VALUE + text <= MOST_HELD
     if rows <= _FEW_ROWS:
         return True
     files = active_files(table, layout)
-    return rows * sum(file.size for file in files) < _MOST_BYTES * sum(file.rows or 0 for file in files)
+    size, there = (pc.sum(files[name]).as_py() or 0 for name in ("size", "rows"))
+    return bool(rows * size < _MOST_BYTES * there)
 
 
 @lru_cache(maxsize=1_000)
@@ -126,7 +127,7 @@ def _takes_links(folder: Path) -> bool:
 
 @lru_cache(maxsize=1_000)  # no file of a table ever changes
 def _size_to_copy(file: Path) -> int | None:
-    """How large a file is once it is read, in bytes; ``None`` where it would be copied as others than it holds.
+    """How large a file is without compression, in bytes; ``None`` where it would be copied as others than it holds.
 
     deltalake takes an INT96, as which Spark wrote times by itself, for nanoseconds (seen: the year 9999 became 1816),
     and days before 1582 as an old Spark counted them for those of today's calendar.

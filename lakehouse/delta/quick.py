@@ -25,7 +25,7 @@ from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.failures import write_failures
 from lakehouse.delta.layout import TEXT_BOUND, Layout
 from lakehouse.delta.ledger import app_id
-from lakehouse.delta.log import open_table
+from lakehouse.delta.log import open_anew
 from lakehouse.delta.log_files import LOG
 from lakehouse.delta.order import STALE
 from lakehouse.delta.write import commit_otherwise
@@ -132,7 +132,7 @@ def _fence(layout: Layout, commit: Commit) -> dict[str, Any]:
 def _on_planned(layout: Layout, commit: Commit, write: Callable[[DeltaTable], None]) -> None:
     """Write the table as it was when the commit was planned."""
     with write_failures(layout.uri):
-        table = open_table(layout.uri)
+        table = open_anew(layout.uri)
         try:
             if table is None or table.version() != commit.table_version:
                 raise CommitFailedError(f"It is no longer at version {commit.table_version}")

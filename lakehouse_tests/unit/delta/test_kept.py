@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -42,8 +44,14 @@ def forget(layout: Layout, _: Path) -> None:
     Path(layout.uri, "_delta_log", f"{0:020d}.json").unlink()
 
 
+def damage(layout: Layout, _: Path) -> None:
+    """In place: of another file only its contents tell."""
+    file = Path(layout.uri, "_delta_log", f"{0:020d}.json")
+    file.write_text(file.read_text().replace("WRITE", "WROTE"))
+
+
 @pytest.mark.invariant(1)
-@pytest.mark.parametrize("change", [commit, commit_of_ours, bring_back, go_back, forget])
+@pytest.mark.parametrize("change", [commit, commit_of_ours, bring_back, go_back, forget, damage])
 def test_it_is_kept_until_something_is_written(tmp_path: Path, change: Change) -> None:
     layout = made(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
@@ -62,15 +70,61 @@ def test_a_whole_history_is_always_read(tmp_path: Path) -> None:
     assert read_ledger(layout.uri, "t", whole=True) is not read_ledger(layout.uri, "t", whole=True)
 
 
-def test_what_was_read_of_a_version_that_is_no_longer_the_newest_is_not_kept(tmp_path: Path) -> None:
-    layout, kept = made(tmp_path, PARIS), Kept[str]()
+def test_what_may_no_longer_be_read_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = made(tmp_path, PARIS)
+    assert read_ledger(layout.uri, "t").version == 0
+
+    def refused(*_: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.stat", refused)
+    monkeypatch.setattr("lakehouse.delta.log._names_in", refused)
+    with pytest.raises(PermissionError, match="denied"):
+        open_table(layout.uri)
+
+
+class Reads:
+    """Versions of a table, as they are read one after another, while somebody does something to it."""
+
+    def __init__(self, *versions: int) -> None:
+        self.kept, self.versions = Kept[list[int]](lambda value: value[0]), list(versions)
+
+    def __call__(self, layout: Layout, asked: int = 0, meanwhile: Callable[[], object] = lambda: None) -> int:
+        def read() -> list[int]:
+            meanwhile()
+            return [self.versions.pop(0), asked]
+
+        (version, _) = self.kept.read(asked, layout.uri, read) or [-1, asked]
+        return version
+
+
+def test_what_was_read_of_a_version_that_is_not_the_newest_is_not_kept(tmp_path: Path) -> None:
+    layout, read = made(tmp_path, PARIS), Reads(0, 1, 2)
     commit(layout, tmp_path)
-    assert kept.keep("asked", layout.uri, 0, "old") == "old" and kept.get("asked", layout.uri) is None
+    assert [read(layout), read(layout), read(layout)] == [0, 1, 1]
 
 
-def test_so_much_is_kept(tmp_path: Path) -> None:
-    layout, kept = made(tmp_path, PARIS), Kept[int]()
-    for number in range(_MOST + 1):
-        kept.keep(number, layout.uri, 0, number)
-    assert [kept.get(number, layout.uri) for number in (0, 1, _MOST)] == [None, 1, _MOST]
-    assert kept.get(1, "s3://bucket/t") is None
+def test_what_was_read_while_another_table_took_its_place_is_not_kept(tmp_path: Path) -> None:
+    layout, read = made(tmp_path, PARIS), Reads(0, 0)
+    shutil.copytree(layout.uri, tmp_path / "copy")
+    read(layout, meanwhile=lambda: bring_back(layout, tmp_path / "copy"))
+    read(layout)
+    assert not read.versions
+
+
+def test_so_much_is_kept_and_nothing_of_a_store(tmp_path: Path) -> None:
+    layout, read = made(tmp_path, PARIS), Reads(*[0] * (_MOST + 4))
+    for asked in (*range(_MOST + 1), _MOST, 1, 0):
+        read(layout, asked)
+    assert len(read.versions) == 2, "the first was read again"
+    stored = replace(layout, uri="s3://bucket/t")
+    read(stored)
+    read(stored)
+    assert not read.versions
+
+
+def test_whoever_writes_changes_nothing_that_others_look_at(tmp_path: Path) -> None:
+    layout = made(tmp_path, PARIS)
+    opened = open_table(layout.uri)
+    commit_of_ours(layout, tmp_path)
+    assert opened is not None and opened.version() == 0

@@ -134,7 +134,7 @@ def test_what_another_writer_commits_in_the_same_moment_stays(tmp_path: Path, mo
     layout = made(tmp_path, PARIS)
     planned = next_commit(layout)
     opened = DeltaTable(layout.uri)
-    monkeypatch.setattr("lakehouse.delta.quick.open_table", lambda _: opened)
+    monkeypatch.setattr("lakehouse.delta.quick.open_anew", lambda _: opened)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
     with pytest.raises(ConflictError):
         append_quickly(layout, rows(NOWHERE), planned)

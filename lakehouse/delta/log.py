@@ -54,7 +54,7 @@ def open_anew(uri: str) -> DeltaTable | None:
     if LOG in names:
         with log_failures(uri), suppress(TableNotFoundError):
             return DeltaTable(uri, storage_options=_options(uri))
-    strangers = sorted(names - {LOG})
+    strangers = sorted(names - {LOG}, key=lambda name: (name.startswith(("_", ".")), name))
     if strangers:
         what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"
         raise TableError(what, where=uri, action=_PLACE)

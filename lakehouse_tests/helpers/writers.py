@@ -8,10 +8,12 @@ import pytest
 from lakehouse.delta import plain
 
 
+_MOST_ROWS = plain.MOST_ROWS
+
+
 @contextmanager
 def by_spark(really: bool = True) -> Iterator[None]:
-    """Spark writes everything here."""
+    """Spark writes everything here; or it does not, whatever holds around it."""
     with pytest.MonkeyPatch.context() as patch:
-        if really:
-            patch.setattr(plain, "MOST_ROWS", -1)
+        patch.setattr(plain, "MOST_ROWS", -1 if really else _MOST_ROWS)
         yield

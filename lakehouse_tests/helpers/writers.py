@@ -7,7 +7,6 @@ import pytest
 
 from lakehouse.delta import plain
 
-
 _MOST_ROWS = plain.MOST_ROWS
 
 

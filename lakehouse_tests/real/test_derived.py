@@ -17,6 +17,7 @@ from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.rows import hour_of, rows_of
 from lakehouse_tests.helpers.streams import Stream, clean_log, record
+from lakehouse_tests.helpers.writers import by_spark
 
 pytestmark = pytest.mark.invariant(10)
 
@@ -70,15 +71,13 @@ def figures(stream: Stream, latitude: float) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_few_changes_give_the_same_rows_with_and_without_spark(stream, monkeypatch, quick):
+def test_few_changes_give_the_same_rows_with_and_without_spark(stream, quick):
     first, second, third = stream.hours(3)
     take(stream, {first: 1.0, second: 2.0})
     stream.refresh()
-    if not quick:
-        monkeypatch.setattr(feed, "is_quick", lambda *_: False)
-        monkeypatch.setattr("lakehouse.derive.rollup.is_quick_to_merge", lambda *_: False)
     take(stream, {first: 9.0, third: 3.0})
-    changes, groups = stream.refresh()
+    with by_spark(not quick):
+        changes, groups = stream.refresh()
     assert (changes.changed, changes.rebuilt, groups.changed, groups.rebuilt) == (2, False, 1, False)
     assert told(stream, first)[-1] == ("update", 1.0, 9.0, False) and told(stream, third)[-1][0] == "insert"
     for derived in (changes, groups):

@@ -15,10 +15,11 @@ from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.accounting import sentence
+from lakehouse.delta.active import count_rows
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import PATIENCE, Engine, again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.ledger import Ledger, count_rows
+from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
@@ -176,8 +177,9 @@ def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:
     decided = replace(decided, commit=commit)
     waiting = commit.kind != "batch" or store_rejected(engine.spark, layout, decided, committed=False)
     rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
+    target = Target(table, merged_layout(table, engine.settings))
     newest = newest_per_key(rows, table, alone=not counts.duplicate)
-    entry = merge_rows(engine.spark, Target(table, engine.settings), newest, counts, commit)
+    entry = merge_rows(engine.spark, target, newest, counts, commit)
     if waiting:
         _store_merged(engine, decided)
     return require_accounted(entry, table)

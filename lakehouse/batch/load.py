@@ -21,6 +21,7 @@ from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger, to_consume
+from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -213,5 +214,6 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
             "declaration": table.fingerprint,
         }
     )
+    target = Target(table, merged_layout(table, settings))
     newest = newest_per_key(rows, table, alone=not counts.duplicate)
-    return merge_rows(spark, Target(table, settings), newest, counts, commit)
+    return merge_rows(spark, target, newest, counts, commit)

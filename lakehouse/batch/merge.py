@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -15,13 +14,12 @@ from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, merged_layout, newer_than_stored, stored_with
+from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, newer_than_stored, stored_with
 from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import ANOTHER_ROW
-from lakehouse.settings import Settings
 from lakehouse.spark import collected
 
 _TO_EVERYBODY, _TEXT_TO_EVERYBODY = 50_000, 64 * 1024 * 1024  # rows of a source, and bytes of their texts
@@ -32,12 +30,7 @@ class Target:
     """Where rows are merged to, and how."""
 
     table: StreamTable
-    settings: Settings
-
-    @cached_property
-    def layout(self) -> Layout:
-        """How it is stored."""
-        return merged_layout(self.table, self.settings)
+    layout: Layout
 
     @property
     def same_key(self) -> str:

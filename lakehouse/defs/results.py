@@ -7,9 +7,10 @@ import dagster as dg
 
 from lakehouse.batch.ingest import Outcome
 from lakehouse.delta.accounting import sums
+from lakehouse.delta.active import count_rows
 from lakehouse.delta.audit import Finding
 from lakehouse.delta.commits import Totals
-from lakehouse.delta.ledger import count_rows, read_ledger
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan
 

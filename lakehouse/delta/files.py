@@ -9,14 +9,11 @@ from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakehouse.delta.failures import log_failures
+from lakehouse.delta.active import active_files
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.log import open_table
 from lakehouse.delta.write import read_table
@@ -24,23 +21,6 @@ from lakehouse.delta.write import read_table
 MOST_FILES = 32  # of more, Spark lists the paths in a job
 _PATTERN = frozenset("*?[]{}\\")  # characters of which Spark makes a pattern where it is given paths
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # the name of the partition of NULL
-
-
-def active_files(table: DeltaTable, layout: Layout, partitions: Collection[str] | None = None) -> pa.Table:
-    """The active files of an opened table, or of these partitions of it: ``path``, ``rows``, ``size``, ``partition``.
-
-    As the log tells them; rows are NULL where it does not. The path is relative to the table.
-    """
-    with log_failures(layout.uri):
-        told = pa.table(table.get_add_actions(flatten=True))
-    values = pa.nulls(told.num_rows, pa.string())
-    if layout.partition_by:
-        values = told[f"partition.{layout.partition_by}"].cast(pa.string())
-    columns = {"path": told["path"], "rows": told["num_records"], "size": told["size_bytes"], "partition": values}
-    files = pa.table(columns)
-    if partitions is None or layout.partition_by is None:
-        return files
-    return files.filter(pc.is_in(files["partition"], pa.array(list(partitions), pa.string())))
 
 
 def path_of(layout: Layout, path: str) -> Path:
@@ -59,7 +39,7 @@ def read_rows(
     table = None if "://" in layout.uri else open_table(layout.uri)
     if table is None or table.version() != version or table.protocol().min_reader_version > 1:
         return read_table(spark, layout, version)
-    files = active_files(table, layout, partitions)
+    files = active_files(table, layout.uri, layout.partition_by, partitions)
     if not 0 < files.num_rows <= MOST_FILES:
         return read_table(spark, layout, version)
     found = [(path_of(layout, file["path"]), file["partition"]) for file in files.to_pylist()]

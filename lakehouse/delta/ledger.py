@@ -4,14 +4,13 @@ The newest entry is enough to go on; the whole history is the proof.
 """
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Month
 from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, identity_of, said_by
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.kept import Kept
@@ -153,7 +152,7 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     """
     if whole:
         return _read_ledger(uri, name, None)
-    return _KEPT.read((uri, name), uri, lambda: _read_ledger(uri, name, _NEWEST)) or Ledger(uri)
+    return _KEPT.read((uri, name), uri, lambda: _read_ledger(uri, name, _NEWEST))
 
 
 def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:
@@ -239,17 +238,3 @@ def find_commit(uri: str, name: str, commit: Commit) -> Entry | None:
     info = read_commit(uri, version)
     entry = entry_of(info | {"version": version}) if info else None
     return entry if entry and entry.commit.attempt == commit.attempt else find_attempt(uri, name, commit.attempt)
-
-
-def count_rows(uri: str, partition: Month | None = None, values: Collection[str] | None = None) -> int:
-    """Count the rows of a table, from its log alone; 0 where there is no table.
-
-    Where ``values`` of its partition column are told, only those rows in them.
-    """
-    table = open_table(uri)
-    with log_failures(uri):
-        if table is None or partition is None or values is None:
-            return int(table.count()) if table else 0
-        files = table.get_add_actions(flatten=True)
-        of, rows = (files.column(name).to_pylist() for name in (f"partition.{partition.name}", "num_records"))
-        return sum(many for value, many in zip(of, rows, strict=True) if str(value) in values)

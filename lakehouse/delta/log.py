@@ -22,7 +22,7 @@ _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it 
 # an object store that does not answer: by default it is asked again for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 
-_OPENED = Kept[DeltaTable](lambda table: table.version())
+_OPENED = Kept[DeltaTable | None](lambda table: table.version() if table else -1)
 
 Info = dict[str, Any]  # what a commit says of itself
 File = tuple[str, str]  # its path, and the id of its deletion vector

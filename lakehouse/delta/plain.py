@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
-from lakehouse.delta.files import MOST_FILES, active_files, path_of
+from lakehouse.delta.active import active_files
+from lakehouse.delta.files import MOST_FILES, path_of
 from lakehouse.delta.layout import Layout, paths
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
@@ -54,7 +55,7 @@ def is_quick_to_merge(
     table = _opened(layout, rows) if partitions is None or len(partitions) <= MOST_FILES else None
     if table is None or not _can_be_held(table, layout, rows or 0, text):
         return False
-    files = active_files(table, layout, partitions)
+    files = active_files(table, layout.uri, layout.partition_by, partitions)
     if files.num_rows > MOST_FILES or files["rows"].null_count or (pc.sum(files["rows"]).as_py() or 0) > _MOST_MET:
         return False
     sizes = [_size_to_copy(path_of(layout, path)) for path in files["path"].to_pylist()]
@@ -103,7 +104,7 @@ def _can_be_held(table: DeltaTable, layout: Layout, rows: int, text: int | None 
         return rows * values * _VALUE + text <= MOST_HELD
     if rows <= _FEW_ROWS:
         return True
-    files = active_files(table, layout)
+    files = active_files(table, layout.uri)
     size, there = (pc.sum(files[name]).as_py() or 0 for name in ("size", "rows"))
     return bool(rows * size < _MOST_BYTES * there)
 

@@ -7,10 +7,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.delta.active import count_rows
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import Ledger, count_rows, read_ledger
+from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.plain import is_quick_to_merge
 from lakehouse.delta.quick import merge_quickly
 from lakehouse.delta.write import commit_merge

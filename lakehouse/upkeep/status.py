@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.active import count_rows
 from lakehouse.delta.engine import merged_ledger
-from lakehouse.delta.ledger import Ledger, count_rows
+from lakehouse.delta.ledger import Ledger
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers

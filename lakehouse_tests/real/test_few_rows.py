@@ -47,7 +47,12 @@ def told(stream: Stream) -> list[Any]:
         "SELECT observed_at, change, source_version, temperature_2m_before, temperature_2m_after, note_before,"
         " note_after FROM {changes} ORDER BY 1, 3"
     )
-    return [rows, [counts(entry) for entry in stream.ledger.entries], changes, stream.sql("SELECT * FROM {rollup}")]
+    return [
+        rows,
+        [counts(entry) for entry in stream.ledger.entries],
+        changes,
+        stream.sql("SELECT * FROM {rollup} ORDER BY observed_month"),
+    ]
 
 
 def writers(stream: Stream) -> list[str]:

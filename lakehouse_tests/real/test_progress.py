@@ -44,7 +44,7 @@ def merged(stream: Stream) -> int:
 def empty_commit(stream: Stream, number: int) -> None:
     """What a second writer does that takes a number: commit under it."""
     commit = stream.ledger.next_commit("replay", "other writer").model_copy(update={"number": number})
-    target = Target(stream.table, stream.settings)
+    target = Target(stream.table, merged_layout(stream.table, stream.settings))
     nothing = read_table(stream.spark, target.layout).where("false")
     merge_rows(stream.spark, target, nothing, Counts(0, 0, 0, 0), commit)
 

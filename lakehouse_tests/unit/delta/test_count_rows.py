@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lakehouse.declaration import Month
-from lakehouse.delta.ledger import count_rows
+from lakehouse.delta.active import count_rows
 
 JANUARY, MARCH = date(2023, 1, 1), date(2023, 3, 1)
 BY_MONTH = Month("observed_at")

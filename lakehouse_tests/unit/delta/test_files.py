@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.delta.files import _is_told_by_its_folder, active_files
+from lakehouse.delta.active import active_files
+from lakehouse.delta.files import _is_told_by_its_folder
 from lakehouse.delta.layout import Layout, TableColumn
 
 MONTH = "2023-01-01"
@@ -24,10 +25,14 @@ def test_the_files_of_some_partitions_are_told_with_their_rows(layout: Layout) -
     days = pa.array([date(2023, 1, 1), date(2023, 1, 1), date(2023, 2, 1), None])
     write_deltalake(layout.uri, pa.table({"place": list("abcd"), "month": days}), partition_by=["month"])
     table = DeltaTable(layout.uri)
-    assert sorted(active_files(table, layout)["partition"].to_pylist(), key=str) == [MONTH, "2023-02-01", None]
-    (january,) = active_files(table, layout, [MONTH, "2099-01-01"]).to_pylist()
+    assert sorted(active_files(table, layout.uri, "month")["partition"].to_pylist(), key=str) == [
+        MONTH,
+        "2023-02-01",
+        None,
+    ]
+    (january,) = active_files(table, layout.uri, "month", [MONTH, "2099-01-01"]).to_pylist()
     assert (january["partition"], january["rows"]) == (MONTH, 2) and january["size"] > 0
-    assert active_files(table, layout, []).num_rows == 0
+    assert active_files(table, layout.uri, "month", []).num_rows == 0
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from lakehouse.delta import log
+from lakehouse.delta.active import count_rows
 from lakehouse.delta.failures import disk_failure, log_failures
-from lakehouse.delta.ledger import count_rows, read_ledger
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import LakehouseError, StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
 from lakehouse.serve import table_names
 from lakehouse.settings import Settings

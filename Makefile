@@ -39,7 +39,7 @@ bench: install ## How fast it is, as ratios: make bench ARGS="small --turns 7"; 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
 	@$(BIN)/lakehouse demo
 
-up: install ## Broker, Dagster webserver and daemon in the foreground; Ctrl-C stops them
+up: install ## Broker, warm Spark, Dagster webserver and daemon in the foreground; Ctrl-C stops them
 	@exec $(BIN)/lakehouse up
 
 doctor: install ## Each part of the set-up, its version and its state

@@ -1,7 +1,6 @@
 """Rows → the merged table: newest per key, columns kept by themselves, stale rows left out."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
@@ -18,7 +17,7 @@ from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, newer_
 from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.write import commit_merge, read_table
-from lakehouse.errors import ConflictError
+from lakehouse.errors import ConflictError, LockedError
 from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.spark import collected
 
@@ -36,6 +35,11 @@ class Target:
     def same_key(self) -> str:
         """The key of ``s`` equals that of ``t``."""
         return " AND ".join(f"s.`{name}` = t.`{name}`" for name in self.table.key)
+
+    @property
+    def texts(self) -> set[str]:
+        """The columns of texts beside the key."""
+        return {name for name in self.table.values if self.table.by_name[name].type == "STRING"}
 
     def others(self, stored: DataFrame) -> list[str]:
         """The columns of ours beside the key, also that of columns that are kept no longer."""
@@ -71,18 +75,25 @@ def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: C
 
     ``None`` where Spark has to, and nothing is written then.
     """
-    if not counts.rows or not is_quick_to_merge(target.layout, counts.rows, counts.partitions, counts.text):
+    text = None if target.texts & {*target.table.keep} else counts.text  # what is kept was not counted
+    if not counts.rows or not is_quick_to_merge(target.layout, counts.rows, counts.partitions, text):
         return None
     stored = read_rows(spark, target.layout, commit.table_version, counts.partitions)
-    rows = collected(_compared(target, stored, newest, counts).drop("_met"))
+    compared = _compared(target, stored, newest, counts).drop("_met")
+    # those of stale rows are the stored ones, and go nowhere
+    untold = {name: F.expr(f"IF({STALE}, NULL, `{name}`)") for name in sorted(target.texts)}
+    rows = collected(compared.withColumns(untold) if untold else compared)
     if rows is None or rows.nbytes > MOST_HELD:  # values that are stored, of which nobody knew
         return None
     # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
     if rows.num_rows != counts.rows or pc.all(rows[STALE]).as_py():
         return None
-    with suppress(ConflictError):  # Spark goes on where somebody else committed and touched none of its rows
+    try:
         return store_quickly(target.layout, rows, target.table.key, counts.partitions, commit)
-    return None
+    except LockedError:
+        raise
+    except ConflictError:  # Spark goes on where somebody else committed and touched none of its rows
+        return None
 
 
 def _join(counts: Counts) -> str:

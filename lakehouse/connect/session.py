@@ -18,6 +18,7 @@ from lakehouse.errors import SetupError
 from lakehouse.local.engine import lives, read_address
 
 _LIMIT = 90.0  # seconds for an engine that is being started
+_ANSWER = 30.0  # seconds for the first answer of one that takes connections
 _POLL = 0.1
 _TOUCH = 60.0  # seconds between two signs of life: the engine gives up a session that has given none for five minutes
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark's functions tell which kind of session there is
@@ -46,10 +47,11 @@ def attach(folder: Path, fingerprint: str) -> SparkSession | None:
         channel = open_channel(folder)
         if channel is not None:
             _require_fit(folder, fingerprint)
-            return _open(channel, folder)
+            session = _open(channel, folder)
+            if session is not None:
+                return session
         if time.monotonic() > deadline:
-            fact = f"The engine of this home does not answer within {_LIMIT:.0f} seconds"
-            raise SetupError(fact, where=str(folder / "log"), action=_RESTART)
+            raise _silent(folder, _LIMIT)
         time.sleep(_POLL)
     return None
 
@@ -61,19 +63,48 @@ def _require_fit(folder: Path, fingerprint: str) -> None:
         raise SetupError(fact, where=str(folder), action=_RESTART)
 
 
-def _open(channel: EngineChannel, folder: Path) -> SparkSession:
+def _open(channel: EngineChannel, folder: Path) -> SparkSession | None:
+    """Open a session; ``None`` where the engine ended meanwhile, also where another one was started since."""
     os.environ[_CONNECT_MODE] = "1"
+    address = read_address(folder)
     session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
     session.client.set_retry_policies([_WhileItLives(folder)])
     # a client that is open when Python ends sends one command more, and then the process hangs (seen)
     atexit.register(session.client.close)
     try:
-        session.version  # noqa: B018 - the first answer, which also proves the token
+        _require_answer(session, folder)
     except PySparkException as error:
+        if read_address(folder) != address:
+            return None
         fact = "The engine of this home refuses a session"
         raise SetupError(fact, where=str(folder / "log"), action=_RESTART) from error
     Thread(target=_stay, args=(session,), daemon=True).start()
     return cast(SparkSession, session)
+
+
+def _require_answer(session: ConnectSession, folder: Path) -> None:
+    """Wait for the first answer, which also proves the token; an engine that hangs takes connections, and is silent."""
+    failed: list[Exception | None] = []
+    asking = Thread(target=lambda: failed.append(_ask(session)), daemon=True)
+    asking.start()
+    asking.join(_ANSWER)
+    if not failed:
+        raise _silent(folder, _ANSWER)
+    if failed[0] is not None:
+        raise failed[0]
+
+
+def _ask(session: ConnectSession) -> Exception | None:
+    try:
+        session.version  # noqa: B018 - asked for, that is all
+    except Exception as error:
+        return error
+    return None
+
+
+def _silent(folder: Path, limit: float) -> SetupError:
+    fact = f"The engine of this home does not answer within {limit:.0f} seconds"
+    return SetupError(fact, where=str(folder / "log"), action=_RESTART)
 
 
 def _stay(session: ConnectSession) -> None:

@@ -1,10 +1,15 @@
 """Which runs write an asset, and which of them have not ended."""
 
 import os
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import dagster as dg
 
 _FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
+_SET_RIGHT = 10.0  # seconds by which a clock may be set right while a run begins
+_BEGAN = 19  # place of the time of its beginning in what Linux tells of a process, behind its name
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
 
 
@@ -29,32 +34,43 @@ def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) 
 
 
 def _ended_unseen(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    process = _process_of(instance, run)
-    if process is None or _is_alive(process):
+    process, noted = _process_of(instance, run)
+    if process is None or _is_alive(process, noted):
         return False
     instance.report_run_failed(run, f"Process {process} of this run ended without saying how.")
     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     return True
 
 
-def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> int | None:
-    """The process of a started run on this machine; ``None`` where it is on another, or not known."""
+def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int | None, float]:
+    """The process of a started run on this machine, and when it said so; ``None``: on another one, or not known."""
     here = isinstance(instance.run_launcher, dg.DefaultRunLauncher)
     if not here or run.status is not dg.DagsterRunStatus.STARTED:
-        return None
+        return None, 0.0
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         event = entry.dagster_event
         pid = event.engine_event_data.metadata.get("pid") if event else None
         if pid is not None:
-            return int(str(pid.value))
-    return None
+            return int(str(pid.value)), entry.timestamp
+    return None, 0.0
 
 
-def _is_alive(process: int) -> bool:
+def _is_alive(process: int, noted: float) -> bool:
+    """Whether a process lives that was there at that time: its number may be another's by now."""
+    with suppress(PermissionError):  # another user's
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+    age = _age(process)
+    return age is None or time.time() - age <= noted + _SET_RIGHT
+
+
+def _age(process: int) -> float | None:
+    """For how many seconds a process has lived; ``None`` where the system does not tell."""
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's
-        return True
-    return True
+        began = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        up = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
+    except OSError:
+        return None
+    return up - int(began[_BEGAN]) / os.sysconf("SC_CLK_TCK")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from lakehouse.delta.log_files import LOG
 
 _MOST = 16  # tables, or ledgers, of which something is kept
+_TICK = 10_000_000  # nanoseconds: so late may be a change, by the clock of the disk
 _COMMITS = 100  # the newest of a log, which are looked at
 T = TypeVar("T")
 _Stat = tuple[int, int, int] | None
@@ -22,6 +24,11 @@ class _State(NamedTuple):
     folder: _Stat
     checkpoint: tuple[_Stat, _Stat]
     commits: tuple[_Stat, ...]
+
+    @property
+    def changed(self) -> int:
+        """When one of its files was changed last, in nanoseconds since 1970."""
+        return max(each[1] for each in (*self.checkpoint, *self.commits) if each)
 
 
 def _stat(file: str) -> _Stat:
@@ -63,12 +70,12 @@ class Kept(Generic[T]):
         kept = self._read.get(asked)
         if kept and kept[0] == _state_of(uri, kept[0].version):
             return kept[1]
-        before = None
+        before, begun = None, time.time_ns()
         with suppress(OSError):
             before = _stat(f"{uri}/{LOG}")
         value = read()
         state = _state_of(uri, self._version_of(value))
-        if state and state.folder == before:  # nobody put another in its place meanwhile
+        if state and state.folder == before and state.changed < begun - _TICK:  # nobody put another in its place
             self._read.pop(asked, None)
             self._read[asked] = (state, value)
             for oldest in list(self._read)[:-_MOST]:

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from lakehouse.delta.failures import disk_failure
 from lakehouse.delta.writer import require_ended
-from lakehouse.errors import ConflictError
+from lakehouse.errors import LockedError
 
 _PATIENCE = 120.0  # seconds to wait for another process
 
@@ -24,7 +24,7 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
     """Hold the lock of a table for one statement; a table that is on no local disk has none.
 
     It lies beside the table and is free as soon as its process ends, whatever ended it. What that process left
-    running on an engine has ended when this returns. Raises ``ConflictError`` where another process writes for more
+    running on an engine has ended when this returns. Raises ``LockedError`` where another process writes for more
     than two minutes, ``TableError`` where the disk refuses the lock, or nobody can tell whether such a statement has
     ended; nothing was written then.
     """
@@ -38,7 +38,7 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         fact = f"Another process has been writing {name} for {_PATIENCE:.0f} seconds"
-        raise ConflictError(fact, where=uri, action="Run it again when that one is done.") from None
+        raise LockedError(fact, where=uri, action="Run it again when that one is done.") from None
     except OSError as error:
         raise disk_failure(error, uri) from error
     try:

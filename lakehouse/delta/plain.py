@@ -9,6 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from lakehouse.delta.log_files import LOG
 
 MOST_ROWS = 500_000  # of a commit, held by this process
 _FEW_ROWS = 1_000  # which it holds however wide they are
+_UNCOUNTED = 50_000  # which it holds where they are as wide as those there seem to be, whose texts may be compressed
 MOST_HELD = 128 * 1024 * 1024  # bytes of such rows
 _VALUE = 16  # bytes of a value at most, but for texts
 _MOST_BYTES = 64 * 1024 * 1024  # of such rows in files as those of the table, or of rows that are copied
@@ -32,16 +34,20 @@ _FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # of a table that de
 # versions of the protocol: up to 4 what it allows shows in the properties and the columns, 7 names it
 _PLAIN_WRITER, _NAMES_FEATURES = 4, 7
 _DESCRIBES = {"comment"}  # what a column may say of itself; a constraint, or how it is computed, stands there too
+_TAKE_LINKS: set[Path] = set()  # folders that were seen to; a refusal may pass
 _STATISTICS = "delta.dataSkippingStatsColumns"
 # types of which deltalake writes the bounds that Spark would: not of a DOUBLE, where NaN is none, and of decimals only
 # those that a double holds exactly
 _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[0-5]),.*")
 
 
-def is_quick(layout: Layout, rows: int | None) -> bool:
-    """Whether so many rows (``None``: nobody knows) may be written into the table, which is there, without Spark."""
+def is_quick(layout: Layout, rows: int | None, text: int | None = None) -> bool:
+    """Whether so many rows (``None``: nobody knows) may be written into the table, which is there, without Spark.
+
+    ``text`` is how many bytes of text are in them, where that is known.
+    """
     table = _opened(layout, rows)
-    return table is not None and _can_be_held(table, layout, rows or 0)
+    return table is not None and _can_be_held(table, layout, rows or 0, text)
 
 
 def is_quick_to_merge(
@@ -49,7 +55,7 @@ def is_quick_to_merge(
 ) -> bool:
     """Whether so many rows may be merged into the table, or into these partitions of it, without Spark.
 
-    ``text`` is how many bytes of text are in them, where that was counted. All that is there is looked through at
+    ``text`` is how many bytes of text are in them, where that is known. All that is there is looked through at
     worst, and what is copied has to stay as it is.
     """
     table = _opened(layout, rows) if partitions is None or len(partitions) <= MOST_FILES else None
@@ -97,33 +103,32 @@ def _is_free(field: Field) -> bool:
     return field.nullable and set(field.metadata) <= _DESCRIBES and all(map(_is_free, inner))
 
 
-def _can_be_held(table: DeltaTable, layout: Layout, rows: int, text: int | None = None) -> bool:
-    """Whether so many rows can be held: with so much text, or as wide as the files of the table are, compressed."""
+def _can_be_held(table: DeltaTable, layout: Layout, rows: int, text: int | None) -> bool:
+    """Whether so many rows can be held: with so much text, or fewer, as wide as the files of the table tell."""
+    if text is None and not any(column.type == "STRING" for column in layout.columns):
+        text = 0
     if text is not None:
         values = sum(not column.fields for _, column in paths(layout.columns))
         return rows * values * _VALUE + text <= MOST_HELD
     if rows <= _FEW_ROWS:
         return True
+    if rows > _UNCOUNTED:
+        return False
     files = active_files(table, layout.uri)
     size, there = (pc.sum(files[name]).as_py() or 0 for name in ("size", "rows"))
     return bool(rows * size < _MOST_BYTES * there)
 
 
-@lru_cache(maxsize=1_000)
 def _takes_links(folder: Path) -> bool:
     """Whether a file gets a second name there: so deltalake commits, and some disks refuse (exFAT, some shares)."""
-    first, second = folder / ".first", folder / ".second"
-    try:
-        second.unlink(missing_ok=True)
+    if folder in _TAKE_LINKS:
+        return True
+    with suppress(OSError), TemporaryDirectory(prefix=".", dir=folder) as tried:
+        first = Path(tried, "first")
         first.touch()
-        os.link(first, second)
-    except OSError:
-        return False
-    finally:
-        with suppress(OSError):
-            first.unlink(missing_ok=True)
-            second.unlink(missing_ok=True)
-    return True
+        os.link(first, first.with_name("second"))
+        _TAKE_LINKS.add(folder)
+    return folder in _TAKE_LINKS
 
 
 @lru_cache(maxsize=1_000)  # no file of a table ever changes

@@ -6,7 +6,6 @@ deltalake makes the same as Spark. Everywhere else ``write`` is the way, to the 
 """
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +141,18 @@ def _on_planned(layout: Layout, commit: Commit, write: Callable[[DeltaTable], No
             fact = f"Another writer changed {layout.name} since it was read"
             raise ConflictError(fact, where=layout.uri) from error
     if table.version() % _CHECKPOINTS == 0:
-        with suppress(Exception):  # the commit stands without it
-            _forget_sums(layout, f"{table.version():020d}.checkpoint.parquet", "_last_checkpoint")
-            table.create_checkpoint()
+        _write_checkpoint(layout, table)
+
+
+def _write_checkpoint(layout: Layout, table: DeltaTable) -> None:
+    """Write a checkpoint where that can be done: the commit stands without it."""
+    try:
+        _forget_sums(layout, f"{table.version():020d}.checkpoint.parquet", "_last_checkpoint")
+        table.create_checkpoint()
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # deltalake's code may panic, which is no Exception
+        return
 
 
 def _forget_sums(layout: Layout, *files: str) -> None:

@@ -62,6 +62,11 @@ def _leave(spark: SparkSession) -> None:
     spark.release_session_on_close = False  # type: ignore[attr-defined]  # it is stopped on this side alone
 
 
+def _ask_to_end(spark: SparkSession) -> None:
+    with suppress(BaseException):
+        spark.interruptAll()
+
+
 class _Running:
     """A statement in a thread of its own, and how it ended."""
 
@@ -82,10 +87,12 @@ class _Running:
     def _interrupt(self, spark: SparkSession) -> None:
         """Interrupt until it has ended; whoever asks again meanwhile, or an engine that refuses, does not end this."""
         deadline = time.monotonic() + _PATIENCE
+        asking: Thread | None = None
         while not self._ended.is_set() and time.monotonic() < deadline:
             with suppress(BaseException):
-                spark.interruptAll()
-            with suppress(BaseException):
+                if asking is None or not asking.is_alive():  # an engine that hangs never answers
+                    asking = Thread(target=_ask_to_end, args=(spark,), daemon=True)
+                    asking.start()
                 self._ended.wait(_POLL)
 
     @property

@@ -18,6 +18,8 @@ from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_si
 from lakehouse.settings import Settings
 from lakehouse.spark import collected, rows_expected
 
+_OWN_TEXT = 48  # bytes of the kind of a change and the id of a table
+
 
 def changes_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the change feed is stored: one row for each key and version of the merged table that changed it."""
@@ -65,7 +67,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
             told = ledger.source is not None and not ledger.undone
             expected = changed_rows(upstream, ledger.source) if told else None
             with rows_expected(spark, expected):
-                few = collected(rows) if is_quick(layout, expected) else None
+                few = collected(rows) if is_quick(layout, expected, _text_in(upstream.table, expected)) else None
                 if few is not None:
                     entry = append_quickly(layout, few, commit)
                 else:
@@ -76,6 +78,13 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
     rows = _as_feed(_net_difference(spark, upstream, layout).localCheckpoint(), upstream, commit, since)
     return derived_from(layout, upstream, commit_merge(spark, layout, rows, clauses, commit), rebuilt=True)
+
+
+def _text_in(table: StreamTable, changes: int | None) -> int | None:
+    """How many bytes of text are in so many changes; ``None`` where nobody knows, as records have texts."""
+    if changes is None or any(column.type == "STRING" for column in table.columns):
+        return None
+    return changes * _OWN_TEXT
 
 
 def insert_clauses(table: StreamTable, names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.plain import is_quick_to_merge
 from lakehouse.delta.quick import merge_quickly
-from lakehouse.delta.write import commit_merge
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
 from lakehouse.spark import collected, held, rows_expected
@@ -112,8 +112,9 @@ def recompute(
 
     ``months`` are the partitions in which every row of the groups is, so that files are pruned.
     """
-    rows = read_rows(spark, upstream.layout, upstream.read_version, months)
+    rows = read_table(spark, upstream.layout, upstream.read_version)
     if groups is not None:
+        rows = read_rows(spark, upstream.layout, upstream.read_version, months)
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
         near = "true" if months is None else _within(upstream.table, months)
         rows = rows.where(near).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")

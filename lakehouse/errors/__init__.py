@@ -17,7 +17,8 @@ imports nothing of ours.
     │   └── ReadLossError  those of a plan went away before they were read: plan again
     ├── LedgerError        a table's history does not say how far it got
     ├── ConflictError      somebody else committed first, or a RESTORE made the commit void: plan again
-    │   └── ExecutorLostError      what Spark held or counted went with it: plan again
+    │   ├── ExecutorLostError      what Spark held or counted went with it: plan again
+    │   └── LockedError            another process writes for longer than we wait for it
     ├── EngineLostError    the Spark over which we worked has ended, or gave our session up
     ├── AccountingError    a batch does not account for every record it read
     ├── BaseFileError      a base file cannot be read; nothing was loaded
@@ -102,6 +103,10 @@ class ConflictError(LakehouseError):
 
 class ExecutorLostError(ConflictError):
     """What Spark held or counted there would be read or counted twice; nothing was written, plan it again."""
+
+
+class LockedError(ConflictError):
+    """Another process has been writing the table for longer than we wait; nothing was written."""
 
 
 class EngineLostError(LakehouseError):

@@ -31,6 +31,12 @@ run_coordinator:
   config:
     # seconds that a run waits at most before it is looked at
     dequeue_interval_seconds: 1
+retention:
+  # days for which the daemon keeps what became of each look of a sensor; by itself it keeps most for ever
+  sensor:
+    purge_after_days: {skipped: 7, failure: 30, success: 30}
+  schedule:
+    purge_after_days: {skipped: 30, failure: 30, success: 30}
 run_monitoring:
   enabled: true
   # a run that went with the stack before its process had begun is known by nothing else

@@ -194,3 +194,23 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
     records: list[bytes | None] = [*(good * 2500)[:9999], odd]
     assert len(decoded(Written(records, [None] * 10_000, RULES))) == 10_000
     assert strictly == [odd]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "record",
+    [
+        b'{"n":1,"o":"' + b'\\"' * 500_000,
+        b'{"n":1,"o":"' + b"\\\\" * 250_000 + b'"}',
+        b'{"n":1,"o":"\\n' + b"a" * 1_000_000 + b'"}',
+        b'{"n":' + b"1" * 1_000_000 + b"}",
+        b'{"n":0.' + b"0" * 1_000_000 + b"1}",
+        b"[" * 1_000_000,
+        b'{"n":1,' + b'"o":1,' * 150_000 + b'"o":1}',
+    ],
+    ids=["escapes", "backslashes", "text", "number", "fraction", "nested", "names"],
+)
+def test_a_record_as_long_as_a_broker_takes_is_decoded_in_a_moment(record: bytes) -> None:
+    """What takes the square of its length would hold up a table for half an hour, at each new start."""
+    for type_ in ("BIGINT", "DOUBLE", "DECIMAL(9,2)"):
+        same(Written([record], [0], Rules((Column("n", type_, "d").field,), None)))

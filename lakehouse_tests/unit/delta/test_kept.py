@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakehouse.delta import kept
 from lakehouse.delta.kept import _MOST, Kept
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import read_ledger
@@ -17,8 +18,15 @@ from lakehouse.delta.log import open_table
 from lakehouse.delta.quick import append_quickly
 from lakehouse.errors import StoreRefusedError
 from lakehouse_tests.helpers.plain_tables import OSLO, PARIS, made, next_commit, rows
+from lakehouse_tests.helpers.waiting import wait_until
 
 Change = Callable[[Layout, Path], None]
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test wrote a moment ago counts as written long ago."""
+    monkeypatch.setattr(kept, "_TICK", -(10**12))
 
 
 def commit(layout: Layout, _: Path) -> None:
@@ -120,6 +128,25 @@ def test_what_was_read_while_another_table_took_its_place_is_not_kept(tmp_path: 
     read(layout, meanwhile=lambda: bring_back(layout, tmp_path / "copy"))
     read(layout)
     assert not read.versions
+
+
+def test_what_was_read_while_a_commit_was_written_over_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a backup that is copied over the log: that changes neither the folder nor the names in it."""
+    monkeypatch.undo()
+    layout, read = made(tmp_path, PARIS), Reads(0, 0)
+    read(layout, meanwhile=lambda: damage(layout, tmp_path))
+    read(layout)
+    assert not read.versions
+
+
+def test_what_was_read_in_the_moment_of_a_change_is_kept_a_moment_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    layout, read = made(tmp_path, PARIS), Reads(*[0] * 1_000)
+    wait_until(lambda: (len(read.versions), read(layout))[0] == len(read.versions), 10)
 
 
 def test_so_much_is_kept_and_nothing_of_a_store(tmp_path: Path) -> None:

@@ -112,3 +112,25 @@ def test_a_session_whose_statement_may_run_on_keeps_its_fence_and_is_not_release
         assert session.conf["fence"] == "1"
     finally:
         ended.set()
+
+
+@pytest.mark.timeout(60)
+def test_an_engine_that_hangs_keeps_nobody_longer_than_others(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the question and never answers it."""
+    monkeypatch.setattr(statement, "_PATIENCE", 1.0)
+    never, asked = Event(), []
+
+    def hangs() -> None:
+        asked.append(1)
+        never.wait()
+
+    def work() -> None:
+        interrupt_main()
+        never.wait()
+
+    session = Session(place / "engine", hangs)
+    with pytest.raises(KeyboardInterrupt):
+        write(session, place, work)
+    assert len(asked) == 1
+    assert noted(place) and not session.release_session_on_close
+    never.set()

@@ -1,5 +1,6 @@
 """Into which tables, and onto which disks, few rows are written without Spark."""
 
+import os
 import secrets
 import shutil
 from dataclasses import replace
@@ -77,6 +78,27 @@ def test_it_is_not_where_rows_as_wide_as_those_there_would_not_fit_into_memory(t
     assert is_quick(made(tmp_path / "empty"), 1_000) and not is_quick(made(tmp_path / "new"), 1_001), "nobody knows"
 
 
+def test_many_rows_are_where_it_is_known_how_much_text_is_in_them(tmp_path: Path) -> None:
+    """How wide rows are on the disk says little: texts that are the same are stored once."""
+    same = made(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
+    assert Path(DeltaTable(same.uri).file_uris()[0]).stat().st_size < 1_000_000
+    assert not is_quick(same, 500_000) and not is_quick_to_merge(same, 500_000)
+    assert is_quick(same, 500_000, 1_000) and is_quick_to_merge(same, 500_000, text=1_000)
+    assert not is_quick(same, 500_000, 500_000 * 1_200)
+    numbers = replace(same, columns=same.columns[1:], uri=str(tmp_path / "numbers"), statistics=("at",))
+    first = rows(PARIS).drop_columns(["place"])
+    write_deltalake(numbers.uri, first, configuration=numbers.statistics_properties)
+    assert is_quick(numbers, 500_000), "there is no text in them"
+
+
+def test_a_disk_that_refused_once_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout, link = made(tmp_path, PARIS), os.link
+    monkeypatch.setattr("os.link", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    assert not is_quick(layout, 1)
+    monkeypatch.setattr("os.link", link)
+    assert is_quick(layout, 1)
+
+
 def test_it_is_not_where_the_disk_gives_a_file_no_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = made(tmp_path, PARIS)
 
@@ -87,10 +109,8 @@ def test_it_is_not_where_the_disk_gives_a_file_no_second_name(tmp_path: Path, mo
     assert not is_quick(layout, 1)
 
 
-def test_to_ask_leaves_nothing_in_the_log_nor_does_one_who_was_killed_while_asking(tmp_path: Path) -> None:
+def test_to_ask_leaves_nothing_in_the_log(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
-    for left in (".first", ".second"):
-        Path(layout.uri, "_delta_log", left).touch()
     assert is_quick(layout, 1)
     assert [file.name for file in Path(layout.uri, "_delta_log").iterdir()] == [f"{0:020d}.json"]
 

@@ -1,6 +1,6 @@
 """Few rows written without Spark: once, on the version they were planned on, or not at all."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakehouse.declaration.arrow import arrow_type
 from lakehouse.delta.layout import TEXT_BOUND, Layout, TableColumn
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.order import STALE
@@ -104,9 +105,14 @@ def test_no_checksum_of_a_former_file_calls_a_new_one_damaged(tmp_path: Path) ->
 
 
 @pytest.mark.invariant(11)
-def test_a_checkpoint_that_cannot_be_made_leaves_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [RuntimeError, BaseException])
+def test_a_checkpoint_that_cannot_be_made_leaves_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """Where deltalake's own code panics, that is no Exception."""
+
     def panic(_: DeltaTable) -> None:
-        raise RuntimeError("no checkpoint today")
+        raise kind("no checkpoint today")
 
     monkeypatch.setattr(DeltaTable, "create_checkpoint", panic)
     layout = made(tmp_path, PARIS)
@@ -209,6 +215,28 @@ def test_rows_take_the_place_of_those_of_their_keys_and_stale_ones_are_counted_a
         ("Paris", "update_postimage", 2, MARCH),
         ("Paris", "update_preimage", 1, JANUARY),
     ]
+
+
+WITHIN = datetime(2023, 1, 1, 0, 0, 0, 123456, UTC)
+
+
+@pytest.mark.invariant(3, 7)
+@pytest.mark.parametrize(
+    ("type_", "key", "other"),
+    [("BIGINT", 2**53 + 1, 7), ("TIMESTAMP", WITHIN, FAR), ("DATE", date(1500, 1, 1), JANUARY), ("INT", -1, 0)],
+)
+def test_files_are_passed_over_by_bounds_that_hold_their_keys(tmp_path: Path, type_: str, key: Any, other: Any) -> None:
+    """Of times, bounds are told to the millisecond; the key stands in the second of three files."""
+    columns = [TableColumn("k", type_, "d"), TableColumn("n", "BIGINT", "d")]
+    layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",), change_data=True)
+    values = [pa.table({"k": pa.array([each], arrow_type(type_)), "n": pa.array([1])}) for each in (other, key, other)]
+    write_deltalake(layout.uri, values[0], configuration=layout.statistics_properties | layout.lasting)
+    for each in values[1:]:
+        write_deltalake(layout.uri, each, mode="append")
+    now = pa.table({"k": values[1]["k"], "n": pa.array([2]), STALE: pa.array([False])})
+    metrics = store_quickly(layout, now, ["k"], None, next_commit(layout, "batch")).metrics
+    assert (metrics.updated, metrics.inserted) == (1, 0)
+    assert sorted(DeltaTable(layout.uri).to_pyarrow_table()["n"].to_pylist()) == [1, 1, 2]
 
 
 def test_a_partition_in_which_no_row_belongs_is_not_read(tmp_path: Path) -> None:

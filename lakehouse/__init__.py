@@ -9,6 +9,66 @@ The flow, room by room::
     derive        changes of the merged table         -> change feed and rollups
     upkeep        maintenance, repair, status, checks
 
-``tables`` holds the declared tables, ``cli`` and ``defs`` (through ``definitions``) are the command and Dagster,
-``local`` is the stack on one machine. Importing this package imports nothing else.
+``declared`` finds the declared tables, ``tables`` holds examples, ``cli`` and ``defs`` (through ``definitions``) are
+the command and Dagster, ``local`` is the stack on one machine.
+
+What ``__all__`` names is for projects of one's own, and stays; everything else may change. Importing this package
+imports nothing else: each name is looked up when it is first used.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakehouse.batch.sources import OpenMeteoFiles
+    from lakehouse.declaration import (
+        Column,
+        Json,
+        Late,
+        Measure,
+        Month,
+        Reference,
+        Rollup,
+        Rows,
+        Samples,
+        StreamTable,
+    )
+    from lakehouse.declared import declared_tables
+    from lakehouse.defs.build import build_defs
+    from lakehouse.defs.resources import LakehouseResource
+    from lakehouse.errors import LakehouseError
+    from lakehouse.settings import Settings
+
+__all__ = [
+    "Column",
+    "Json",
+    "LakehouseError",
+    "LakehouseResource",
+    "Late",
+    "Measure",
+    "Month",
+    "OpenMeteoFiles",
+    "Reference",
+    "Rollup",
+    "Rows",
+    "Samples",
+    "Settings",
+    "StreamTable",
+    "build_defs",
+    "declared_tables",
+]
+
+_ELSEWHERE = {
+    "LakehouseError": "lakehouse.errors",
+    "LakehouseResource": "lakehouse.defs.resources",
+    "OpenMeteoFiles": "lakehouse.batch.sources",
+    "Settings": "lakehouse.settings",
+    "build_defs": "lakehouse.defs.build",
+    "declared_tables": "lakehouse.declared",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, "lakehouse.declaration")), name)

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.errors import LakehouseError
-
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
+    from lakehouse.settings import Settings
 
 TableArgument = Annotated[
     str | None,
@@ -37,32 +36,29 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *(f"  $ {line}" for line in lines)])
 
 
-def chosen_table(name: str | None) -> "StreamTable":
+def chosen_table(settings: "Settings", name: str | None) -> "StreamTable":
     """Return the declared table of that name, or the only one; anything else is wrong use."""
-    from lakehouse.tables import TABLES, find_table
+    from lakehouse.declared import declared_tables
 
-    if name is None and len(TABLES) == 1:
-        return TABLES[0]
-    if name is None:
-        raise typer.BadParameter(f"name one of {', '.join(table.name for table in TABLES)}", param_hint="TABLE")
-    try:
-        return find_table(name)
-    except LakehouseError as error:
-        raise typer.BadParameter(str(error), param_hint="TABLE") from None
+    tables = {table.name: table for table in declared_tables(settings)}
+    if name is None and len(tables) == 1:
+        (name,) = tables
+    if name not in tables:
+        fact = "Name one" if name is None else f"No table is declared as {name!r}"
+        raise typer.BadParameter(f"{fact}: {', '.join(tables)}", param_hint="TABLE")
+    return tables[name]
 
 
-def chosen_tables(name: str | None) -> "tuple[StreamTable, ...]":
+def chosen_tables(settings: "Settings", name: str | None) -> "tuple[StreamTable, ...]":
     """Return the declared table of that name, or all of them."""
-    from lakehouse.tables import TABLES
+    from lakehouse.declared import declared_tables
 
-    return TABLES if name is None else (chosen_table(name),)
+    return declared_tables(settings) if name is None else (chosen_table(settings, name),)
 
 
-def table_names() -> list[str]:
+def table_names(settings: "Settings") -> list[str]:
     """Names of every table that follows from a declaration, whether it exists or not."""
-    from lakehouse.tables import TABLES
-
-    return [name for table in TABLES for name in _names_of(table)]
+    return [name for table in chosen_tables(settings, None) for name in _names_of(table)]
 
 
 def _names_of(table: "StreamTable") -> list[str]:

@@ -52,7 +52,8 @@ def load_base(
     """
     from lakehouse.batch import load
 
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     if folder is not None and not folder.is_dir():
         raise typer.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
     with engine(settings, chosen) as working, busy("Loading base files"):
@@ -85,7 +86,8 @@ def merge(
     from lakehouse.batch import ingest
     from lakehouse.cli.pace import merging
 
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     request = ingest.Request(max_records=max_records)
     if dry_run:
         return _show_plan(settings, chosen, request, json)
@@ -158,7 +160,8 @@ def replay(
     """
     from lakehouse.batch.replay import replay as merge_again
 
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     ranges = _ranges(partition, start, end)
     with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
         outcomes = merge_again(working, ranges)

@@ -32,7 +32,8 @@ def demo(
     It works on the home's own tables. A second time sends the same records again: the rows stay as they
     are. Where the home holds other data, nothing is touched.
     """
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     if chosen.samples is None or chosen.base is None:
         raise typer.BadParameter(f"{chosen.name} declares no samples", param_hint="TABLE")
     _guard(settings, chosen, sure=yes)

@@ -61,6 +61,7 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield _tried("Spark", lambda: _spark(settings))
     yield _tried("engine", lambda: _engine(settings))
     yield _tables(settings)
+    yield _tried("declarations", lambda: _declarations(settings))
     yield from _properties(settings)
     yield from _broker(settings)
     yield _browser()
@@ -164,6 +165,13 @@ def _writable(folder: Path) -> bool:
         return False
 
 
+def _declarations(settings: "Settings") -> Part:
+    from lakehouse.declared import declared_tables
+
+    tables = declared_tables(settings)
+    return Part("declarations", f"{len(tables)}", "ok", f"{', '.join(each.name for each in tables)}")
+
+
 def _properties(settings: "Settings") -> Iterator[Part]:
     """Other properties of Kafka's clients, by name alone: their values may be secret."""
     from lakehouse.topic import only_in_spark
@@ -177,7 +185,6 @@ def _properties(settings: "Settings") -> Iterator[Part]:
 def _broker(settings: "Settings") -> Iterator[Part]:
     """The broker and the topic of each declared table; an embedded broker need not be up."""
     from lakehouse.settings.broker import bootstrap_servers
-    from lakehouse.tables import TABLES
     from lakehouse.topic import topic_names
 
     kind = "outside" if settings.kafka_bootstrap_servers else "embedded"
@@ -191,8 +198,18 @@ def _broker(settings: "Settings") -> Iterator[Part]:
         yield Part(f"broker ({kind})", "", state, detail)
         return
     yield Part(f"broker ({kind})", "", "ok", address)
-    for table in TABLES:
-        yield _topic(settings, table.topic, present)
+    for topic in _topics(settings):
+        yield _topic(settings, topic, present)
+
+
+def _topics(settings: "Settings") -> list[str]:
+    """The topics of the declared tables; where these cannot be told, their own part says why."""
+    from lakehouse.declared import declared_tables
+
+    try:
+        return [table.topic for table in declared_tables(settings)]
+    except LakehouseError:
+        return []
 
 
 def _topic(settings: "Settings", topic: str, present: list[str]) -> Part:

@@ -91,7 +91,7 @@ class Figures:
         from lakehouse.cli.arguments import table_names
         from lakehouse.serve import query
 
-        return query(self.settings, sql, table_names())
+        return query(self.settings, sql, table_names(self.settings))
 
 
 def _spread(groups: list[tuple[str, int]], noun: str) -> str:

@@ -40,7 +40,8 @@ def follow(
     anew; where it does not come back within 30 seconds, a Spark of its own goes on. Ctrl-C ends it at once: a batch
     that has not been committed is as if it had never begun.
     """
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     try:
         with broker(settings):
             complain(f"Following topic {chosen.topic}; Ctrl-C ends it.")

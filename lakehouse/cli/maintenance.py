@@ -26,7 +26,8 @@ def maintain(table: TableArgument = None, json: JsonOption = False) -> None:
     from lakehouse.delta.engine import Engine
     from lakehouse.upkeep.maintain import maintain as keep
 
-    chosen, settings = chosen_tables(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_tables(settings, table)
     with spark(settings) as session, busy("Maintaining"):
         done = [one for each in chosen for one in keep(Engine(session, settings, each))]
     if json:

@@ -49,7 +49,7 @@ def rejected(
     from lakehouse.upkeep.rejections import list_rejected
 
     settings = load_settings()
-    found = {each.name: list_rejected(settings, each, reason, limit) for each in chosen_tables(table)}
+    found = {each.name: list_rejected(settings, each, reason, limit) for each in chosen_tables(settings, table)}
     if json:
         return print_json([_facts(name, reasons) for name, reasons in found.items()])
     for name, reasons in found.items():
@@ -114,7 +114,8 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     """
     from lakehouse.batch.redrive import redrive as decode_again
 
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     with engine(settings, chosen) as working, busy("Redriving"):
         outcomes = decode_again(working, reason)
         derived = refresh(working)

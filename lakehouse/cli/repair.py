@@ -23,7 +23,8 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     """
     from lakehouse.upkeep import repair
 
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     with broker(settings):
         gap = repair.propose_gap(settings, chosen)
         if gap is None:
@@ -46,7 +47,8 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
     """
     from lakehouse.upkeep import repair
 
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     with broker(settings), engine(settings, chosen) as working:
         progress = repair.propose_progress(working)
         _show_offsets(progress, f"Proposed for {chosen.name}")

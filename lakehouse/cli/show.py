@@ -30,7 +30,7 @@ def status(table: TableArgument = None, json: JsonOption = False) -> None:
     from lakehouse.upkeep.status import status as look
 
     settings = load_settings()
-    found = [_status_facts(look(settings, each)) for each in chosen_tables(table)]
+    found = [_status_facts(look(settings, each)) for each in chosen_tables(settings, table)]
     if json:
         return print_json({"bootstrap_servers": found[0]["bootstrap_servers"], "tables": found})
     for facts in found:
@@ -85,7 +85,8 @@ def audit(table: TableArgument = None, json: JsonOption = False) -> None:
 
     settings = load_settings()
     ledgers = {
-        each.name: read_ledger(settings.table_uri(each.name), each.name, whole=True) for each in chosen_tables(table)
+        each.name: read_ledger(settings.table_uri(each.name), each.name, whole=True)
+        for each in chosen_tables(settings, table)
     }
     findings = {name: prove(ledger) for name, ledger in ledgers.items()}
     if json:
@@ -140,7 +141,8 @@ def query(
     """
     from lakehouse.serve import query as answer
 
-    result = answer(load_settings(), sql, table_names())
+    settings = load_settings()
+    result = answer(settings, sql, table_names(settings))
     if json:
         _require_own_names(result.columns)
         return print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])

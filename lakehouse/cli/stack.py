@@ -140,10 +140,10 @@ def _engine(settings: "Settings") -> Iterator[list[_Running]]:
 
 
 def _create_topics(settings: "Settings") -> None:
-    from lakehouse.tables import TABLES
+    from lakehouse.declared import declared_tables
     from lakehouse.topic import create_topic
 
-    for table in TABLES:
+    for table in declared_tables(settings):
         if create_topic(settings, table):
             _log("broker", f"topic {table.topic} created")
 

@@ -36,7 +36,8 @@ def topics(
     """Show the topics of the declared tables; create those that are missing with --create."""
     from lakehouse.topic import create_topic
 
-    chosen, settings = chosen_tables(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_tables(settings, table)
     if partitions and not create:
         raise typer.BadParameter("goes with --create", param_hint="--partitions")
     with broker(settings) as address:
@@ -92,7 +93,8 @@ def publish(
     from lakehouse.topic import PublishOptions, create_topic
     from lakehouse.topic import publish as send
 
-    chosen, settings = chosen_table(table), load_settings()
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
     with _records(chosen, file, generate) as records, broker(settings) as address, bar("Sending", records.total) as at:
         create_topic(settings, chosen, partitions)
         acknowledged = send(settings, chosen, records.lines, PublishOptions(rate=rate, on_progress=at))

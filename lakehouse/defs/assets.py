@@ -5,9 +5,10 @@ from pathlib import Path
 import dagster as dg
 
 from lakehouse.batch import ingest, load
-from lakehouse.declaration import Reference, Rollup, StreamTable
+from lakehouse.declaration import Reference, Rollup
 from lakehouse.defs import results, specs
 from lakehouse.defs.config import BaseConfig, MergeConfig
+from lakehouse.defs.listed import Listed
 from lakehouse.defs.maintenance import maintenance_asset
 from lakehouse.defs.steps import Done, Run, step_of
 from lakehouse.defs.waiting import look_ahead
@@ -20,20 +21,21 @@ from lakehouse.upkeep import verify
 Asset = dg.AssetsDefinition | dg.AssetSpec
 
 
-def assets_of(table: StreamTable) -> list[Asset]:
+def assets_of(listed: Listed) -> list[Asset]:
     """Everything that is kept for a declared table."""
+    table = listed.table
     return [
-        specs.topic_spec(table),
-        *(reference_asset(table, reference) for reference in table.references),
-        *([base_asset(table)] if table.base else []),
-        merged_asset(table),
-        changes_asset(table),
-        *(rollup_asset(table, rollup) for rollup in table.rollups),
-        maintenance_asset(table),
+        specs.topic_spec(listed),
+        *(reference_asset(listed, reference) for reference in table.references),
+        *([base_asset(listed)] if table.base else []),
+        merged_asset(listed),
+        changes_asset(listed),
+        *(rollup_asset(listed, rollup) for rollup in table.rollups),
+        maintenance_asset(listed),
     ]
 
 
-def reference_asset(table: StreamTable, reference: Reference) -> dg.AssetsDefinition:
+def reference_asset(listed: Listed, reference: Reference) -> dg.AssetsDefinition:
     """A reference table, brought up to its file."""
 
     def load_file(run: Run) -> Done:
@@ -41,11 +43,12 @@ def reference_asset(table: StreamTable, reference: Reference) -> dg.AssetsDefini
         figures = ("rows", "inserted", "updated", "deleted")
         return Done({reference.name: {name: getattr(done, name) for name in figures}})
 
-    return step_of(table, load_file, [specs.reference_spec(table, reference)])
+    return step_of(listed, load_file, [specs.reference_spec(listed, reference)])
 
 
-def base_asset(table: StreamTable) -> dg.AssetsDefinition:
+def base_asset(listed: Listed) -> dg.AssetsDefinition:
     """The base rows; a second run over the same files changes nothing."""
+    table = listed.table
 
     def load_files(run: Run) -> Done:
         folder = Path(run.config.folder) if run.config.folder else None
@@ -54,11 +57,12 @@ def base_asset(table: StreamTable) -> dg.AssetsDefinition:
         facts = {"folder": dg.MetadataValue.path(str(done.folder)), **{name: getattr(done, name) for name in figures}}
         return Done({table.base_name: facts})
 
-    return step_of(table, load_files, [specs.base_spec(table)], config=BaseConfig)
+    return step_of(listed, load_files, [specs.base_spec(listed)], config=BaseConfig)
 
 
-def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
+def merged_asset(listed: Listed) -> dg.AssetsDefinition:
     """The merged table and its rejected records: written by the same batches, so always together."""
+    table = listed.table
 
     def merge(run: Run) -> Done:
         _, plan = look_ahead(run.settings, table, PATIENCE)
@@ -72,23 +76,24 @@ def merged_asset(table: StreamTable) -> dg.AssetsDefinition:
 
     doc = "What the run committed accounts for every record, no key it touched stands twice, and it goes on where the"
     doc += " commit before it ended."
-    check = dg.AssetCheckSpec("batches_accounted", asset=table.name, description=doc)
-    return step_of(table, merge, [specs.merged_spec(table), specs.rejected_spec(table)], [check], MergeConfig)
+    check = dg.AssetCheckSpec("batches_accounted", asset=listed.merged, description=doc)
+    return step_of(listed, merge, [specs.merged_spec(listed), specs.rejected_spec(listed)], [check], MergeConfig)
 
 
-def changes_asset(table: StreamTable) -> dg.AssetsDefinition:
+def changes_asset(listed: Listed) -> dg.AssetsDefinition:
     """The change feed, brought up to the merged table."""
+    table = listed.table
 
     def update(run: Run) -> Done:
         done = refresh.refresh_changes(run.engine)
         return Done({done.name: _facts(done)}, [changes_kept(reconciled=done.rebuilt)])
 
     doc = "What the run wrote are changes that the table recorded, and no net difference found afterwards."
-    check = dg.AssetCheckSpec("changes_kept", asset=table.changes_name, description=doc)
-    return step_of(table, update, [specs.changes_spec(table)], [check])
+    check = dg.AssetCheckSpec("changes_kept", asset=listed.key(table.changes_name), description=doc)
+    return step_of(listed, update, [specs.changes_spec(listed)], [check])
 
 
-def rollup_asset(table: StreamTable, rollup: Rollup) -> dg.AssetsDefinition:
+def rollup_asset(listed: Listed, rollup: Rollup) -> dg.AssetsDefinition:
     """An aggregate, brought up to the merged table."""
 
     def update(run: Run) -> Done:
@@ -96,9 +101,9 @@ def rollup_asset(table: StreamTable, rollup: Rollup) -> dg.AssetsDefinition:
         found = verify.verify_touched(run.engine, rollup, done)
         return Done({done.name: _facts(done)}, [found])
 
-    doc = f"{rollup.name} stored the groups that the run touched as it computed them from {table.name}."
-    check = dg.AssetCheckSpec("touched_groups_stored", asset=rollup.name, description=doc)
-    return step_of(table, update, [specs.rollup_spec(table, rollup)], [check])
+    doc = f"{rollup.name} stored the groups that the run touched as it computed them from {listed.table.name}."
+    check = dg.AssetCheckSpec("touched_groups_stored", asset=listed.key(rollup.name), description=doc)
+    return step_of(listed, update, [specs.rollup_spec(listed, rollup)], [check])
 
 
 def _facts(done: Derived) -> results.Facts:

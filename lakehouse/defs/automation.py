@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from lakehouse.declaration import StreamTable
 from lakehouse.defs.checks import checks_of_their_own
+from lakehouse.defs.listed import Listed
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
-from lakehouse.defs.specs import topic_name
 from lakehouse.defs.waiting import alarming, is_away, look_ahead
 from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Plan, TopicState
@@ -21,16 +20,13 @@ _DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an 
 _OFFSETS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 
 
-def merge_job(table: StreamTable) -> str:
-    """Name of the job that merges a table and brings what derives from it up to date."""
-    return f"merge_{table.name}"
-
-
-def automation_of(table: StreamTable) -> dg.Definitions:
+def automation_of(listed: Listed) -> dg.Definitions:
     """The job of a table and the sensor that asks for it."""
+    table = listed.table
     job = dg.define_asset_job(
-        merge_job(table),
-        selection=dg.AssetSelection.assets(*_written_by(table)) - dg.AssetSelection.checks(*checks_of_their_own(table)),
+        listed.merge_job,
+        executor_def=dg.in_process_executor,
+        selection=dg.AssetSelection.assets(*listed.written) - dg.AssetSelection.checks(*checks_of_their_own(listed)),
         description=f"Merge what is new in topic {table.topic} and bring everything derived from it up to date: "
         "one process and one Spark session. What the run touched is checked with it.",
     )
@@ -44,41 +40,38 @@ def automation_of(table: StreamTable) -> dg.Definitions:
     )
     def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
         try:
-            with alarming(context.instance, table):
+            with alarming(context.instance, listed):
                 state, plan = look_ahead(lakehouse.settings, table)
         except LakehouseError as error:
             if not is_away(error):
                 raise
             return dg.SensorResult(skip_reason=str(error))
-        wanted = _request(context.instance, table, plan)
+        wanted = _request(context.instance, listed, plan)
         return dg.SensorResult(
             run_requests=[wanted] if isinstance(wanted, dg.RunRequest) else None,
             skip_reason=wanted if isinstance(wanted, str) else None,
-            asset_events=_moved(context.cursor, table, state),
+            asset_events=_moved(context.cursor, listed, state),
             cursor=_written(state),
         )
 
     return dg.Definitions(jobs=[job], sensors=[watch])
 
 
-def _written_by(table: StreamTable) -> list[str]:
-    return [table.name, table.rejected_name, table.changes_name, *(rollup.name for rollup in table.rollups)]
-
-
-def _request(instance: dg.DagsterInstance, table: StreamTable, plan: Plan) -> dg.RunRequest | str:
+def _request(instance: dg.DagsterInstance, listed: Listed, plan: Plan) -> dg.RunRequest | str:
     """Ask for a run, which merges what is there when it starts, or say why not.
 
     No run key: a failed run is asked for again, later. Also where nothing waits: it may have failed behind its merge,
     and what derives from the table is behind.
     """
+    table, job, key = listed.table, listed.merge_job, listed.merged
     idle = not plan.span and not plan.gap
-    if idle and not is_behind(instance, merge_job(table), map(dg.AssetKey, _written_by(table))):
+    if idle and not is_behind(instance, job, listed.written):
         return f"Nothing to merge: {table.name} has every record of topic {table.topic}."
-    run = unfinished_run(instance, dg.AssetKey(table.name))
+    run = unfinished_run(instance, key)
     if run:
         state = run.status.value.lower().replace("_", " ")
         return f"{plan.span:,} offsets wait; run {run.run_id[:8]} of {run.job_name} ({state}) is to merge {table.name}."
-    reason = reason_to_wait(instance, merge_job(table), dg.AssetKey(table.name), datetime.now(UTC))
+    reason = reason_to_wait(instance, job, key, datetime.now(UTC))
     if reason:
         return f"{plan.span:,} offsets wait; {reason}"
     return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})
@@ -90,7 +83,7 @@ def _written(state: TopicState) -> str:
     return json.dumps({"topic_id": state.incarnation.topic_id, "end": offsets})
 
 
-def _moved(cursor: str | None, table: StreamTable, state: TopicState) -> list[dg.AssetMaterialization]:
+def _moved(cursor: str | None, listed: Listed, state: TopicState) -> list[dg.AssetMaterialization]:
     written = _written(state)
     if cursor == written:
         return []
@@ -99,8 +92,8 @@ def _moved(cursor: str | None, table: StreamTable, state: TopicState) -> list[dg
         for partition, end in sorted(state.end.items())
     ]
     event = dg.AssetMaterialization(
-        topic_name(table),
-        description=f"Topic {table.topic} has moved.",
+        listed.key(listed.topic),
+        description=f"Topic {listed.table.topic} has moved.",
         metadata={
             "offsets": dg.MetadataValue.table(offsets, schema=_OFFSETS),
             "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import dagster as dg
 
 from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.defs.listed import Listed
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import checked
 from lakehouse.defs.waiting import planning_check
@@ -33,22 +34,24 @@ _DOUBTS = {
 }
 
 
-def checks_of(table: StreamTable) -> list[dg.AssetChecksDefinition]:
+def checks_of(listed: Listed) -> list[dg.AssetChecksDefinition]:
     """All checks of a declared table that stand beside its assets."""
-    return [doubts_check(table), *checks_of_their_own(table)]
+    return [doubts_check(listed), *checks_of_their_own(listed)]
 
 
-def checks_of_their_own(table: StreamTable) -> list[dg.AssetChecksDefinition]:
+def checks_of_their_own(listed: Listed) -> list[dg.AssetChecksDefinition]:
     """The checks that no merge waits for: those of whole tables and histories, and the one the sensor reports."""
-    whole = [merged_checks(table), changes_check(table), *(rollup_check(table, rollup) for rollup in table.rollups)]
-    return [planning_check(table), *whole]
+    rollups = (rollup_check(listed, rollup) for rollup in listed.table.rollups)
+    return [planning_check(listed), merged_checks(listed), changes_check(listed), *rollups]
 
 
-def verification_of(table: StreamTable) -> dg.Definitions:
+def verification_of(listed: Listed) -> dg.Definitions:
     """The job that checks a declaration's tables as a whole, and the schedule that asks for it."""
+    table = listed.table
     job = dg.define_asset_job(
         f"verify_{table.name}",
-        selection=dg.AssetSelection.checks(*checks_of(table)),
+        executor_def=dg.in_process_executor,
+        selection=dg.AssetSelection.checks(*checks_of(listed)),
         description=f"Check {table.name} and what derives from it as a whole: every row, group and commit.",
     )
     daily = dg.ScheduleDefinition(
@@ -62,23 +65,25 @@ def verification_of(table: StreamTable) -> dg.Definitions:
     return dg.Definitions(jobs=[job], schedules=[daily])
 
 
-def doubts_check(table: StreamTable) -> dg.AssetChecksDefinition:
+def doubts_check(listed: Listed) -> dg.AssetChecksDefinition:
     """What is worth a look, from the newest commit and one look at the topic: cheap enough for every run."""
+    table = listed.table
 
-    @dg.multi_asset_check(name=f"{table.name}_doubts", specs=_specs(table, _DOUBTS), can_subset=True)
+    @dg.multi_asset_check(name=f"{table.name}_doubts", specs=_specs(listed, _DOUBTS), can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = read_ledger(lakehouse.settings.table_uri(table.name), table.name)
             found = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
-        yield from _asked(context, found, table)
+        yield from _asked(context, found, listed)
 
     return check
 
 
-def merged_checks(table: StreamTable) -> dg.AssetChecksDefinition:
+def merged_checks(listed: Listed) -> dg.AssetChecksDefinition:
     """Proof of the merged table from its whole history, and of all its rows."""
+    table = listed.table
 
-    @dg.multi_asset_check(name=f"{table.name}_checks", specs=_specs(table, _MERGED), can_subset=True)
+    @dg.multi_asset_check(name=f"{table.name}_checks", specs=_specs(listed, _MERGED), can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = read_ledger(lakehouse.settings.table_uri(table.name), table.name, whole=True)
@@ -87,40 +92,42 @@ def merged_checks(table: StreamTable) -> dg.AssetChecksDefinition:
                 found.append(finding("keys_unique", [], "there are no rows yet"))
             elif "keys_unique" in _names(context):
                 found.append(verify.verify_keys(lakehouse.engine(table)))
-        yield from _asked(context, found, table)
+        yield from _asked(context, found, listed)
 
     return check
 
 
-def changes_check(table: StreamTable) -> dg.AssetChecksDefinition:
+def changes_check(listed: Listed) -> dg.AssetChecksDefinition:
     """Warn where the feed had to be reconciled, since the changes themselves were gone."""
+    table = listed.table
 
     @dg.asset_check(
         name="every_change_kept",
-        asset=table.changes_name,
+        asset=listed.key(table.changes_name),
         description="All changes are those the table recorded; none is a net difference found afterwards.",
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
             uri = lakehouse.settings.table_uri(table.changes_name)
             found = every_change_kept(read_ledger(uri, table.changes_name, whole=True))
-        return checked(found, dg.AssetKey(table.changes_name))
+        return checked(found, listed.key(table.changes_name))
 
     return check
 
 
-def rollup_check(table: StreamTable, rollup: Rollup) -> dg.AssetChecksDefinition:
+def rollup_check(listed: Listed, rollup: Rollup) -> dg.AssetChecksDefinition:
     """Recompute an aggregate from the version it consumed and compare."""
+    table = listed.table
 
     @dg.asset_check(
         name="rollup_equals_recomputation",
-        asset=rollup.name,
+        asset=listed.key(rollup.name),
         description=f"Every row equals what {table.name} gives at the version that was consumed.",
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
             found = verify.verify_rollup(lakehouse.engine(table), rollup)
-        return checked(found, dg.AssetKey(rollup.name))
+        return checked(found, listed.key(rollup.name))
 
     return check
 
@@ -132,8 +139,8 @@ def _producer_time(settings: Settings, table: StreamTable) -> Finding:
         return Finding("producer_time", passed=False, detail=str(error))
 
 
-def _specs(table: StreamTable, docs: Mapping[str, str]) -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(name, asset=table.name, description=doc) for name, doc in docs.items()]
+def _specs(listed: Listed, docs: Mapping[str, str]) -> list[dg.AssetCheckSpec]:
+    return [dg.AssetCheckSpec(name, asset=listed.merged, description=doc) for name, doc in docs.items()]
 
 
 def _names(context: dg.AssetCheckExecutionContext) -> set[str]:
@@ -141,7 +148,7 @@ def _names(context: dg.AssetCheckExecutionContext) -> set[str]:
 
 
 def _asked(
-    context: dg.AssetCheckExecutionContext, found: Iterable[Finding], table: StreamTable
+    context: dg.AssetCheckExecutionContext, found: Iterable[Finding], listed: Listed
 ) -> Iterator[dg.AssetCheckResult]:
     """What was found of the checks that were asked for."""
-    yield from (checked(one, dg.AssetKey(table.name)) for one in found if one.check in _names(context))
+    yield from (checked(one, listed.merged) for one in found if one.check in _names(context))

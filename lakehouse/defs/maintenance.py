@@ -5,8 +5,8 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import StreamTable
 from lakehouse.defs import specs
+from lakehouse.defs.listed import Listed
 from lakehouse.defs.steps import Done, Run, step_of
 from lakehouse.upkeep.maintain import Maintained, maintain
 
@@ -19,14 +19,14 @@ _COLUMNS = [
 ]
 
 
-def maintenance_asset(table: StreamTable) -> dg.AssetsDefinition:
+def maintenance_asset(listed: Listed) -> dg.AssetsDefinition:
     """Compaction and vacuum of every table of a declaration; no row changes."""
-    spec = specs.maintenance_spec(table)
+    spec = specs.maintenance_spec(listed)
 
     def keep(run: Run) -> Done:
-        return Done({spec.key.path[-1]: _facts(maintain(run.engine))})
+        return Done({listed.maintenance: _facts(maintain(run.engine))})
 
-    return step_of(table, keep, [spec])
+    return step_of(listed, keep, [spec])
 
 
 def _facts(done: Sequence[Maintained]) -> dict[str, Any]:
@@ -54,15 +54,17 @@ def _facts(done: Sequence[Maintained]) -> dict[str, Any]:
     }
 
 
-def maintenance_of(table: StreamTable) -> dg.Definitions:
+def maintenance_of(listed: Listed) -> dg.Definitions:
     """The job that maintains a declaration's tables, and the schedule that asks for it."""
+    table = listed.table
     job = dg.define_asset_job(
         f"maintain_{table.name}",
-        selection=dg.AssetSelection.assets(specs.maintenance_spec(table).key),
+        executor_def=dg.in_process_executor,
+        selection=dg.AssetSelection.assets(listed.key(listed.maintenance)),
         description=f"Compact and vacuum {table.name} and every table that belongs to it.",
     )
     daily = dg.ScheduleDefinition(
-        name=f"{table.name}_maintenance_daily",
+        name=f"{listed.maintenance}_daily",
         job=job,
         cron_schedule=_DAILY,
         execution_timezone="UTC",

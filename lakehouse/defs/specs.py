@@ -10,6 +10,7 @@ import dagster as dg
 from lakehouse.batch.load import base_layout
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
+from lakehouse.defs.listed import Listed
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive.feed import changes_layout
@@ -22,99 +23,97 @@ Origins = Mapping[str, Sequence[tuple[str, str]]]
 """For each column the (asset, column) pairs it is made from."""
 
 
-def topic_name(table: StreamTable) -> str:
-    """Name of the asset that stands for the table's topic."""
-    return f"{table.name}_topic"
-
-
-def topic_spec(table: StreamTable) -> dg.AssetSpec:
+def topic_spec(listed: Listed) -> dg.AssetSpec:
     """The topic: external, filled by producers; the sensor reports its offsets when they moved."""
+    table = listed.table
     fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.columns]
     doc = f"Kafka topic {table.topic}: the records that are merged into {table.name}."
-    return _spec(table, Layout(topic_name(table), "", doc, fields), kinds={"kafka"})
+    return _spec(listed, Layout(listed.topic, "", doc, fields), kinds={"kafka"})
 
 
-def reference_spec(table: StreamTable, reference: Reference) -> dg.AssetSpec:
+def reference_spec(listed: Listed, reference: Reference) -> dg.AssetSpec:
     """A reference table, read whole from its file."""
-    return _spec(table, Layout(reference.name, "", reference.doc, _columns(reference.columns)))
+    return _spec(listed, Layout(reference.name, "", reference.doc, _columns(reference.columns)))
 
 
-def base_spec(table: StreamTable) -> dg.AssetSpec:
+def base_spec(listed: Listed) -> dg.AssetSpec:
     """The base rows, as the files have them."""
-    return _spec(table, base_layout(table, _NOWHERE))
+    return _spec(listed, base_layout(listed.table, _NOWHERE))
 
 
-def merged_spec(table: StreamTable) -> dg.AssetSpec:
+def merged_spec(listed: Listed) -> dg.AssetSpec:
     """The merged table: base rows and records, the newest of each key."""
-    origins = {column.name: [(topic_name(table), column.field.source)] for column in table.columns}
+    table = listed.table
+    origins = {column.name: [(listed.topic, column.field.source)] for column in table.columns}
     if table.base:
         for name, pairs in origins.items():
             pairs.append((table.base_name, name))
     if table.partition_by:
         origins[table.partition_by.name] = origins[table.partition_by.column]
-    return _spec(table, merged_layout(table, _NOWHERE), origins, _merged_from(table))
+    deps = [listed.topic, *([table.base_name] if table.base else [])]
+    return _spec(listed, merged_layout(table, _NOWHERE), origins, deps)
 
 
-def rejected_spec(table: StreamTable) -> dg.AssetSpec:
+def rejected_spec(listed: Listed) -> dg.AssetSpec:
     """The records that may not enter the merged table."""
-    return _spec(table, rejected_layout(table, _NOWHERE), deps=[topic_name(table)])
+    return _spec(listed, rejected_layout(listed.table, _NOWHERE), deps=[listed.topic])
 
 
-def changes_spec(table: StreamTable) -> dg.AssetSpec:
+def changes_spec(listed: Listed) -> dg.AssetSpec:
     """The change feed of the merged table."""
+    table = listed.table
     origins = {name: [(table.name, name)] for name in table.key}
     for name in table.values:
         origins |= {f"{name}_{when}": [(table.name, name)] for when in ("before", "after")}
-    return _spec(table, changes_layout(table, _NOWHERE), origins, [table.name])
+    return _spec(listed, changes_layout(table, _NOWHERE), origins, [table.name])
 
 
-def rollup_spec(table: StreamTable, rollup: Rollup) -> dg.AssetSpec:
+def rollup_spec(listed: Listed, rollup: Rollup) -> dg.AssetSpec:
     """An aggregate of the merged table, one row for each group."""
+    table = listed.table
     origins = {name: [(table.name, name)] for name in rollup.by}
     for name, measure in rollup.measures.items():
         used = set(re.findall(r"\w+", measure.sql)) & set(table.by_name)
         origins[name] = [(table.name, column) for column in sorted(used)]
-    return _spec(table, rollup_layout(table, rollup, _NOWHERE), origins, [table.name])
+    return _spec(listed, rollup_layout(table, rollup, _NOWHERE), origins, [table.name])
 
 
-def maintenance_spec(table: StreamTable) -> dg.AssetSpec:
+def maintenance_spec(listed: Listed) -> dg.AssetSpec:
     """Compaction and vacuum of all tables of a declaration: what it did, night by night."""
+    table = listed.table
     retention = str(table.retention).removesuffix(", 0:00:00")
     return dg.AssetSpec(
-        f"{table.name}_maintenance",
-        deps=[table.name, table.changes_name, *(rollup.name for rollup in table.rollups)],
+        listed.key(listed.maintenance),
+        deps=listed.keys(table.name, table.changes_name, *(rollup.name for rollup in table.rollups)),
         description=f"Compaction and vacuum of {table.name} and of every table that belongs to it; no row changes."
         f" Each can be read as it was at any time in the last {retention}.",
-        group_name=table.name,
-        owners=[table.owner],
+        group_name=listed.group,
+        owners=listed.owners,
         kinds={"delta", "spark"},
         metadata={"dagster/code_references": _declared_in(table)} if table.file else {},
     )
 
 
-def _merged_from(table: StreamTable) -> list[str]:
-    return [topic_name(table), *([table.base_name] if table.base else [])]
-
-
 def _spec(
-    table: StreamTable,
+    listed: Listed,
     layout: Layout,
     origins: Origins | None = None,
     deps: Sequence[str] = (),
     kinds: set[str] = _TABLE_KINDS,
 ) -> dg.AssetSpec:
+    table = listed.table
     schema = dg.TableSchema(columns=[_column(table, column) for column in layout.columns])
     metadata: dict[str, Any] = {"dagster/table_name": layout.name, "dagster/column_schema": schema}
     if origins:
-        metadata["dagster/column_lineage"] = _lineage(origins)
+        metadata["dagster/column_lineage"] = _lineage(listed, origins)
     if table.file:
         metadata["dagster/code_references"] = _declared_in(table)
     return dg.AssetSpec(
-        layout.name,
-        deps=list(deps),
+        listed.key(layout.name),
+        deps=listed.keys(*deps),
         description=layout.doc,
-        group_name=table.name,
-        owners=[table.owner],
+        group_name=listed.group,
+        owners=listed.owners,
         kinds=kinds,
         metadata=metadata,
     )
@@ -127,9 +126,9 @@ def _declared_in(table: StreamTable) -> dg.CodeReferencesMetadataValue:
         return dg.CodeReferencesMetadataValue(code_references=[file])
 
 
-def _lineage(origins: Origins) -> dg.TableColumnLineage:
+def _lineage(listed: Listed, origins: Origins) -> dg.TableColumnLineage:
     deps = {
-        column: [dg.TableColumnDep(asset_key=asset, column_name=name) for asset, name in pairs]
+        column: [dg.TableColumnDep(asset_key=listed.key(asset), column_name=name) for asset, name in pairs]
         for column, pairs in origins.items()
     }
     return dg.TableColumnLineage(deps)

@@ -9,6 +9,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
+from lakehouse.defs.listed import Listed
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.delta.audit import Finding
 from lakehouse.delta.engine import Engine
@@ -49,7 +50,7 @@ class Done:
 
 
 def step_of(
-    table: StreamTable,
+    listed: Listed,
     work: Callable[[Run], Done],
     specs: Sequence[dg.AssetSpec],
     checks: Sequence[dg.AssetCheckSpec] = (),
@@ -65,7 +66,7 @@ def step_of(
         started = perf_counter()
         with explained():
             try:
-                done = work(Run(context, config, lakehouse, table))
+                done = work(Run(context, config, lakehouse, listed.table))
             except AccountingError as error:
                 failed = [Finding(check.name, passed=False, detail=str(error)) for check in checks]
                 yield from (results.checked(found, specs[0].key) for found in failed)
@@ -76,5 +77,5 @@ def step_of(
         yield from (results.checked(found, specs[0].key) for found in done.findings)
 
     step.__annotations__["config"] = config  # Dagster reads what may be configured from there
-    first = specs[0].key.path[-1]
-    return dg.multi_asset(name=first, specs=specs, check_specs=checks, pool=table.name)(step)
+    name = "__".join(specs[0].key.path)
+    return dg.multi_asset(name=name, specs=specs, check_specs=checks, pool=listed.table.name)(step)

@@ -13,6 +13,7 @@ import dagster as dg
 
 from lakehouse.batch.gaps import plan_table
 from lakehouse.declaration import StreamTable
+from lakehouse.defs.listed import Listed
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import checked
 from lakehouse.delta.audit import Finding, finding
@@ -44,7 +45,7 @@ def look_ahead(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMI
 
 
 @contextmanager
-def alarming(instance: dg.DagsterInstance, table: StreamTable) -> Iterator[None]:
+def alarming(instance: dg.DagsterInstance, listed: Listed) -> Iterator[None]:
     """Report the block to the check of the table where the answer changed; errors go on.
 
     At once, and not with the tick: a tick that fails loses its events. That something is away says nothing of the
@@ -54,14 +55,14 @@ def alarming(instance: dg.DagsterInstance, table: StreamTable) -> Iterator[None]
         yield
     except Exception as error:
         if not is_away(error):
-            _report(instance, table, _failed(error))
+            _report(instance, listed, _failed(error))
         raise
-    _report(instance, table, finding(CHECK, [], _FACT))
+    _report(instance, listed, finding(CHECK, [], _FACT))
 
 
-def planning_check(table: StreamTable) -> dg.AssetChecksDefinition:
+def planning_check(listed: Listed) -> dg.AssetChecksDefinition:
     """The same question, for who asks it in the UI; where broker or topic are not there, a warning."""
-    key = dg.AssetKey(table.name)
+    key = listed.merged
 
     @dg.asset_check(
         name=CHECK,
@@ -71,7 +72,7 @@ def planning_check(table: StreamTable) -> dg.AssetChecksDefinition:
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         try:
-            look_ahead(lakehouse.settings, table)
+            look_ahead(lakehouse.settings, listed.table)
         except LakehouseError as error:
             return checked(_failed(error), key, doubtful=is_away(error))
         return checked(finding(CHECK, [], _FACT), key)
@@ -84,8 +85,8 @@ def _failed(error: Exception) -> Finding:
     return Finding(CHECK, passed=False, detail=str(error) if known else f"{type(error).__name__}: {error}")
 
 
-def _report(instance: dg.DagsterInstance, table: StreamTable, found: Finding) -> None:
-    key = dg.AssetCheckKey(dg.AssetKey(table.name), CHECK)
+def _report(instance: dg.DagsterInstance, listed: Listed, found: Finding) -> None:
+    key = dg.AssetCheckKey(listed.merged, CHECK)
     record = instance.get_latest_asset_check_evaluation_record(key)
     known: object = record.evaluation if record else None
     # while a run is to evaluate the check, the newest is only planned

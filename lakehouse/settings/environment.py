@@ -15,7 +15,18 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
 from lakehouse.settings.properties import parse_properties
-from lakehouse.settings.shapes import Folder, Home, Master, Memory, PemFile, Properties, Remote, Root, Servers
+from lakehouse.settings.shapes import (
+    Declarations,
+    Folder,
+    Home,
+    Master,
+    Memory,
+    PemFile,
+    Properties,
+    Remote,
+    Root,
+    Servers,
+)
 
 _PREFIX = "LAKEHOUSE_"
 _ENV_FILE = ".env"
@@ -46,6 +57,10 @@ class Settings(BaseSettings):
         description="State folder: tables, broker data, Dagster's storage.",
     )
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
+    declarations: Declarations = Field(
+        "lakehouse.tables",
+        description="Where the tables are declared: a folder of Python files, or a module. Default: the examples.",
+    )
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
     )

@@ -14,6 +14,7 @@ from lakehouse.settings.properties import parse_properties
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
 _REMOTE = re.compile(r"sc://[^\s/:;@]+(:\d+)?(/\S*)?")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
 """What both Spark and the readers without a JVM can open."""
 _NAMING_CONTAINERS = ("abfs", "abfss")
@@ -56,6 +57,12 @@ def _require_read_alike(path: str, whose: str) -> None:
     misread = " ".join(sorted({*path} & {*_MISREAD}))
     if misread or _CONTROL.search(path):
         raise ValueError(f"{whose} holds {misread or 'a control character'}")
+
+
+def _require_declarations(given: str) -> str:
+    if not _MODULE.fullmatch(given) and not Path(given).expanduser().is_dir():
+        raise ValueError("it is neither a folder nor the name of a module")
+    return given
 
 
 def _require_root(root: str) -> str:
@@ -107,6 +114,7 @@ def _expanded(path: Any) -> Any:
     return Path(path).expanduser() if isinstance(path, str | Path) else path
 
 
+Declarations = Annotated[str, AfterValidator(_require_declarations)]
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
 Home = Annotated[Path, BeforeValidator(_require_home)]
 Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, without user and query")]

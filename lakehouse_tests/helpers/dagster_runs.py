@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.config import MergeConfig
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.settings import Settings

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.derive import rollup as rollups
 from lakehouse.errors import AccountingError

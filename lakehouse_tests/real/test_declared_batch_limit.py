@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.batch.ingest import Outcome
 from lakehouse.batch.redrive import redrive
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.batch import ingest
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import AccountingError
 from lakehouse_tests.helpers.sensors import World

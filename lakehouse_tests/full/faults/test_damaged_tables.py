@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 import lakehouse.spark
 from lakehouse.cli import main
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import TableError

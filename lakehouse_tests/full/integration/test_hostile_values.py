@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehouse.tables
 from lakehouse import serve
 from lakehouse.batch.sources import OpenMeteoFiles
 from lakehouse.cli import main
@@ -18,6 +17,7 @@ from lakehouse.cli.output import print_table
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable
 from lakehouse.errors import BaseFileError
 from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, look, publish
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.streams import Stream
@@ -144,7 +144,7 @@ def hostile_files(folder: Path) -> list[Path]:
 
 def test_a_base_file_is_loaded_or_refused_by_any_name(spark: SparkSession, tmp_path: Path) -> None:
     """One that is no text cannot be stored, and is refused; an error shows any name in one line."""
-    fields = lakehouse.tables.TABLES[0].fields
+    fields = temperatures.fields
     *good, no_text = hostile_files(tmp_path)
     for file in good:
         shutil.copyfile(next(BASE.glob("*.json")), file)

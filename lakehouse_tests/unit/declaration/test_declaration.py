@@ -8,9 +8,7 @@ import pytest
 
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
 from lakehouse.declaration.records import Field
-from lakehouse.errors import DeclarationError, LakehouseError
-from lakehouse.tables import TABLES, find_table
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.errors import DeclarationError
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
@@ -113,10 +111,3 @@ def test_the_fingerprint_changes_with_what_decides_rows(changes: dict[str, Any])
 
 def test_the_fingerprint_is_not_changed_by_what_does_not_decide_rows() -> None:
     assert declare(owner="team:other", partitions=9, rollups=[rollup()]).fingerprint == declare().fingerprint
-
-
-def test_declared_tables_have_different_names_and_are_found_by_them() -> None:
-    assert len({table.name for table in TABLES}) == len(TABLES)
-    assert find_table("temperatures") is temperatures
-    with pytest.raises(LakehouseError, match=r"No table is declared as 'ratings'.*temperatures"):
-        find_table("ratings")

@@ -12,7 +12,7 @@ from dagster._core.definitions.utils import DISALLOWED_NAMES
 
 from lakehouse.batch.load import base_layout
 from lakehouse.declaration import Column, Late, Measure, Month, Reference, Rollup, StreamTable, declared_together
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive.feed import changes_layout
 from lakehouse.errors import DeclarationError

@@ -8,8 +8,9 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.definitions import build_defs, defs
+from lakehouse.definitions import defs
 from lakehouse.defs import resources
+from lakehouse.defs.build import build_defs
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable, declared_together
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.errors import DeclarationError
 
 ID = Column("id", "BIGINT", required=True, doc="Number.")

@@ -8,7 +8,7 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 
-from lakehouse.definitions import build_defs
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.retries import pause_after, reason_to_wait
 
 pytestmark = pytest.mark.invariant(12)

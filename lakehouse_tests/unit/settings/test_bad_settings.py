@@ -100,6 +100,7 @@ WRONG_SETTINGS = {
         "s3://s3cret@bucket/x",
         *READ_OTHERWISE,
     ),
+    "declarations": ("{file}", "not/there", "two words", "dashed-name", "ends."),
     "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000", *SERVERS_WITH_SECRETS),
     "kafka_security_protocol": ("TLS",),
     "kafka_sasl_mechanism": ("GSSAPI",),

@@ -1,0 +1,125 @@
+"""The tables that are declared: found where the settings say, in the files of a folder or in a module."""
+
+import importlib
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from lakehouse.declaration import StreamTable, declared_together
+from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
+from lakehouse.settings import Settings
+
+_VARIABLE = "LAKEHOUSE_DECLARATIONS"
+
+
+def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
+    """Every table that is declared in the folder or module of the settings, in the order of their names.
+
+    A folder stands for its Python files, a package for its modules; names that begin with an underscore are left out.
+    What is read there is read once by a process. Raises ``SettingsError`` where there is no such folder or module,
+    ``DeclarationError`` where nothing is declared in it, where two declarations take a name, or where a file fails.
+    """
+    return _declared_in(settings.declarations, Path.cwd())
+
+
+@cache
+def _declared_in(where: str, here: Path) -> tuple[StreamTable, ...]:
+    folder = here / Path(where).expanduser()
+    name = _module_of_folder(folder.resolve()) if folder.is_dir() else _module_of_name(where, here)
+    # a table that several modules import is one table
+    found = {id(table): table for module in _modules(name) for table in _tables_of(module)}
+    if not found:
+        raise DeclarationError(
+            f"No table is declared in {where}",
+            action=f"Write a file with a StreamTable there, or set {_VARIABLE} to where your declarations are.",
+        )
+    return declared_together(*sorted(found.values(), key=lambda table: table.name))
+
+
+def _module_of_folder(folder: Path) -> str:
+    """Make a folder importable under its own name, as its files import one another."""
+    _search(folder.parent)
+    if "." in folder.name:
+        raise SettingsError(
+            f"The folder in {_VARIABLE} cannot be imported: its name holds a dot",
+            where=str(folder),
+            action="Rename the folder.",
+        )
+    places = getattr(_imported(folder.name), "__path__", ())
+    if str(folder) not in {str(Path(place).resolve()) for place in places}:
+        raise SettingsError(
+            f"The folder in {_VARIABLE} cannot be imported: something else that Python finds is named {folder.name}",
+            where=str(folder),
+            action="Rename the folder.",
+        )
+    return folder.name
+
+
+def _module_of_name(name: str, here: Path) -> str:
+    _search(here)
+    return name
+
+
+def _search(folder: Path) -> None:
+    """Let modules of a folder be found, behind all that are installed."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _modules(name: str) -> Iterator[ModuleType]:
+    module = _imported(name)
+    yield module
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        if not found.name.startswith("_"):
+            yield from _modules(f"{name}.{found.name}")
+
+
+def _tables_of(module: ModuleType) -> Iterator[StreamTable]:
+    """The tables that stand in a module, by themselves or in a list or tuple."""
+    for value in vars(module).values():
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(each, StreamTable):
+                yield each
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            raise _nowhere(name) from None
+        raise _failed(error, name) from error
+    except Exception as error:  # whatever a file does that a person wrote
+        raise _failed(error, name) from error
+
+
+def _nowhere(name: str) -> SettingsError:
+    return SettingsError(
+        f"{_VARIABLE} is {name!r}, which is neither a folder nor a module that can be imported",
+        where=str(Path.cwd()),
+        action="Correct it in the environment or in .env.",
+    )
+
+
+def _failed(error: Exception, name: str) -> DeclarationError:
+    place = _place(error, name)
+    if isinstance(error, LakehouseError):
+        return DeclarationError(error.what, where=place, action=error.action)
+    return DeclarationError(f"{type(error).__name__}: {error}", where=place, action="Correct the file.")
+
+
+def _place(error: Exception, name: str) -> str:
+    """The line of the declarations that failed."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    package = name.partition(".")[0]
+    frames = traceback.walk_tb(error.__traceback__)
+    theirs = [each for each in frames if each[0].f_globals.get("__name__", "").partition(".")[0] == package]
+    if not theirs:
+        return name
+    frame, line = theirs[-1]
+    return f"{frame.f_code.co_filename}, line {line}"

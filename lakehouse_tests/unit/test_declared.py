@@ -1,0 +1,162 @@
+"""Where declarations are found: a folder of files or a module, and what is said of those that cannot be read."""
+
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+
+from lakehouse.cli import main
+from lakehouse.declared import declared_tables
+from lakehouse.defs.build import build_defs
+from lakehouse.errors import DeclarationError, SettingsError
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+
+TABLE = """
+from lakehouse.declaration import Column, StreamTable
+number = Column("id", "INT", "", required=True)
+{name} = StreamTable(name="{name}", topic="{name}", doc="", columns=[number], key=["id"])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for declarations in the working directory; a process imports a name once, so each has its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    made = tmp_path / f"lake_{uuid4().hex}"
+    made.mkdir()
+    return made
+
+
+def write(folder: Path, name: str, text: str = TABLE) -> None:
+    (folder / f"{name}.py").write_text(text.replace("{name}", name), encoding="utf-8")
+
+
+def declared(folder: Path) -> list[str]:
+    return [table.name for table in declared_tables(Settings(declarations=str(folder)))]
+
+
+def test_where_nothing_is_said_the_examples_are_declared() -> None:
+    assert temperatures in declared_tables(Settings())
+
+
+def test_a_folder_declares_the_tables_of_its_files_in_the_order_of_their_names(folder: Path) -> None:
+    for name in ("second", "first", "_draft"):
+        write(folder, name)
+    assert declared(folder) == ["first", "second"]
+
+
+def test_a_folder_may_be_told_as_it_lies_in_the_working_directory(folder: Path) -> None:
+    write(folder, "first")
+    assert declared(Path(folder.name)) == ["first"]
+
+
+def test_a_file_may_import_its_neighbours_and_their_tables_count_once(folder: Path) -> None:
+    write(folder, "first")
+    (folder / "second.py").write_text(f"from {folder.name}.first import first\nother = first\n", encoding="utf-8")
+    assert declared(folder) == ["first"]
+
+
+def test_tables_may_be_made_in_a_list(folder: Path) -> None:
+    made = 'def made(name):\n    return StreamTable(name, name, "", [Column("id", "INT", "", required=True)], ["id"])\n'
+    text = f"from lakehouse.declaration import Column, StreamTable\n{made}tables = [made('first'), made('second')]\n"
+    write(folder, "many", text)
+    assert declared(folder) == ["first", "second"]
+
+
+def test_a_module_of_the_working_directory_declares_its_tables(folder: Path) -> None:
+    write(folder, "first")
+    assert declared(Path(f"{folder.name}.first")) == ["first"]
+
+
+def test_declarations_are_read_once_by_a_process(folder: Path) -> None:
+    write(folder, "first")
+    settings = Settings(declarations=str(folder))
+    assert declared_tables(settings)[0] is declared_tables(settings)[0]
+
+
+def test_a_folder_without_a_table_is_refused(folder: Path) -> None:
+    write(folder, "helper", "MOST = 3\n")
+    with pytest.raises(DeclarationError, match=r"No table is declared in .*LAKEHOUSE_DECLARATIONS"):
+        declared(folder)
+
+
+@pytest.mark.parametrize("where", ["not_there", "not_there.either", "lakehouse.tables.nope"])
+def test_what_is_neither_a_folder_nor_a_module_is_a_setting_that_cannot_be_used(where: str) -> None:
+    with pytest.raises(SettingsError, match="LAKEHOUSE_DECLARATIONS is '.*neither a folder nor a module"):
+        declared(Path(where))
+
+
+def test_a_folder_that_is_named_like_something_else_python_finds_is_refused(folder: Path) -> None:
+    other = folder / "json"
+    other.mkdir()
+    write(other, "first")
+    with pytest.raises(SettingsError, match=r"is named json.*Rename the folder"):
+        declared(other)
+
+
+def test_a_folder_whose_name_holds_a_dot_is_refused(folder: Path) -> None:
+    other = folder / "v1.2"
+    other.mkdir()
+    write(other, "first")
+    with pytest.raises(SettingsError, match=r"holds a dot.*Rename the folder"):
+        declared(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "line"),
+    [
+        ("x = 1\ndef broken(:\n", "SyntaxError", 2),
+        ("x = 1\n\nx / 0\n", "ZeroDivisionError: division by zero", 3),
+        ("import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'", 1),
+        (TABLE.replace('"INT", "", required=True', '"INTEGER", ""'), "no such type INTEGER", 4),
+    ],
+)
+def test_a_file_that_fails_is_named_with_its_line(folder: Path, text: str, fact: str, line: int) -> None:
+    write(folder, "first", text)
+    with pytest.raises(DeclarationError) as failed:
+        declared(folder)
+    assert fact in str(failed.value)
+    assert f"{folder}/first.py, line {line}" in str(failed.value)
+
+
+def test_a_file_that_failed_is_read_again_once_it_is_mended(folder: Path) -> None:
+    write(folder, "first", "x = 1 / 0\n")
+    with pytest.raises(DeclarationError):
+        declared(folder)
+    write(folder, "first")
+    assert declared(folder) == ["first"]
+
+
+def test_two_declarations_of_one_name_are_refused(folder: Path) -> None:
+    write(folder, "first")
+    write(folder, "second", TABLE.replace("{name}", "first"))
+    with pytest.raises(DeclarationError, match="first is also a name of the declaration of 'first'"):
+        declared(folder)
+
+
+def test_commands_and_dagster_know_the_tables_of_the_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, "readings")
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", folder.name)
+    assert main.run(["status", "temperatures"]) == main.WRONG_USE
+    assert "No table is declared as 'temperatures': readings" in " ".join(capsys.readouterr().err.split())
+    keys = build_defs().resolve_asset_graph().get_all_asset_keys()
+    assert dg.AssetKey("readings_changes") in keys
+    assert dg.AssetKey("temperatures") not in keys
+
+
+def test_a_command_says_in_one_sentence_which_line_is_wrong(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, "readings", "x = 1 / 0\n")
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", folder.name)
+    assert main.run(["status"]) == main.FAILED
+    said = " ".join(capsys.readouterr().err.split())
+    assert "ZeroDivisionError" in said
+    assert "readings.py, line 1" in said
+    assert "Traceback" not in said

@@ -1,0 +1,30 @@
+"""What a project of one's own imports from ``lakehouse``."""
+
+import subprocess
+import sys
+
+import pytest
+
+import lakehouse
+
+
+@pytest.mark.parametrize("name", lakehouse.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(lakehouse, name).__name__ == name
+
+
+def test_another_name_is_an_error_as_of_any_module() -> None:
+    with pytest.raises(AttributeError, match="module 'lakehouse' has no attribute 'Colum'"):
+        _ = lakehouse.Colum
+
+
+def test_importing_the_package_and_declaring_a_table_imports_neither_spark_nor_dagster() -> None:
+    program = """
+import sys
+import lakehouse
+assert not [name for name in sys.modules if name.startswith("lakehouse.")]
+from lakehouse import Column, StreamTable
+StreamTable("orders", "orders", "", [Column("id", "INT", "", required=True)], ["id"])
+assert not {"pyspark", "dagster", "deltalake", "duckdb", "aiokafka"} & {*sys.modules}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -22,14 +22,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lakehouse.batch.sources import OpenMeteoFiles
     from lakehouse.declaration import (
+        BaseSamples,
         Column,
         Json,
         Late,
         Measure,
         Month,
         Reference,
+        Rejection,
         Rollup,
         Rows,
+        SampleRecords,
         Samples,
         StreamTable,
     )
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
 __all__ = [
+    "BaseSamples",
     "Column",
     "Json",
     "LakehouseError",
@@ -49,8 +53,10 @@ __all__ = [
     "Month",
     "OpenMeteoFiles",
     "Reference",
+    "Rejection",
     "Rollup",
     "Rows",
+    "SampleRecords",
     "Samples",
     "Settings",
     "StreamTable",

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,15 +35,16 @@ def demo(
     """
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    if chosen.samples is None or chosen.base is None:
+    if chosen.samples is None:
         raise typer.BadParameter(f"{chosen.name} declares no samples", param_hint="TABLE")
     _guard(settings, chosen, sure=yes)
     path = _Path(settings, chosen, chosen.samples, Figures(settings, chosen))
     with broker(settings) as address, warm(settings):
         say(f"Broker: {address}. Tables: {settings.tables_root}")
-        path.load_base()
-        path.publish("2. New records", chosen.samples.stream())
-        path.publish("3. Corrections", chosen.samples.update())
+        path.prepare()
+        path.publish("New records", chosen.samples.stream())
+        if any(True for _ in chosen.samples.update()):
+            path.publish("Corrections", chosen.samples.update())
         path.replay()
     path.account()
     path.show_rollup()
@@ -81,26 +83,30 @@ class _Path:
     table: "StreamTable"
     samples: "Samples"
     figures: Figures
+    steps: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def load_base(self) -> None:
-        """Load the base files and everything that is made from them."""
+    def prepare(self) -> None:
+        """Make the topic, and load the base files, where there are any, and everything that is made from them."""
+        from lakehouse.declaration import BaseSamples
         from lakehouse.local.dagster_home import migrate_dagster_storage
 
-        _head("1. Base files")
+        self._create_topic()
+        migrate_dagster_storage(self.settings)
+        if self.table.base is None or not isinstance(self.samples, BaseSamples):
+            return
+        self._head("Base files")
         folder = self.settings.home_folder / "samples" / self.table.name
         with busy("Writing sample files"):
             self.samples.write_base(folder)
         names = [*(reference.name for reference in self.table.references), self.table.base_name]
         with self._change():
-            self._create_topic()
-            migrate_dagster_storage(self.settings)
             self._run([*names, *self._merged], {self.table.base_name: {"folder": str(folder)}})
 
     def publish(self, head: str, records: "Iterable[bytes]") -> None:
         """Send records and let Dagster merge them."""
         from lakehouse import topic
 
-        _head(head)
+        self._head(head)
         with busy("Sending records"):
             acknowledged = topic.publish(self.settings, self.table, records)
         say(f"   {acknowledged:,} records sent and acknowledged")
@@ -112,7 +118,7 @@ class _Path:
         from lakehouse.batch.replay import replay
         from lakehouse.derive.refresh import refresh_changes
 
-        _head("4. Replay of every record")
+        self._head("Replay of every record")
         with self._change():
             with engine(self.settings, self.table) as working, busy("Merging all records of the topic again"):
                 outcomes = replay(working)
@@ -124,7 +130,7 @@ class _Path:
         from lakehouse.delta.audit import audit
         from lakehouse.delta.ledger import read_ledger
 
-        _head("5. Every record is accounted for")
+        self._head("Every record is accounted for")
         ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name, whole=True)
         totals = ledger.totals.model_dump()
         print_table(list(totals), [list(totals.values())])
@@ -137,8 +143,11 @@ class _Path:
         """Show the newest rows of the first rollup for one of its groups."""
         for rollup in self.table.rollups[:1]:
             group, result = self.figures.newest_of_one_group(rollup)
-            _head(f"6. {rollup.name}: {group}")
+            self._head(f"{rollup.name}: {group}")
             print_table(result.columns, result.rows)
+
+    def _head(self, text: str) -> None:
+        results().print(f"\n{next(self.steps)}. {text}", style="bold")
 
     @property
     def _merged(self) -> list[str]:
@@ -168,15 +177,11 @@ class _Path:
         say(f"   {self.figures.changes_since(before)}")
 
 
-def _head(text: str) -> None:
-    results().print(f"\n{text}", style="bold")
-
-
 def _say_what_next(settings: "Settings", table: "StreamTable") -> None:
     say()
     say(f"The tables are in {settings.tables_root}: one Delta table a folder. What to type next:")
     for command, purpose in (
-        ("make up", "the broker, and Dagster's UI with these tables"),
+        ("lakehouse up", "the broker, and Dagster's UI with these tables"),
         (f"lakehouse status {table.name}", "how far the table is"),
         (f"lakehouse query 'SELECT * FROM {identifier(table.name)} LIMIT 5'", "SQL over all tables"),
         ("lakehouse --help", "everything else; .venv/bin/lakehouse, where the environment is not active"),

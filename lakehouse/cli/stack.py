@@ -184,10 +184,21 @@ def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tupl
 
     log = settings.make_folder("logs") / f"{name}.log"
     log.unlink(missing_ok=True)
-    # without a workspace file in this folder, Dagster has to be told where the definitions are
-    definitions = [] if Path("workspace.yaml").exists() else ["-m", "lakehouse.definitions"]
+    definitions = [] if _names_definitions(Path.cwd()) else ["-m", "lakehouse.definitions"]
     environment = {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "PYTHONUNBUFFERED": "1"}
     return Child([sys.executable, "-m", *command, *definitions], log, environment), Tail(log)
+
+
+def _names_definitions(folder: Path) -> bool:
+    """Whether a folder says what Dagster is to load, in a workspace file or in its project file."""
+    import tomllib
+
+    if (folder / "workspace.yaml").exists():
+        return True
+    try:
+        return "dagster" in tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("tool", {})
+    except (OSError, ValueError):
+        return False
 
 
 def _watch(running: Sequence[_Running], port: int | None) -> None:

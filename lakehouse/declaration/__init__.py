@@ -9,8 +9,10 @@ A new part of the vocabulary goes into ``vocabulary``, and what may not be said 
 No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.
 """
 
+from lakehouse.declaration.records import Rejection
 from lakehouse.declaration.table import StreamTable, declared_together
 from lakehouse.declaration.vocabulary import (
+    BaseSamples,
     Column,
     Json,
     Late,
@@ -19,18 +21,22 @@ from lakehouse.declaration.vocabulary import (
     Reference,
     Rollup,
     Rows,
+    SampleRecords,
     Samples,
 )
 
 __all__ = [
+    "BaseSamples",
     "Column",
     "Json",
     "Late",
     "Measure",
     "Month",
     "Reference",
+    "Rejection",
     "Rollup",
     "Rows",
+    "SampleRecords",
     "Samples",
     "StreamTable",
     "declared_together",

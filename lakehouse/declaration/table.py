@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
-from lakehouse.declaration.records import Field
+from lakehouse.declaration.records import Field, decode
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.vocabulary import (
     Column,
@@ -60,6 +60,14 @@ class StreamTable:
         """Refuse a declaration that would corrupt its tables, or crash later."""
         for fact, action in table_problems(self):
             raise DeclarationError(f"Table {self.name!r}: {fact}", action=action)
+
+    def decode(self, value: bytes | None) -> dict[str, Any]:
+        """Decode the value of one record into that of each column; an absent or null field is ``None``.
+
+        Whether it is late is not asked: that depends on when the broker got it. Raises ``Rejection`` with the reason
+        and the detail where it may not enter.
+        """
+        return decode(value, self.fields)
 
     @property
     def by_name(self) -> dict[str, Column]:

@@ -1,6 +1,7 @@
 """The parts of a declaration: what a person says of columns, lateness, rollups and references."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -132,17 +133,38 @@ class Rows(Protocol):
 class Samples(Protocol):
     """Deterministic sample records of a table, for the demo, the tests and benchmarks."""
 
+    def stream(self) -> Iterator[bytes]:
+        """Records, in the order in which they are sent; they follow the base, where there is one."""
+        ...
+
+    def update(self) -> Iterator[bytes]:
+        """Records of which most change rows that exist; none where there is nothing to show."""
+        ...
+
+
+@runtime_checkable
+class BaseSamples(Samples, Protocol):
+    """Sample records of a table with base rows, and base files for it."""
+
     def write_base(self, folder: Path) -> None:
         """Write base files into the folder; a second run writes the same bytes."""
         ...
 
+
+@dataclass(frozen=True)
+class SampleRecords:
+    """Sample records as objects, each sent as JSON: ``new`` ones, then those that have ``changed`` since."""
+
+    new: Sequence[Mapping[str, Any]]
+    changed: Sequence[Mapping[str, Any]] = ()
+
     def stream(self) -> Iterator[bytes]:
-        """Records that follow the base, in the order in which they are sent."""
-        ...
+        """The new ones, in their order."""
+        return (json.dumps(each).encode() for each in self.new)
 
     def update(self) -> Iterator[bytes]:
-        """Records of which most change rows that exist."""
-        ...
+        """The changed ones, in their order."""
+        return (json.dumps(each).encode() for each in self.changed)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from lakehouse_tests.helpers.places import ROOT
 
 VERBS = sorted(
     (
-        "demo up doctor topics publish load-base merge follow replay redrive maintain status audit rejected query"
+        "demo init up doctor topics publish load-base merge follow replay redrive maintain status audit rejected query"
         " accept-gap recover-progress"
     ).split()
 )

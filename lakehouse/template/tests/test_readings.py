@@ -1,0 +1,23 @@
+"""What becomes of a record: no broker and no Spark is needed to tell."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from tables.readings import readings
+
+from lakehouse import Rejection
+
+
+def test_a_reading_becomes_a_row() -> None:
+    row = readings.decode(b'{"sensor": "roof", "time": "2026-03-30T05:00:00Z", "celsius": 11.255}')
+    assert row == {
+        "sensor": "roof",
+        "measured_at": datetime(2026, 3, 30, 5, tzinfo=UTC),
+        "celsius": Decimal("11.26"),
+    }
+
+
+def test_a_reading_without_its_sensor_may_not_enter() -> None:
+    with pytest.raises(Rejection, match="missing_field"):
+        readings.decode(b'{"time": "2026-03-30T05:00:00Z", "celsius": 11.25}')

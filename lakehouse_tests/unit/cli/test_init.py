@@ -1,0 +1,80 @@
+"""``lakehouse init``: a project of one's own, in which everything works as it is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakehouse.cli import main
+from lakehouse.settings import Settings
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new project, in which one works."""
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["init", "my-own.lake"]) == main.DONE
+    monkeypatch.chdir("my-own.lake")
+    return tmp_path / "my-own.lake"
+
+
+def run(project: Path, *command: str) -> str:
+    return subprocess.run([sys.executable, *command], cwd=project, capture_output=True, text=True, check=True).stdout
+
+
+def test_it_is_a_small_folder_with_the_project_s_name_in_it(project: Path) -> None:
+    files = {str(file.relative_to(project)) for file in project.rglob("*") if file.is_file()}
+    assert files == {
+        ".env",
+        ".gitignore",
+        "README.md",
+        "definitions.py",
+        "pyproject.toml",
+        "tables/readings.py",
+        "tests/test_readings.py",
+    }
+    assert 'name = "my-own.lake"' in (project / "pyproject.toml").read_text()
+    assert len((project / "tables" / "readings.py").read_text().splitlines()) <= 40
+
+
+def test_every_setting_stands_in_its_file_and_one_is_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (project / ".env").read_text()
+    assert all(f"LAKEHOUSE_{name.upper()}=" in text for name in Settings.model_fields)
+    assert [line for line in text.splitlines() if line and not line.startswith("#")] == [
+        "LAKEHOUSE_DECLARATIONS=tables"
+    ]
+    monkeypatch.delenv("LAKEHOUSE_DECLARATIONS", raising=False)
+    assert Settings.load().declarations == "tables"
+
+
+def test_its_own_test_runs(project: Path) -> None:
+    assert "2 passed" in run(project, "-m", "pytest", "-p", "no:cacheprovider")
+
+
+def test_commands_and_dagster_see_its_table_and_no_example_of_ours(project: Path) -> None:
+    program = "import sys; from lakehouse.cli import main; sys.exit(main.run(['status', '--json']))"
+    assert '"table": "readings"' in run(project, "-c", program)
+    listed = run(project, "-m", "dagster", "asset", "list", "-m", "definitions")
+    assert {"readings", "readings_changes", "readings_by_sensor"} <= {*listed.split()}
+    assert "temperatures" not in listed
+
+
+@pytest.mark.parametrize("there", ["a file", "a folder that holds something"])
+def test_nothing_that_is_there_is_touched(
+    there: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    taken = Path("lake") if there == "a file" else Path("lake/mine")
+    taken.parent.mkdir(exist_ok=True)
+    taken.write_text("mine")
+    assert main.run(["init", "lake"]) == main.WRONG_USE
+    assert "lake is there already" in " ".join(capsys.readouterr().err.split())
+    assert taken.read_text() == "mine"
+    assert len([*tmp_path.rglob("*")]) <= 2
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main.run(["init", str(tmp_path / "file" / "lake")]) == main.WRONG_USE
+    assert "cannot be written" in " ".join(capsys.readouterr().err.split())

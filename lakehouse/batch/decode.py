@@ -33,7 +33,8 @@ def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
     decode = F.arrow_udf(_decoder(table), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
-    judged = records_read.withColumn("_verdict", decode_once("_value", F.expr("unix_micros(_time)")))
+    arrived = [F.expr("unix_micros(_time)")] if table.late else []  # what need not be asked need not be sent
+    judged = records_read.withColumn("_verdict", decode_once("_value", *arrived))
     raw = (F.expr(f"CASE WHEN _verdict._reason IS NOT NULL THEN {name} END").alias(name) for name in RAW)
     decoded = judged.select(*PLACE, *raw, "_verdict.*")
     if table.partition_by is None:
@@ -47,15 +48,21 @@ def _decoder(table: StreamTable) -> Any:
     rules = Rules(table.fields, table.late.rule if table.late else None)
     shipped = _quick_path()
 
-    def decode(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+    def load() -> Any:
         try:
-            quick = pickle.loads(shipped)  # noqa: S301 - the driver's own function
+            return pickle.loads(shipped)  # noqa: S301 - the driver's own function
         except ImportError:
-            quick = None
-        for values, arrived in batches:
-            yield decode_values(values, arrived, rules, quick)
+            return None
 
-    return decode
+    def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        quick = load()
+        return (decode_values(values, None, rules, quick) for values in batches)
+
+    def decode_and_judge(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        quick = load()
+        return (decode_values(values, arrived, rules, quick) for values, arrived in batches)
+
+    return decode_and_judge if table.late else decode
 
 
 def _quick_path() -> bytes:

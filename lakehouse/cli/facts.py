@@ -2,9 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.errors import printable
+
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome
     from lakehouse.delta.commits import Entry
+
+_SHOWN = 200  # characters of a key or a value
 
 
 def commit_facts(entry: "Entry") -> dict[str, Any]:
@@ -37,6 +41,14 @@ def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _in_words(ranges: dict[int, list[int]]) -> str:
     return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
+
+
+def as_text(raw: bytes | None) -> str | None:
+    """The beginning of what a record holds, as text on one line; ``None`` where it holds nothing."""
+    if raw is None:
+        return None
+    text = printable(raw[: 4 * _SHOWN].decode("utf-8", "surrogateescape"))
+    return text if len(text) <= _SHOWN and len(raw) <= 4 * _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def seconds(time: Any) -> str:

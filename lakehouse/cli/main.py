@@ -14,7 +14,20 @@ from typing import NoReturn
 
 import typer
 
-from lakehouse.cli import batches, demo, doctor, following, maintenance, project, rejected, repair, show, stack, topics
+from lakehouse.cli import (
+    batches,
+    demo,
+    doctor,
+    following,
+    maintenance,
+    peek,
+    project,
+    rejected,
+    repair,
+    show,
+    stack,
+    topics,
+)
 from lakehouse.cli.output import complain
 from lakehouse.errors import LakehouseError
 
@@ -28,7 +41,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (demo, project, stack, doctor, topics, batches, following, show, rejected, repair, maintenance):
+for family in (demo, project, stack, doctor, topics, peek, batches, following, show, rejected, repair, maintenance):
     app.add_typer(family.verbs)
 
 

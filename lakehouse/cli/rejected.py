@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.batches import refresh, show_outcomes
-from lakehouse.cli.facts import seconds
+from lakehouse.cli.facts import as_text, seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import engine, load_settings
 from lakehouse.errors import printable
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakehouse.upkeep.rejections import Reason, Sample
 
 verbs = typer.Typer()
-
-_SHOWN = 200  # characters of a key or a value
 
 
 def _known_reason(name: str | None) -> str | None:
@@ -77,18 +75,10 @@ def _sample_facts(sample: "Sample") -> dict[str, Any]:
         "partition": sample.partition,
         "offset": sample.offset,
         "time": sample.time,
-        "key": _as_text(sample.key),
-        "value": _as_text(sample.value),
+        "key": as_text(sample.key),
+        "value": as_text(sample.value),
         "detail": printable(sample.detail),
     }
-
-
-def _as_text(raw: bytes | None) -> str | None:
-    """The beginning of what a record holds, as text on one line; ``None`` where it holds nothing."""
-    if raw is None:
-        return None
-    text = printable(raw[: 4 * _SHOWN].decode("utf-8", "surrogateescape"))
-    return text if len(text) <= _SHOWN and len(raw) <= 4 * _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _print_reasons(facts: dict[str, Any]) -> None:

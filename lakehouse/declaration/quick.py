@@ -8,6 +8,7 @@ Pure: it runs on the driver and, shipped by value, on Spark's executors.
 import re
 from datetime import timedelta
 from itertools import compress
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,14 +40,15 @@ class _Written(NamedTuple):
     offsets: Any
 
 
-def decode_plain(values: pa.Array, arrived: pa.Array, fields: tuple[Field, ...], late: Lateness | None) -> Plain:
+def decode_plain(values: pa.Array, arrived: pa.Array | None, fields: tuple[Field, ...], late: Lateness | None) -> Plain:
     """Decode the plain ones of some records; ``arrived`` are broker times in microseconds since 1970, UTC.
 
+    They are needed where records may be late.
     What the columns hold in the other rows means nothing.
     """
     written = _written(values)
     objects, plain = _parse(written.each)
-    columns = [convert([each.get(field.source) for each in objects], field) for field in fields]
+    columns = [convert(_values(objects, field.source), field) for field in fields]
     for column in columns:
         plain &= column.plain
         plain[[row for row in column.zeros if _FAR.search(written.each[row] or b"")]] = False
@@ -86,6 +88,14 @@ def _parse_one(written: bytes | None) -> Any:
         return None
 
 
+def _values(objects: list[dict[str, Any]], name: str) -> list[Any]:
+    """The value of that name in each object; ``None`` where it has none."""
+    try:
+        return list(map(itemgetter(name), objects))
+    except KeyError:
+        return [each.get(name) for each in objects]
+
+
 def _without_duplicates(
     written: _Written, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[Converted]
 ) -> Mask:
@@ -96,6 +106,10 @@ def _without_duplicates(
     others = np.fromiter(map(len, objects), np.int64, len(objects)) != names  # undeclared, or null
     if others.any():
         parsed[others] = [_texts_in(each) for each in compress(objects, others.tolist())]
+    # no object has more texts than are written: where all of them have as many, each of them has
+    held = written.whole[written.offsets[0] :]
+    if not (held == _BACKSLASH).any() and np.count_nonzero(held == _QUOTE) == 2 * parsed.sum():
+        return np.ones(len(objects), bool)
     return np.asarray(_texts_written(written) == parsed)
 
 

@@ -15,7 +15,7 @@ from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 if TYPE_CHECKING:
     from lakehouse.declaration.table import StreamTable
 
-_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _SUM = re.compile(r"\b(?:sum|avg|mean)\(\s*`?(\w+)`?\s*\)")  # of a column as it is
 _SHORTEST = timedelta(hours=1)  # a batch that runs takes less: VACUUM cannot tell its files from waste
@@ -55,7 +55,7 @@ def _table_names(table: "StreamTable") -> Iterator[Problem]:
 
 
 def _choices(table: "StreamTable") -> Iterator[Problem]:
-    if not _TOPIC.fullmatch(table.topic):
+    if not TOPIC.fullmatch(table.topic):
         yield f"topic {table.topic!r} is no name that Kafka takes", "Up to 249 letters, digits, '.', '_' and '-'."
     if not _OWNER.fullmatch(table.owner):
         yield f"owner {table.owner!r} is neither a team nor an address", "Write team:NAME, or an e-mail address."

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.records import Field, Lateness, Rejection, decode, judge_late
 
-Quick = Callable[[pa.Array, pa.Array, tuple[Field, ...], Lateness | None], Any]
+Quick = Callable[[pa.Array, pa.Array | None, tuple[Field, ...], Lateness | None], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
 
 
@@ -23,8 +23,8 @@ class Rules(NamedTuple):
     late: Lateness | None
 
 
-def decode_values(values: pa.Array, arrived: pa.Array, rules: Rules, quick: Quick | None) -> pa.StructArray:
-    """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC.
+def decode_values(values: pa.Array, arrived: pa.Array | None, rules: Rules, quick: Quick | None) -> pa.StructArray:
+    """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC, where they may be late.
 
     One verdict for each: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
     each field (NULL where it may not).
@@ -37,15 +37,16 @@ def decode_values(values: pa.Array, arrived: pa.Array, rules: Rules, quick: Quic
     if not plain.doubtful:
         return decoded
     doubtful = pa.array(plain.doubtful, pa.int64())
-    strict = _strictly(values.take(doubtful), arrived.take(doubtful), rules)
+    strict = _strictly(values.take(doubtful), None if arrived is None else arrived.take(doubtful), rules)
     places = list(range(len(values)))
     for nth, row in enumerate(plain.doubtful):
         places[row] = len(values) + nth
     return pa.concat_arrays([decoded, strict]).take(pa.array(places, pa.int64()))
 
 
-def _strictly(values: pa.Array, arrived: pa.Array, rules: Rules) -> pa.StructArray:
-    judged = [judge(value, time, rules) for value, time in zip(values.to_pylist(), arrived.to_pylist(), strict=True)]
+def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules) -> pa.StructArray:
+    times = [None] * len(values) if arrived is None else arrived.to_pylist()
+    judged = [judge(value, time, rules) for value, time in zip(values.to_pylist(), times, strict=True)]
     columns = [
         pa.array([reason for _, reason, _, _ in judged], pa.string()),
         pa.array([detail for _, _, detail, _ in judged], pa.string()),

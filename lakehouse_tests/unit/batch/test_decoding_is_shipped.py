@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
 from lakehouse.batch.decode import _decoder
-from lakehouse.declaration import Column, records
+from lakehouse.declaration import Column, Late, records
 from lakehouse.tables.temperatures import temperatures
 
 ELSEWHERE = """
@@ -43,16 +45,24 @@ print("orjson" in sys.modules and sys.modules["orjson"] is not None)
 GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","temperature_2m":10.4}'
 
 
+LATE = Late("observed_at", timedelta(days=9_000), "accept")
+
+
+@pytest.mark.parametrize("late", [None, LATE])
 @pytest.mark.parametrize(
     ("missing", "quick"), [([], True), (["orjson"], False), (["numpy"], False), (["orjson", "numpy"], False)]
 )
-def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], quick: bool) -> None:
-    batch = pa.array([GOOD, None, b"{", GOOD[:-1] + b',"time":1}'], pa.binary()), pa.array([1, 2, None, 4], pa.int64())
-    shipped = cloudpickle.dumps((_decoder(temperatures), [batch, batch]))
+def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], quick: bool, late: Late | None) -> None:
+    """Where records may be late, the broker's times are sent with them."""
+    values = pa.array([GOOD, None, b"{", GOOD[:-1] + b',"time":1}', GOOD], pa.binary())
+    batch = (values, pa.array([1, 2, None, 4, 2**61], pa.int64())) if late else values
+    decode = _decoder(replace(temperatures, late=late))
+    shipped = cloudpickle.dumps((decode, [batch, batch]))
     done = subprocess.run([sys.executable, "-c", WORKER, *missing], input=shipped, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    here = [verdicts.to_pylist() for verdicts in _decoder(temperatures)(iter([batch, batch]))]
-    assert [row["_reason"] for row in here[0]] == [None, "tombstone", "truncated", "duplicate_name"]
+    here = [verdicts.to_pylist() for verdicts in decode(iter([batch, batch]))]
+    assert [row["_reason"] for row in here[0]] == [None, "tombstone", "truncated", "duplicate_name", None]
+    assert [row["_late"] for row in here[0]] == [False, False, False, False, late is not None]
     rows, used = done.stdout.decode().splitlines()
     assert rows == repr(here)
     assert used == str(quick)

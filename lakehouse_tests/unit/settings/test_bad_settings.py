@@ -18,6 +18,7 @@ WRONG_VALUES = {
     "table": "rain",
     "folder": "missing",
     "into": "/",
+    "name": "no/topic",
     "file": "missing.jsonl",
     "generate": "rain",
     "rate": "nan",

@@ -20,6 +20,7 @@ from lakehouse.cli import (
     doctor,
     following,
     maintenance,
+    new_table,
     peek,
     project,
     rejected,
@@ -41,7 +42,21 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (demo, project, stack, doctor, topics, peek, batches, following, show, rejected, repair, maintenance):
+for family in (
+    demo,
+    project,
+    new_table,
+    stack,
+    doctor,
+    topics,
+    peek,
+    batches,
+    following,
+    show,
+    rejected,
+    repair,
+    maintenance,
+):
     app.add_typer(family.verbs)
 
 

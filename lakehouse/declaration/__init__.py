@@ -4,6 +4,7 @@
 refused, ``names`` the names that are taken; ``records`` decodes one record by the rules that follow from it,
 ``verdicts`` many at once, the plain ones by ``quick`` (its values by ``quick_columns`` and ``quick_times``);
 ``arrow`` has its types. What a record may be is said in ``records`` alone: ``quick`` only has to be sure.
+``proposal`` is a first declaration made from records.
 A new part of the vocabulary goes into ``vocabulary``, and what may not be said of it into the rules.
 
 No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.

@@ -100,3 +100,13 @@ def test_offsets_without_a_record_are_gone_behind(settings) -> None:
 def test_a_topic_that_is_not_there_is_told(settings) -> None:
     with pytest.raises(TopicError, match="'nowhere' does not exist"):
         newest_records(settings, "nowhere", 1)
+
+
+def test_a_first_declaration_is_written_from_what_a_topic_holds(settings, capsys) -> None:
+    topic = declared(settings).topic
+    send(settings, b'{"id": 1, "at": "2026-03-01T00:00:00Z"}', b"{", b'{"id": 2, "at": "2026-03-01T00:00:00Z"}')
+    assert main.run(["new-table", "orders", "--from-topic", topic]) == main.DONE
+    assert "from 3 records, of which 1 are no JSON objects" in " ".join(capsys.readouterr().out.split())
+    written = (Path(settings.declarations) / "orders.py").read_text()
+    assert f'topic="{topic}"' in written and 'key=["id"]' in written
+    assert 'Column("at", "TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M:%SZ")' in written

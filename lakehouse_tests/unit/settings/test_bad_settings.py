@@ -19,6 +19,10 @@ WRONG_VALUES = {
     "folder": "missing",
     "into": "/",
     "name": "no/topic",
+    "new": "No-Table",
+    "topic": "no/topic",
+    "sample": "missing.jsonl",
+    "records": "0",
     "file": "missing.jsonl",
     "generate": "rain",
     "rate": "nan",
@@ -35,7 +39,7 @@ WRONG_VALUES = {
     "sql": "DROP TABLE temperatures",
 }
 CODES = {"sql": 1}  # a question that cannot be answered, and no wrong use
-NEEDED = {"publish": ["temperatures"], "load-base": ["temperatures"]}
+NEEDED = {"publish": ["temperatures"], "load-base": ["temperatures"], "new-table": ["prices"]}
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +78,7 @@ def test_an_option_with_a_wrong_value_is_named(
 ) -> None:
     value = WRONG_VALUES[parameter.name]
     option = parameter.opts[:1] if parameter.param_type_name == "option" else []
-    before = NEEDED.get(verb, []) if parameter.name != "table" else []
+    before = NEEDED.get(verb, []) if parameter.name not in ("table", "new") else []
     assert main.run([verb, *before, *option, value]) == CODES.get(parameter.name, 2)
     assert (option or [value])[0] in last_line(capsys)
     assert not home.exists()

@@ -1,0 +1,125 @@
+"""``new-table``: a first declaration, written from records as they are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.arguments import examples
+from lakehouse.cli.output import say
+from lakehouse.cli.session import broker, load_settings
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import Column
+    from lakehouse.declaration.proposal import Proposal
+    from lakehouse.settings import Settings
+
+verbs = typer.Typer()
+
+
+@verbs.command(
+    name="new-table",
+    epilog=examples(
+        "lakehouse new-table prices --from-topic prices", "lakehouse new-table prices --from-sample prices.jsonl"
+    ),
+)
+def new_table(
+    new: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new table, and of its file.")],
+    topic: Annotated[
+        str | None, typer.Option("--from-topic", metavar="TOPIC", help="Look at the newest records of this topic.")
+    ] = None,
+    sample: Annotated[
+        str | None, typer.Option("--from-sample", metavar="FILE", help="Look at a file of JSON lines.")
+    ] = None,
+    records: Annotated[int, typer.Option(min=1, metavar="N", help="Look at so many records at most.")] = 1_000,
+) -> None:
+    """Write a declaration from real records: types, required fields, a likely key, times with their pattern.
+
+    It runs as it is, and says what records cannot tell. Nothing that is there is touched.
+    """
+    from lakehouse.declaration import StreamTable
+    from lakehouse.declaration.proposal import propose
+
+    settings = load_settings()
+    _require_names(new, topic, sample)
+    values = _of_file(sample, records) if sample else []
+    file = _free_file(settings, new)
+    proposal = propose(_of_topic(settings, topic, records) if topic else values)
+    if not proposal.key:
+        what = proposal.doubts[-1] if proposal.records > proposal.unread else "No record is a JSON object."
+        raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint="NAME")
+    topic = topic or new
+    StreamTable(new, topic, "", proposal.columns, proposal.key)  # refused by name is what no table can have
+    file.write_text(_text(new, topic, proposal), encoding="utf-8")
+    say(f"Wrote {file}, from {proposal.records:,} records, of which {proposal.unread:,} are no JSON objects.")
+    for doubt in proposal.doubts:
+        say(f"  - {doubt}")
+    say(f"What to type next: lakehouse peek {new}, then lakehouse merge {new}")
+
+
+def _require_names(new: str, topic: str | None, sample: str | None) -> None:
+    from lakehouse.declaration.names import SHAPE, is_name
+    from lakehouse.declaration.table_rules import TOPIC
+
+    if not is_name(new):
+        raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")
+    if (topic is None) == (sample is None):
+        raise typer.BadParameter("give either --from-topic or --from-sample", param_hint="--from-topic")
+    if topic and not TOPIC.fullmatch(topic):
+        raise typer.BadParameter(f"{topic} is no name of a topic", param_hint="--from-topic")
+
+
+def _free_file(settings: "Settings", new: str) -> Path:
+    folder = Path(settings.declarations).expanduser()
+    if not folder.is_dir():
+        fact = f"declarations are in the module {settings.declarations}, and not in a folder"
+        raise typer.BadParameter(f"{fact}; lakehouse init makes a project", param_hint="LAKEHOUSE_DECLARATIONS")
+    file = folder / f"{new}.py"
+    if file.exists():
+        raise typer.BadParameter(f"{file} is there already", param_hint="NAME")
+    return file
+
+
+def _of_topic(settings: "Settings", topic: str, count: int) -> list[bytes | None]:
+    from lakehouse.topic import newest_records
+
+    with broker(settings):
+        return [record.value for record in newest_records(settings, topic, count)]
+
+
+def _of_file(file: str, count: int) -> list[bytes | None]:
+    try:
+        with Path(file).open("rb") as lines:
+            return [line.strip() for line, _ in zip(lines, range(count), strict=False) if line.strip()]
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
+
+
+def _text(table: str, topic: str, proposal: "Proposal") -> str:
+    """The file of a declaration, as a person would write it."""
+    names = ["Column", *(["Month"] if proposal.month_of else []), "StreamTable"]
+    one_row = f"Records of topic {topic}: one row for each {', '.join(proposal.key)}."
+    parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(one_row)}", "file=__file__"]
+    columns = "".join(f"        {_column(column)},\n" for column in proposal.columns)
+    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]
+    if proposal.month_of:
+        parts.append(f"partition_by=Month({_quoted(proposal.month_of)})")
+    doubts = "".join(f"# - {doubt}\n" for doubt in proposal.doubts)
+    told = f"# Proposed from {proposal.records:,} records. What they cannot tell:\n{doubts}" if doubts else ""
+    body = "".join(f"    {part},\n" for part in parts)
+    head = f'"""What topic {topic} tells."""\n\nfrom lakehouse import {", ".join(names)}\n\n'
+    return f"{head}{told}{table} = StreamTable(\n{body})\n"
+
+
+def _column(column: "Column") -> str:
+    said = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
+    said += ["required=True"] if column.required else []
+    said += [f"{name}={_quoted(value)}" for name in ("source", "pattern") if (value := getattr(column, name))]
+    return f"Column({', '.join(said)})"
+
+
+def _quoted(text: str) -> str:
+    """A text as Python reads it, in double quotes where that is as plain."""
+    written = repr(text)
+    plain = written[0] == "'" and '"' not in written and "\\'" not in written
+    return f'"{written[1:-1]}"' if plain else written

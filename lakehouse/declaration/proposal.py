@@ -1,0 +1,161 @@
+"""A declaration proposed from records: what they tell of their fields, and what a person has to decide."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import combinations
+from typing import Any
+
+from lakehouse.declaration.names import is_name
+from lakehouse.declaration.records import WHOLE, Field, Rejection, convert, parse
+from lakehouse.declaration.vocabulary import Column
+
+_TIMES = (
+    *(("TIMESTAMP", f"%Y-%m-%d{between}%H:%M{rest}{zone}") for between in "T " for rest in ("", ":%S", ":%S.%f")
+      for zone in ("", "Z", "+00:00")),
+    ("DATE", "%Y-%m-%d"),
+)  # fmt: skip
+_ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
+_SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
+_RANK = {"STRING": 2, "DATE": 3, "TIMESTAMP": 3, "BIGINT": 4, "DECIMAL": 5, "DOUBLE": 6}
+_MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and of those that may be one
+_MOST_DIGITS, _SPARE = 38, 2
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Columns and a key that fit every record that can be read, and what records cannot tell.
+
+    ``month_of`` is a time in the key by whose month the table may be parted. ``unread`` are records that are no JSON
+    objects, among ``records``.
+    """
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    month_of: str | None
+    doubts: tuple[str, ...]
+    records: int
+    unread: int
+
+
+def propose(values: Iterable[bytes | None]) -> Proposal:
+    """Propose a declaration for the values of some records; pure, and the same for the same records."""
+    held = list(values)
+    objects = [parsed for parsed in map(_parsed, held) if parsed is not None]
+    doubts: list[str] = []
+    columns = [each for name in _names(objects) if (each := _column(name, objects, doubts))]
+    for name, often in Counter(column.name for column in columns).items():
+        if often > 1:
+            doubts.append(f"{often} fields would be column {name}: only the first is declared, name the others.")
+    columns = list({column.name: column for column in reversed(columns)}.values())[::-1]
+    key = _key(columns, objects, doubts)
+    columns = [_exact(column, objects) if column.name in key else column for column in columns]
+    times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
+    unread = len(held) - len(objects)
+    return Proposal(tuple(columns), key, times[0] if times else None, tuple(doubts), len(held), unread)
+
+
+def _parsed(value: bytes | None) -> dict[str, Any] | None:
+    try:
+        return parse(value)
+    except Rejection:
+        return None
+
+
+def _names(objects: Sequence[dict[str, Any]]) -> list[str]:
+    """The fields of all records, in the order in which they are first met."""
+    return list(dict.fromkeys(name for each in objects for name in each))
+
+
+def _column(source: str, objects: Sequence[dict[str, Any]], doubts: list[str]) -> Column | None:
+    held = [each[source] for each in objects if each.get(source) is not None]
+    name = _named(source)
+    if name is None or not held:
+        doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
+        return None
+    found = _type_of(held)
+    if found is None:
+        kinds = sorted({_kind(value) for value in held})
+        doubts.append(f"Field {source!r} is left out: it holds {' and '.join(kinds)}.")
+        return None
+    type_, pattern = found
+    if type_ == "BIGINT" and _SINCE_1970.fullmatch(name):
+        doubts.append(f"{name} is declared as a number: it may be a time.")
+    if type_ == "DOUBLE":
+        doubts.append(f"{name} is a DOUBLE: where it is added up or is money, declare DECIMAL(precision,scale).")
+    required = len(held) == len(objects)
+    return Column(name, type_, "", required=required, source=source if source != name else None, pattern=pattern)
+
+
+def _named(source: str) -> str | None:
+    """The name of a column for a field; ``None`` where none follows from it."""
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
+    name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    return name if is_name(name) else None
+
+
+def _type_of(held: Sequence[Any]) -> tuple[str, str | None] | None:
+    if all(isinstance(value, bool) for value in held):
+        return "BOOLEAN", None
+    if all(isinstance(value, str) for value in held):
+        return next((each for each in _TIMES if _fits(held, *each)), ("STRING", None))
+    if not all(isinstance(value, Decimal) for value in held):
+        return None
+    if all(value == value.to_integral_value() and _is_whole(value) for value in held):
+        return ("BIGINT" if all(abs(value) < WHOLE["BIGINT"] for value in held) else "DECIMAL(38,0)"), None
+    return "DOUBLE", None
+
+
+def _is_whole(value: Decimal) -> bool:
+    return int(value.as_tuple().exponent) >= 0 and value.adjusted() < _MOST_DIGITS
+
+
+def _fits(held: Sequence[Any], type_: str, pattern: str) -> bool:
+    field = Field("f", "f", type_, True, None, None, pattern)
+    try:
+        return all(convert({"f": value}, (field,)) for value in held)
+    except Rejection:
+        return False
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "objects", list: "arrays", str: "texts", bool: "true or false", Decimal: "numbers"}
+    return names.get(type(value), "numbers beyond any")
+
+
+def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: list[str]) -> tuple[str, ...]:
+    """The fewest required columns that tell all records apart; else those that tell most of them."""
+    fit = sorted((column for column in columns if column.required and column.type != "BOOLEAN"), key=_rank)[
+        :_MOST_TRIED
+    ]
+    different = {repr(each): each for each in objects}.values()
+    tried = [some for count in range(1, _MOST_IN_KEY + 1) for some in combinations(fit, count)]
+    if not tried:
+        doubts.append("No field is in every record, so none can be the key: declare one.")
+        return ()
+    told = {some: len({tuple(each[c.source or c.name] for c in some) for each in different}) for some in tried}
+    best = next((some for some in tried if told[some] == len(different)), None)
+    if best is None:
+        best = max(tried, key=lambda some: (told[some], -len(some)))
+        doubts.append("No three fields tell all records apart: some may be updates of others, or the key is another.")
+    names = tuple(column.name for column in columns if column in best)
+    doubts.append(f"The key is {', '.join(names)}, as these records have it: check that it tells one row from another.")
+    return names
+
+
+def _rank(column: Column) -> int:
+    if _ID.fullmatch(column.name):
+        return 0 if column.name == "id" else 1
+    return _RANK[column.type.partition("(")[0]]
+
+
+def _exact(column: Column, objects: Sequence[dict[str, Any]]) -> Column:
+    """A number with a fraction, exact as a key has to be."""
+    if column.type != "DOUBLE":
+        return column
+    numbers = [each[column.source or column.name].as_tuple() for each in objects]
+    scale = max(0, *(-int(number.exponent) for number in numbers))
+    whole = max(1, *(len(number.digits) + int(number.exponent) for number in numbers))
+    return replace(column, type=f"DECIMAL({min(whole + scale + _SPARE, _MOST_DIGITS)},{min(scale, _MOST_DIGITS)})")

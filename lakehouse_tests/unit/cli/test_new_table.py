@@ -1,0 +1,80 @@
+"""``lakehouse new-table``: a file that runs as it is, from records as they are."""
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from lakehouse.cli import main
+from lakehouse.declaration import StreamTable
+from lakehouse.declared import declared_tables
+from lakehouse.settings import Settings
+
+SHOP = 'Ann\'s "first"'
+ORDERS: list[dict[str, object]] = [
+    {"orderId": n, "at": f"2026-01-0{n}T10:00:00Z", "shop": SHOP, "price": n / 2, "items": []} for n in (1, 2)
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of declarations, in a working directory with two sample records."""
+    made = tmp_path / f"lake_{uuid4().hex}"
+    made.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", made.name)
+    Path("orders.jsonl").write_text("\n".join(map(json.dumps, ORDERS)) + "\n\n{\n", encoding="utf-8")
+    return made
+
+
+def new_table(*arguments: str) -> int:
+    return main.run(["new-table", *arguments])
+
+
+def declared(name: str) -> StreamTable:
+    return {table.name: table for table in declared_tables(Settings.load())}[name]
+
+
+def test_the_file_declares_a_table_that_takes_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert "from 3 records, of which 1 are no JSON objects" in said
+    assert "Field 'items' is left out: it holds arrays" in said
+    table = declared("orders")
+    assert (table.topic, table.key, table.file) == ("orders", ["order_id"], str(folder / "orders.py"))
+    rows = [table.decode(json.dumps(order).encode()) for order in ORDERS]
+    assert [(row["order_id"], row["shop"], row["price"]) for row in rows] == [(1, SHOP, 0.5), (2, SHOP, 1.0)]
+    text = (folder / "orders.py").read_text()
+    assert "# - Field 'items' is left out" in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_what_a_field_is_called_is_never_taken_for_code(folder: Path) -> None:
+    names = ['"), exec("1/0', "a\nb = 1/0 #", "\u2028", "'''", '"""', "\ud800", "𝄞 𝄞", "back\\slash"]
+    Path("odd.jsonl").write_text(json.dumps({"id": 1} | {f"x{n} {name}": n for n, name in enumerate(names)}))
+    assert new_table("odd", "--from-sample", "odd.jsonl") == main.DONE
+    sources = [column.source for column in declared("odd").columns[1:]]
+    assert sources == [f"x{n} {name}" for n, name in enumerate(names)]
+
+
+def test_nothing_that_is_there_is_touched(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "orders.py").write_text("mine = 1\n")
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
+    assert "is there already" in capsys.readouterr().err
+    assert (folder / "orders.py").read_text() == "mine = 1\n"
+
+
+def test_records_that_tell_nothing_make_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("none.jsonl").write_text("{\n[]\n")
+    assert new_table("none", "--from-sample", "none.jsonl") == main.WRONG_USE
+    assert "No record is a JSON object" in " ".join(capsys.readouterr().err.split())
+    assert list(folder.iterdir()) == []
+
+
+def test_examples_of_ours_are_not_written_beside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("LAKEHOUSE_DECLARATIONS")
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
+    assert "lakehouse init makes a project" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,116 @@
+"""What a first declaration is made of: it fits the records it was made from, and says what they do not tell."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakehouse.declaration import Rejection, StreamTable
+from lakehouse.declaration.proposal import Proposal, propose
+from lakehouse.samples.temperatures import TemperatureSamples
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+TIMES = st.datetimes().map(lambda time: time.strftime("%Y-%m-%dT%H:%M:%SZ"))
+NAMES = (
+    st.sampled_from(["id", "eventId", "event_id", "at", "Price", "class", "x y", "_y", "é", "order_id", "1st"])
+    | st.text()
+)
+OBJECTS = st.dictionaries(NAMES, SCALARS | TIMES | st.lists(SCALARS, max_size=2) | st.dictionaries(NAMES, SCALARS))
+
+
+def of(*objects: Any) -> Proposal:
+    return propose([json.dumps(each).encode() for each in objects])
+
+
+def types(proposal: Proposal) -> dict[str, str]:
+    return {column.name: column.type for column in proposal.columns}
+
+
+@given(st.lists(OBJECTS | SCALARS, max_size=6))
+def test_whatever_is_proposed_is_a_table_that_every_object_enters(objects: list[Any]) -> None:
+    values = [json.dumps(each).encode() for each in objects]
+    proposal = propose(values)
+    assert proposal.unread == sum(not isinstance(each, dict) for each in objects)
+    if not proposal.key:
+        return
+    table = StreamTable("t", "t", "", proposal.columns, proposal.key)
+    for value, each in zip(values, objects, strict=True):
+        if isinstance(each, dict):
+            table.decode(value)
+
+
+def test_of_the_sample_weather_it_is_what_a_person_declared_but_for_what_six_places_cannot_tell() -> None:
+    proposal = propose(TemperatureSamples().stream())
+    assert types(proposal) == {
+        "latitude": "DECIMAL(10,6)",
+        "longitude": "DOUBLE",
+        "time": "TIMESTAMP",
+        "temperature_2m": "DOUBLE",
+    }
+    pattern, required = {c.name: c.pattern for c in proposal.columns}, {c.name for c in proposal.columns if c.required}
+    assert pattern["time"] == "%Y-%m-%dT%H:%M"
+    assert required == {"latitude", "longitude", "time"}
+    assert (proposal.key, proposal.month_of) == (("latitude", "time"), "time")
+    assert any("check that it tells one row from another" in doubt for doubt in proposal.doubts)
+
+
+@pytest.mark.parametrize(
+    ("held", "type_"),
+    [
+        ([True, False], "BOOLEAN"),
+        ([1, -(2**62)], "BIGINT"),
+        ([1, 2**63], "DECIMAL(38,0)"),
+        ([1, 2.5], "DOUBLE"),
+        (["2026-01-01", "2026-02-28"], "DATE"),
+        (["2026-01-01", "2026-02-30"], "STRING"),
+        (["2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00.123456Z"], "TIMESTAMP"),
+        (["2026-01-01T00:00:00Z", "2026-01-01T00:00:00"], "STRING"),
+        (["a", "1"], "STRING"),
+    ],
+)
+def test_a_type_is_that_of_all_values(held: list[Any], type_: str) -> None:
+    assert types(of(*({"id": n, "it": value} for n, value in enumerate(held))))["it"] == type_
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "doubt"),
+    [
+        ("it", [1, "1"], "holds numbers and texts"),
+        ("it", [{"a": 1}, {}], "holds objects"),
+        ("it", [None, None], "always null"),
+        ("Ж", [1, 2], "no column can be named so"),
+        ("seen_at", [1767225600, 1767225601], "may be a time"),
+        ("it", [1.5, 2.5], "DECIMAL"),
+    ],
+)
+def test_what_records_do_not_tell_is_said(field: str, values: list[Any], doubt: str) -> None:
+    proposal = of(*({"id": n, field: value} for n, value in enumerate(values)))
+    assert any(doubt in each for each in proposal.doubts), proposal.doubts
+
+
+def test_a_field_that_no_column_can_be_named_after_keeps_its_name_as_source() -> None:
+    (column,) = of({"eventId": 1}, {"eventId": 2}).columns
+    assert (column.name, column.source) == ("event_id", "eventId")
+
+
+def test_the_key_is_the_fewest_fields_that_tell_records_apart_an_id_first() -> None:
+    assert of({"a": "x", "order_id": 1}, {"a": "y", "order_id": 2}).key == ("order_id",)
+    assert of({"a": "x", "b": 1}, {"a": "x", "b": 2}, {"a": "y", "b": 1}).key == ("a", "b")
+    updates = of({"id": 1, "v": None}, {"id": 1, "v": True}, {"id": 2, "v": True})
+    assert updates.key == ("id",)
+    assert any("may be updates" in doubt for doubt in updates.doubts)
+
+
+def test_a_number_in_the_key_is_exact() -> None:
+    proposal = of({"at": 1.25}, {"at": -100.5})
+    assert types(proposal) == {"at": "DECIMAL(7,2)"}
+    assert StreamTable("t", "t", "", proposal.columns, proposal.key).decode(b'{"at": 1.25}')
+
+
+def test_without_a_field_that_all_records_have_there_is_no_key() -> None:
+    for proposal in (of({"a": 1}, {"b": 1}), of(1), propose([])):
+        assert proposal.key == ()
+    with pytest.raises(Rejection):
+        StreamTable("t", "t", "", of({"id": 1}).columns, ["id"]).decode(b"{}")

@@ -26,6 +26,7 @@ from lakehouse.tables.temperatures import temperatures
 
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_WARM = 8  # rounds before those that count: until then Java still compiles what they run
 _VERDICTS = "_reason STRING, _detail STRING, _late BOOLEAN"
 
 
@@ -46,7 +47,7 @@ def write_records(folder: Path, count: int, partitions: int = 4) -> None:
 
 
 def run(turns: int, count: int = 400_000) -> dict[str, Measured]:
-    """Measure each way to decode so many records, in turns; two rounds before them count not."""
+    """Measure each way to decode so many records, in turns, once the process is warm."""
     with tempfile.TemporaryDirectory() as folder:
         spark = build_session(Settings(home=Path(folder) / "home", spark_master="local[2]"))
         try:
@@ -59,7 +60,7 @@ def run(turns: int, count: int = 400_000) -> dict[str, Measured]:
                 "decoded strictly": lambda: _strictly(records),
             }
             contenders = {way: partial(_drain, frame) for way, frame in ways.items()}
-            take_turns(2, contenders)
+            take_turns(_WARM, contenders)
             return take_turns(turns, contenders)
         finally:
             stop_session(spark)

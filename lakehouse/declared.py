@@ -23,6 +23,17 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
     What is read there is read once by a process. Raises ``SettingsError`` where there is no such folder or module,
     ``DeclarationError`` where nothing is declared in it, where two declarations take a name, or where a file fails.
     """
+    tables = tables_there(settings)
+    if not tables:
+        raise DeclarationError(
+            f"No table is declared in {settings.declarations}",
+            action=f"Write a file with a StreamTable there, or set {_VARIABLE} to where your declarations are.",
+        )
+    return tables
+
+
+def tables_there(settings: Settings) -> tuple[StreamTable, ...]:
+    """The same, also where there are none yet."""
     return _declared_in(settings.declarations, Path.cwd())
 
 
@@ -32,11 +43,6 @@ def _declared_in(where: str, here: Path) -> tuple[StreamTable, ...]:
     name = _module_of_folder(folder.resolve()) if folder.is_dir() else _module_of_name(where, here)
     # a table that several modules import is one table
     found = {id(table): table for module in _modules(name) for table in _tables_of(module)}
-    if not found:
-        raise DeclarationError(
-            f"No table is declared in {where}",
-            action=f"Write a file with a StreamTable there, or set {_VARIABLE} to where your declarations are.",
-        )
     return declared_together(*sorted(found.values(), key=lambda table: table.name))
 
 

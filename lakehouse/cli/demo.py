@@ -61,7 +61,7 @@ def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
             where=f"topic {table.topic}, tables {settings.tables_root}",
             action="Unset it, or say --yes.",
         )
-    mark = settings.home_folder / "demo"
+    mark = settings.home_folder / f"demo-{table.name}"
     held = any(read_ledger(settings.table_uri(name), name).exists for name in (table.name, table.base_name))
     if held and not mark.exists():
         raise LakehouseError(

@@ -37,8 +37,9 @@ def new_table(
 
     It runs as it is, and says what records cannot tell. Nothing that is there is touched.
     """
-    from lakehouse.declaration import StreamTable
+    from lakehouse.declaration import Month, StreamTable, declared_together
     from lakehouse.declaration.proposal import propose
+    from lakehouse.declared import tables_there
 
     settings = load_settings()
     _require_names(new, topic, sample)
@@ -49,12 +50,15 @@ def new_table(
         what = proposal.doubts[-1] if proposal.records > proposal.unread else "No record is a JSON object."
         raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint="NAME")
     topic = topic or new
-    StreamTable(new, topic, "", proposal.columns, proposal.key)  # refused by name is what no table can have
+    month = Month(proposal.month_of) if proposal.month_of else None
+    made = StreamTable(new, topic, "", proposal.columns, proposal.key, month)
+    declared_together(*tables_there(settings), made)  # refused by name is what no table can have, or another has
     file.write_text(_text(new, topic, proposal), encoding="utf-8")
     say(f"Wrote {file}, from {proposal.records:,} records, of which {proposal.unread:,} are no JSON objects.")
     for doubt in proposal.doubts:
         say(f"  - {doubt}")
-    say(f"What to type next: lakehouse peek {new}, then lakehouse merge {new}")
+    first = f"lakehouse publish {new} {sample}" if sample else f"lakehouse peek {new}"
+    say(f"What to type next: {first}, then lakehouse merge {new}")
 
 
 def _require_names(new: str, topic: str | None, sample: str | None) -> None:

@@ -48,14 +48,11 @@ def _files(name: str) -> dict[str, str]:
 
 
 def _settings() -> str:
-    """Every setting, what it is for and its default; only where the declarations are is set."""
+    """Every setting, what it is for and its default; none is set."""
     from lakehouse.settings import Settings
 
-    lines = ["# Settings of this project; the environment wins over them. LAKEHOUSE_DECLARATIONS is set, nothing else"]
-    lines.append("# has to be. Keep secrets out of version control.")
+    lines = ["# Settings on this machine; the environment wins over them. Nothing has to be set."]
     for field, said in Settings.model_fields.items():
-        variable = f"LAKEHOUSE_{field.upper()}"
-        default = said.default if said.default is not None else ""
-        chosen = f"{variable}=tables" if field == "declarations" else f"# {variable}={default}"
-        lines += ["", f"# {said.description}", chosen]
+        default = "" if said.default is None or said.default_factory else said.default
+        lines += ["", f"# {said.description}", f"# LAKEHOUSE_{field.upper()}={default}"]
     return "\n".join(lines) + "\n"

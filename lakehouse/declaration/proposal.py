@@ -21,6 +21,7 @@ _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _RANK = {"STRING": 2, "DATE": 3, "TIMESTAMP": 3, "BIGINT": 4, "DECIMAL": 5, "DOUBLE": 6}
 _MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and of those that may be one
+_MOST_FIELDS = 1_000  # more are keys of a map, written as fields
 _MOST_DIGITS, _SPARE = 38, 2
 
 
@@ -45,7 +46,10 @@ def propose(values: Iterable[bytes | None]) -> Proposal:
     held = list(values)
     objects = [parsed for parsed in map(_parsed, held) if parsed is not None]
     doubts: list[str] = []
-    columns = [each for name in _names(objects) if (each := _column(name, objects, doubts))]
+    names = _names(objects)
+    if len(names) == _MOST_FIELDS:
+        doubts.append(f"Only the first {_MOST_FIELDS:,} fields were looked at.")
+    columns = [each for name in names if (each := _column(name, objects, doubts))]
     for name, often in Counter(column.name for column in columns).items():
         if often > 1:
             doubts.append(f"{often} fields would be column {name}: only the first is declared, name the others.")
@@ -65,8 +69,8 @@ def _parsed(value: bytes | None) -> dict[str, Any] | None:
 
 
 def _names(objects: Sequence[dict[str, Any]]) -> list[str]:
-    """The fields of all records, in the order in which they are first met."""
-    return list(dict.fromkeys(name for each in objects for name in each))
+    """The fields of all records, in the order in which they are first met; of very many, the first."""
+    return list(dict.fromkeys(name for each in objects for name in each))[:_MOST_FIELDS]
 
 
 def _column(source: str, objects: Sequence[dict[str, Any]], doubts: list[str]) -> Column | None:
@@ -76,6 +80,9 @@ def _column(source: str, objects: Sequence[dict[str, Any]], doubts: list[str]) -
         doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
         return None
     found = _type_of(held)
+    if found and not _fits(held, *found):
+        doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0]}.")
+        return None
     if found is None:
         kinds = sorted({_kind(value) for value in held})
         doubts.append(f"Field {source!r} is left out: it holds {' and '.join(kinds)}.")
@@ -112,7 +119,7 @@ def _is_whole(value: Decimal) -> bool:
     return int(value.as_tuple().exponent) >= 0 and value.adjusted() < _MOST_DIGITS
 
 
-def _fits(held: Sequence[Any], type_: str, pattern: str) -> bool:
+def _fits(held: Sequence[Any], type_: str, pattern: str | None) -> bool:
     field = Field("f", "f", type_, True, None, None, pattern)
     try:
         return all(convert({"f": value}, (field,)) for value in held)
@@ -127,9 +134,8 @@ def _kind(value: Any) -> str:
 
 def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: list[str]) -> tuple[str, ...]:
     """The fewest required columns that tell all records apart; else those that tell most of them."""
-    fit = sorted((column for column in columns if column.required and column.type != "BOOLEAN"), key=_rank)[
-        :_MOST_TRIED
-    ]
+    able = (column for column in columns if column.required and _can_be_key(column, objects))
+    fit = sorted(able, key=_rank)[:_MOST_TRIED]
     different = {repr(each): each for each in objects}.values()
     tried = [some for count in range(1, _MOST_IN_KEY + 1) for some in combinations(fit, count)]
     if not tried:
@@ -151,11 +157,20 @@ def _rank(column: Column) -> int:
     return _RANK[column.type.partition("(")[0]]
 
 
+def _can_be_key(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
+    return column.type != "BOOLEAN" and (column.type != "DOUBLE" or sum(_digits(column, objects)) <= _MOST_DIGITS)
+
+
 def _exact(column: Column, objects: Sequence[dict[str, Any]]) -> Column:
     """A number with a fraction, exact as a key has to be."""
     if column.type != "DOUBLE":
         return column
+    whole, scale = _digits(column, objects)
+    return replace(column, type=f"DECIMAL({min(whole + scale + _SPARE, _MOST_DIGITS)},{scale})")
+
+
+def _digits(column: Column, objects: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """How many digits its numbers have before and behind the point."""
     numbers = [each[column.source or column.name].as_tuple() for each in objects]
     scale = max(0, *(-int(number.exponent) for number in numbers))
-    whole = max(1, *(len(number.digits) + int(number.exponent) for number in numbers))
-    return replace(column, type=f"DECIMAL({min(whole + scale + _SPARE, _MOST_DIGITS)},{min(scale, _MOST_DIGITS)})")
+    return max(1, *(len(number.digits) + int(number.exponent) for number in numbers)), scale

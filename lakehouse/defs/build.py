@@ -20,9 +20,9 @@ def build_defs(
     tables: Sequence[StreamTable] | None = None,
     resources: Mapping[str, Any] | None = None,
     *,
-    key_prefix: Sequence[str] = (),
+    key_prefix: Sequence[str] | str = (),
     group: str | None = None,
-    owners: Sequence[str] | None = None,
+    owners: Sequence[str] | str | None = None,
 ) -> dg.Definitions:
     """Make the definitions of these tables, of all that are declared where none are named.
 
@@ -34,7 +34,9 @@ def build_defs(
     raises.
     """
     tables = declared_tables(Settings.load()) if tables is None else declared_together(*tables)
-    listed = [Listed(table, tuple(key_prefix), group, owners) for table in tables]
+    prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix)
+    whose = (owners,) if isinstance(owners, str) else owners
+    listed = [Listed(table, prefix, group, whose) for table in tables]
     made = dg.Definitions(
         assets=[asset for each in listed for asset in assets_of(each)],
         asset_checks=[check for each in listed for check in checks_of(each)],

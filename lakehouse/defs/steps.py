@@ -1,5 +1,6 @@
 """The step of an asset: begin, do the work, explain what fails, report what was done. The same for all of them."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -77,5 +78,5 @@ def step_of(
         yield from (results.checked(found, specs[0].key) for found in done.findings)
 
     step.__annotations__["config"] = config  # Dagster reads what may be configured from there
-    name = "__".join(specs[0].key.path)
+    name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(specs[0].key.path))
     return dg.multi_asset(name=name, specs=specs, check_specs=checks, pool=listed.table.name)(step)

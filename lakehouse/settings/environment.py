@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
+from lakehouse.settings.project import declarations_of_project
 from lakehouse.settings.properties import parse_properties
 from lakehouse.settings.shapes import (
     Declarations,
@@ -58,8 +59,10 @@ class Settings(BaseSettings):
     )
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
     declarations: Declarations = Field(
-        "lakehouse.tables",
-        description="Where the tables are declared: a folder of Python files, or a module. Default: the examples.",
+        default_factory=declarations_of_project,
+        validate_default=True,
+        description="Where the tables are declared: a folder of Python files, or a module. Default: what pyproject.toml"
+        " says under [tool.lakehouse], else the examples.",
     )
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."

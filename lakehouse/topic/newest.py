@@ -38,9 +38,9 @@ class Record:
 def newest_records(settings: Settings, topic: str, count: int, limit: float = 15.0) -> list[Record]:
     """Return the newest records of a topic, so many at most, the newest last; nothing is changed by it.
 
-    Newest is what the broker got last. Records of transactions that are open or were aborted are left out. Raises
-    ``BrokerError`` within ``limit`` seconds where the broker is down or hangs, ``TopicError`` where the topic is
-    missing.
+    Newest is by the time that each has in its topic. Records of transactions that are open or were aborted are left
+    out. Raises ``BrokerError`` within ``limit`` seconds where the broker is down or hangs, ``TopicError`` where the
+    topic is missing.
     """
 
     async def question(clients: Clients) -> list[Record]:

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.declaration import StreamTable
-from lakehouse.declared import declared_tables
+from lakehouse.declared import _declared_in, declared_tables
 from lakehouse.settings import Settings
 
 SHOP = 'Ann\'s "first"'
@@ -33,6 +33,7 @@ def new_table(*arguments: str) -> int:
 
 
 def declared(name: str) -> StreamTable:
+    _declared_in.cache_clear()  # as another process, which reads the folder anew
     return {table.name: table for table in declared_tables(Settings.load())}[name]
 
 
@@ -78,3 +79,16 @@ def test_examples_of_ours_are_not_written_beside(
     monkeypatch.delenv("LAKEHOUSE_DECLARATIONS")
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
     assert "lakehouse init makes a project" in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_another_declaration_has_or_the_table_itself_takes_is_refused_and_no_file_is_left(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.DONE
+    declared("orders")
+    assert new_table("orders_changes", "--from-sample", "orders.jsonl") == main.FAILED
+    times = [{"created_at": f"2026-01-0{n}T00:00:00Z", "created_month": n} for n in (1, 2)]
+    Path("months.jsonl").write_text("\n".join(map(json.dumps, times)))
+    assert new_table("months", "--from-sample", "months.jsonl") == main.FAILED
+    assert "created_month: the name is taken by the partition column" in " ".join(capsys.readouterr().err.split())
+    assert [file.name for file in folder.glob("*.py")] == ["orders.py"]

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Rejection, StreamTable
@@ -28,6 +28,10 @@ def types(proposal: Proposal) -> dict[str, str]:
     return {column.name: column.type for column in proposal.columns}
 
 
+@example([{"id": 1e300}])
+@example([{"at": 5e-324}, {"at": 1.5}])
+@example([{"at": 1.0000000000000000000000000000000000001e-30}, {"at": 100.5}])
+@example([{"id": 1, "text": "\ud800"}])
 @given(st.lists(OBJECTS | SCALARS, max_size=6))
 def test_whatever_is_proposed_is_a_table_that_every_object_enters(objects: list[Any]) -> None:
     values = [json.dumps(each).encode() for each in objects]
@@ -114,3 +118,11 @@ def test_without_a_field_that_all_records_have_there_is_no_key() -> None:
         assert proposal.key == ()
     with pytest.raises(Rejection):
         StreamTable("t", "t", "", of({"id": 1}).columns, ["id"]).decode(b"{}")
+
+
+def test_numbers_beyond_a_double_and_very_many_fields_are_left_out_and_told() -> None:
+    proposal = propose([b'{"id": 1, "x": 1e400, "y": 1e999999999999999999999}'])
+    assert types(proposal) == {"id": "BIGINT"}
+    many = of({"id": 1} | {f"f{n}": n for n in range(3_000)})
+    assert len(many.columns) == 1_000
+    assert "Only the first 1,000 fields were looked at." in many.doubts

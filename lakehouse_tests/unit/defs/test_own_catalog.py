@@ -63,3 +63,10 @@ def test_they_stand_beside_assets_of_one_s_own_which_keep_their_executor() -> No
     assert repository.get_job("merge_temperatures").executor_def.name == "in_process"
     assert repository.get_job("__ASSET_JOB").executor_def.name == "multiprocess"
     assert dg.AssetKey("temperatures_changes") in repository.asset_graph.get_all_asset_keys()
+
+
+def test_a_prefix_or_an_owner_may_be_told_as_one_text_of_any_characters() -> None:
+    defs = build_defs([temperatures], key_prefix="my-team.raw", owners="team:weather")
+    keys = {(*spec.key.path[:-1], *spec.owners) for spec in defs.resolve_all_asset_specs()}
+    assert keys == {("my-team.raw", "team:weather")}
+    assert defs.resolve_job_def("merge_temperatures")

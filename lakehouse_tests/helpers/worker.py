@@ -90,8 +90,9 @@ class Point:
     ``at`` names a function as ``module.function``, or ``write`` for a statement that writes the table with the
     job's name and ``suffix``. ``when``: before or after; of a statement also when its first data file is there
     (``file``), when its log entry is (``version``; ``log`` already while that is being written), or so many
-    seconds after it began (``delay``). ``alone`` kills Python only: the JVM ends by itself. What happens within a
-    statement is awaited in one of Spark's, unless it is to be ``quick``: others are over before it is seen.
+    seconds after it began, at its end at the latest (``delay``). ``alone`` kills Python only: the JVM ends by itself.
+    What happens within a statement is awaited in one of Spark's, unless it is to be ``quick``: others are over before
+    it is seen.
     """
 
     at: str
@@ -171,7 +172,7 @@ def _deadly_writing(point: Point, name: str, real: Callable[..., Any]) -> Callab
             if now and point.when not in ("before", "after"):
                 threading.Thread(target=_watch, args=(point, Path(layout.uri)), daemon=True).start()
             yield
-        if now and point.when == "after":
+        if now and point.when in ("after", "delay"):
             point.die()
 
     return writing

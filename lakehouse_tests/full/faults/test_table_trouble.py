@@ -232,7 +232,8 @@ def test_a_file_of_rows_that_is_gone_is_named(spark, broker, attack):
     stream.send(record(time=hour(0)))
     stream.merge()
     with attack(SILENT, "a file of rows deleted"):
-        (file,) = Path(stream.uri).rglob("part-*.parquet")
+        (uri,) = DeltaTable(stream.uri).file_uris()
+        file = Path(uri)
         file.unlink()
         stream.send(record(time=hour(0), temperature_2m=7.0))
         with pytest.raises(TableError, match=r"A file is missing or damaged.*" + re.escape(file.name)):

@@ -26,7 +26,7 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
     tables = tables_there(settings)
     if not tables:
         raise DeclarationError(
-            f"No table is declared in {settings.declarations}",
+            f"No table is declared in {settings.declared_in}",
             action=f"Write a file with a StreamTable there, or set {_VARIABLE} to where your declarations are.",
         )
     return tables
@@ -34,13 +34,14 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
 
 def tables_there(settings: Settings) -> tuple[StreamTable, ...]:
     """The same, also where there are none yet."""
-    return _declared_in(settings.declarations, Path.cwd())
+    return _declared_in(settings.declared_in, Path.cwd())
 
 
 @cache
 def _declared_in(where: str, here: Path) -> tuple[StreamTable, ...]:
     folder = here / Path(where).expanduser()
-    name = _module_of_folder(folder.resolve()) if folder.is_dir() else _module_of_name(where, here)
+    _search(folder.resolve().parent if folder.is_dir() else here)
+    name = _module_of_folder(folder.resolve()) if folder.is_dir() else where
     # a table that several modules import is one table
     found = {id(table): table for module in _modules(name) for table in _tables_of(module)}
     return declared_together(*sorted(found.values(), key=lambda table: table.name))
@@ -48,26 +49,20 @@ def _declared_in(where: str, here: Path) -> tuple[StreamTable, ...]:
 
 def _module_of_folder(folder: Path) -> str:
     """Make a folder importable under its own name, as its files import one another."""
-    _search(folder.parent)
     if "." in folder.name:
         raise SettingsError(
-            f"The folder in {_VARIABLE} cannot be imported: its name holds a dot",
+            "The folder of declarations cannot be imported: its name holds a dot",
             where=str(folder),
             action="Rename the folder.",
         )
     places = getattr(_imported(folder.name), "__path__", ())
     if str(folder) not in {str(Path(place).resolve()) for place in places}:
         raise SettingsError(
-            f"The folder in {_VARIABLE} cannot be imported: something else that Python finds is named {folder.name}",
+            f"The folder of declarations cannot be imported: something else that Python finds is named {folder.name}",
             where=str(folder),
             action="Rename the folder.",
         )
     return folder.name
-
-
-def _module_of_name(name: str, here: Path) -> str:
-    _search(here)
-    return name
 
 
 def _search(folder: Path) -> None:
@@ -105,9 +100,9 @@ def _imported(name: str) -> ModuleType:
 
 def _nowhere(name: str) -> SettingsError:
     return SettingsError(
-        f"{_VARIABLE} is {name!r}, which is neither a folder nor a module that can be imported",
+        f"Tables are to be declared in {name!r}, which is neither a folder nor a module that can be imported",
         where=str(Path.cwd()),
-        action="Correct it in the environment or in .env.",
+        action=f"Correct {_VARIABLE}, or [tool.lakehouse] in pyproject.toml.",
     )
 
 

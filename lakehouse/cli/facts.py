@@ -7,6 +7,8 @@ from lakehouse.errors import printable
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome
     from lakehouse.delta.commits import Entry
+    from lakehouse.topic import Record
+    from lakehouse.upkeep.rejections import Sample
 
 _SHOWN = 200  # characters of a key or a value
 
@@ -43,7 +45,18 @@ def _in_words(ranges: dict[int, list[int]]) -> str:
     return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
 
 
-def as_text(raw: bytes | None) -> str | None:
+def record_facts(record: "Record | Sample") -> dict[str, Any]:
+    """Where a record stands, when the broker got it, and the beginning of what it holds."""
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "time": record.time,
+        "key": _as_text(record.key),
+        "value": _as_text(record.value),
+    }
+
+
+def _as_text(raw: bytes | None) -> str | None:
     """The beginning of what a record holds, as text on one line; ``None`` where it holds nothing."""
     if raw is None:
         return None

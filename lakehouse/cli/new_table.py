@@ -74,9 +74,9 @@ def _require_names(new: str, topic: str | None, sample: str | None) -> None:
 
 
 def _free_file(settings: "Settings", new: str) -> Path:
-    folder = Path(settings.declarations).expanduser()
+    folder = Path(settings.declared_in).expanduser()
     if not folder.is_dir():
-        fact = f"declarations are in the module {settings.declarations}, and not in a folder"
+        fact = f"declarations are in the module {settings.declared_in}, and not in a folder"
         raise typer.BadParameter(f"{fact}; lakehouse init makes a project", param_hint="LAKEHOUSE_DECLARATIONS")
     file = folder / f"{new}.py"
     if file.exists():

@@ -1,12 +1,11 @@
 """``peek``: the newest records of a topic, as they are and as what they would become."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
-from lakehouse.cli.facts import as_text, seconds
+from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.output import print_json, print_table, say
 from lakehouse.cli.session import broker, load_settings
 
@@ -40,15 +39,16 @@ def peek(
     topic = table.topic if table else name
     with broker(settings):
         records = newest_records(settings, topic, limit)
-    facts = [_facts(each) | (_judged(each, table) if table else {}) for each in records]
+    facts = [record_facts(each) | (_judged(each, table) if table else {}) for each in records]
     if json:
         return print_json({"topic": topic, "table": table.name if table else None, "records": facts})
     if not facts:
         return say(f"Topic {topic} holds no record.")
-    shown = [{**each, "time": seconds(each["time"]) if each["time"] else None} for each in facts]
-    rows = [list((_in_words(each) if table else each).values()) for each in shown]
-    names = ["partition", "offset", "time", "key", "value", *(["becomes"] if table else [])]
-    return print_table(names, rows, title=f"The newest of topic {topic}" + (f", read by {table.name}" if table else ""))
+    shown = [_in_words(each) for each in facts]
+    rows = [list(each.values()) for each in shown]
+    return print_table(
+        list(shown[0]), rows, title=f"The newest of topic {topic}" + (f", read by {table.name}" if table else "")
+    )
 
 
 def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
@@ -56,18 +56,8 @@ def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
     from lakehouse.declared import declared_tables
 
     tables = declared_tables(settings)
-    fitting: Iterator[StreamTable] = (each for each in tables if name in (each.name, each.topic))
-    return next((each for each in tables if each.name == name), next(fitting, None))
-
-
-def _facts(record: "Record") -> dict[str, Any]:
-    return {
-        "partition": record.partition,
-        "offset": record.offset,
-        "time": record.time,
-        "key": as_text(record.key),
-        "value": as_text(record.value),
-    }
+    reading = {each.topic: each for each in reversed(tables)} | {each.name: each for each in tables}
+    return reading.get(name)
 
 
 def _judged(record: "Record", table: "StreamTable") -> dict[str, Any]:
@@ -79,9 +69,12 @@ def _judged(record: "Record", table: "StreamTable") -> dict[str, Any]:
 
 
 def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
-    """The row, or the reason, in one column."""
-    row, late = facts["row"], " (late)" if facts["late"] else ""
-    words = f"rejected, {facts['reason']}: {facts['detail']}"
-    if row is not None:
-        words = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in row.items()) + late
-    return {name: facts[name] for name in ("partition", "offset", "time", "key", "value")} | {"becomes": words}
+    """The record, and in one column the row it becomes, or the reason why it may not enter, where that was asked."""
+    record = {name: facts[name] for name in ("partition", "offset", "time", "key", "value")}
+    record["time"] = seconds(record["time"]) if record["time"] else None
+    if "row" not in facts:
+        return record
+    if facts["row"] is None:
+        return record | {"becomes": f"rejected, {facts['reason']}: {facts['detail']}"}
+    values = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in facts["row"].items())
+    return record | {"becomes": values + (" (late)" if facts["late"] else "")}

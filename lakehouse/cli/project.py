@@ -53,6 +53,6 @@ def _settings() -> str:
 
     lines = ["# Settings on this machine; the environment wins over them. Nothing has to be set."]
     for field, said in Settings.model_fields.items():
-        default = "" if said.default is None or said.default_factory else said.default
+        default = "" if said.default is None else said.default
         lines += ["", f"# {said.description}", f"# LAKEHOUSE_{field.upper()}={default}"]
     return "\n".join(lines) + "\n"

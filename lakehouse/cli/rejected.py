@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.batches import refresh, show_outcomes
-from lakehouse.cli.facts import as_text, seconds
+from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import engine, load_settings
 from lakehouse.errors import printable
@@ -71,14 +71,7 @@ def _facts(table: str, reasons: "list[Reason]") -> dict[str, Any]:
 
 
 def _sample_facts(sample: "Sample") -> dict[str, Any]:
-    return {
-        "partition": sample.partition,
-        "offset": sample.offset,
-        "time": sample.time,
-        "key": as_text(sample.key),
-        "value": as_text(sample.value),
-        "detail": printable(sample.detail),
-    }
+    return {**record_facts(sample), "detail": printable(sample.detail)}
 
 
 def _print_reasons(facts: dict[str, Any]) -> None:

@@ -110,7 +110,7 @@ def _type_of(held: Sequence[Any]) -> tuple[str, str | None] | None:
         return next((each for each in _TIMES if _fits(held, *each)), ("STRING", None))
     if not all(isinstance(value, Decimal) for value in held):
         return None
-    if all(value == value.to_integral_value() and _is_whole(value) for value in held):
+    if all(map(_is_whole, held)):
         return ("BIGINT" if all(abs(value) < WHOLE["BIGINT"] for value in held) else "DECIMAL(38,0)"), None
     return "DOUBLE", None
 

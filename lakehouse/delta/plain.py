@@ -9,7 +9,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -123,12 +122,19 @@ def _takes_links(folder: Path) -> bool:
     """Whether a file gets a second name there: so deltalake commits, and some disks refuse (exFAT, some shares)."""
     if folder in _TAKE_LINKS:
         return True
-    with suppress(OSError), TemporaryDirectory(prefix=".", dir=folder) as tried:
-        first = Path(tried, "first")
+    first, second = folder / ".first", folder / ".second"
+    try:
+        second.unlink(missing_ok=True)
         first.touch()
-        os.link(first, first.with_name("second"))
+        os.link(first, second)
         _TAKE_LINKS.add(folder)
-    return folder in _TAKE_LINKS
+    except OSError:  # also where another process asks in the same moment
+        return False
+    finally:
+        with suppress(OSError):
+            first.unlink(missing_ok=True)
+            second.unlink(missing_ok=True)
+    return True
 
 
 @lru_cache(maxsize=1_000)  # no file of a table ever changes

@@ -58,9 +58,8 @@ class Settings(BaseSettings):
         description="State folder: tables, broker data, Dagster's storage.",
     )
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
-    declarations: Declarations = Field(
-        default_factory=declarations_of_project,
-        validate_default=True,
+    declarations: Declarations | None = Field(
+        None,
         description="Where the tables are declared: a folder of Python files, or a module. Default: what pyproject.toml"
         " says under [tool.lakehouse], else the examples.",
     )
@@ -131,6 +130,11 @@ class Settings(BaseSettings):
         """The root under which each table has a folder of its name: an absolute path or a URI."""
         root = self.tables or str(self.home_folder / "tables")
         return root.rstrip("/") if "://" in root else str(Path(root).expanduser().resolve())
+
+    @cached_property
+    def declared_in(self) -> str:
+        """The folder or module of the declarations: as set here, or as the project says."""
+        return self.declarations or declarations_of_project()
 
     @cached_property
     def client_properties(self) -> dict[str, str]:

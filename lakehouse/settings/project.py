@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 from lakehouse.errors import SettingsError
+from lakehouse.settings.shapes import require_declarations
 
 _FILE = "pyproject.toml"
 _EXAMPLES = "lakehouse.tables"
@@ -20,10 +21,13 @@ def declarations_of_project() -> str:
         return _EXAMPLES
     except (OSError, ValueError) as error:
         raise _unusable(str(error)) from None
-    said = tool.get("lakehouse", {})
-    if not isinstance(said, dict) or set(said) - {"declarations"}:
-        raise _unusable("[tool.lakehouse] holds more than declarations")
-    return str(said.get("declarations", _EXAMPLES))
+    said = tool.get("lakehouse") or {"declarations": _EXAMPLES}
+    if not isinstance(said, dict) or [*said] != ["declarations"] or not isinstance(said["declarations"], str):
+        raise _unusable("[tool.lakehouse] is to hold declarations, a text, and nothing else")
+    try:
+        return require_declarations(said["declarations"])
+    except ValueError as error:
+        raise _unusable(f"declarations = {said['declarations']!r}: {error}") from None
 
 
 def _unusable(fact: str) -> SettingsError:

@@ -59,7 +59,8 @@ def _require_read_alike(path: str, whose: str) -> None:
         raise ValueError(f"{whose} holds {misread or 'a control character'}")
 
 
-def _require_declarations(given: str) -> str:
+def require_declarations(given: str) -> str:
+    """Return where tables are declared; ``ValueError`` where that can be neither a folder nor a module."""
     if not _MODULE.fullmatch(given) and not Path(given).expanduser().is_dir():
         raise ValueError("it is neither a folder nor the name of a module")
     return given
@@ -114,7 +115,7 @@ def _expanded(path: Any) -> Any:
     return Path(path).expanduser() if isinstance(path, str | Path) else path
 
 
-Declarations = Annotated[str, AfterValidator(_require_declarations)]
+Declarations = Annotated[str, AfterValidator(require_declarations)]
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
 Home = Annotated[Path, BeforeValidator(_require_home)]
 Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, without user and query")]

@@ -86,7 +86,7 @@ def test_a_folder_without_a_table_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("where", ["not_there", "not_there.either", "lakehouse.tables.nope"])
 def test_what_is_neither_a_folder_nor_a_module_is_a_setting_that_cannot_be_used(where: str) -> None:
-    with pytest.raises(SettingsError, match="LAKEHOUSE_DECLARATIONS is '.*neither a folder nor a module"):
+    with pytest.raises(SettingsError, match="declared in '.*neither a folder nor a module.*LAKEHOUSE_DECLARATIONS"):
         declared(Path(where))
 
 
@@ -160,3 +160,23 @@ def test_a_command_says_in_one_sentence_which_line_is_wrong(
     assert "ZeroDivisionError" in said
     assert "readings.py, line 1" in said
     assert "Traceback" not in said
+
+
+def test_a_project_says_itself_where_its_declarations_are_and_a_setting_goes_before(folder: Path) -> None:
+    write(folder, "first")
+    Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
+    assert [table.name for table in declared_tables(Settings())] == ["first"]
+    assert temperatures in declared_tables(Settings(declarations="lakehouse.tables"))
+    Path("pyproject.toml").write_text("[tool.other]\nx = 1\n")
+    assert temperatures in declared_tables(Settings())
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["[tool.lakehouse", "[tool.lakehouse]\ntables = 1\n", "[tool.lakehouse]\ndeclarations = ['a']\n"]
+    + [f"[tool.lakehouse]\ndeclarations = '{where}'\n" for where in ("./nowhere", "two words")],
+)
+def test_a_project_file_that_says_it_otherwise_is_named(folder: Path, said: str) -> None:
+    Path("pyproject.toml").write_text(said)
+    with pytest.raises(SettingsError, match=r"project file cannot be used.*pyproject\.toml"):
+        declared_tables(Settings())

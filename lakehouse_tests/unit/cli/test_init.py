@@ -45,7 +45,7 @@ def test_every_setting_stands_in_its_file_and_none_is_needed(project: Path, monk
     assert [line for line in text.splitlines() if line and line[0] != "#"] == []
     monkeypatch.delenv("LAKEHOUSE_DECLARATIONS", raising=False)
     (project / ".env").unlink()
-    assert Settings.load().declarations == "tables"
+    assert Settings.load().declared_in == "tables"
 
 
 def test_its_own_test_runs(project: Path) -> None:

@@ -109,8 +109,10 @@ def test_it_is_not_where_the_disk_gives_a_file_no_second_name(tmp_path: Path, mo
     assert not is_quick(layout, 1)
 
 
-def test_to_ask_leaves_nothing_in_the_log(tmp_path: Path) -> None:
+def test_to_ask_leaves_nothing_in_the_log_nor_does_one_who_was_killed_while_asking(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
+    for left in (".first", ".second"):
+        Path(layout.uri, "_delta_log", left).touch()
     assert is_quick(layout, 1)
     assert [file.name for file in Path(layout.uri, "_delta_log").iterdir()] == [f"{0:020d}.json"]
 

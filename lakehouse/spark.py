@@ -54,6 +54,8 @@ _WARM = {
     # a batch with feed and rollup needs some 250 generated classes: with the default of 100, Spark compiles
     # all of them again for every batch
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # where a file is read by columns, what a worker need not see is turned into rows and into columns again
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 FILE_SIZE = 128 * 1024 * 1024  # bytes: what a file has at most; compaction leaves larger ones alone
 _COMPACT = {

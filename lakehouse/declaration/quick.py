@@ -103,12 +103,14 @@ def _without_duplicates(
     sources = {field.source: column for field, column in zip(fields, columns, strict=True)}
     names = sum((column.present.astype(np.int64) for column in sources.values()), np.zeros(len(objects), np.int64))
     parsed = names + sum(column.present for column in sources.values() if column.is_text)
-    others = np.fromiter(map(len, objects), np.int64, len(objects)) != names  # undeclared, or null
-    if others.any():
-        parsed[others] = [_texts_in(each) for each in compress(objects, others.tolist())]
     # no object has more texts than are written: where all of them have as many, each of them has
     held = written.whole[written.offsets[0] :]
-    if not (held == _BACKSLASH).any() and np.count_nonzero(held == _QUOTE) == 2 * parsed.sum():
+    known = None if (held == _BACKSLASH).any() else np.count_nonzero(held == _QUOTE)
+    if known == 2 * parsed.sum():
+        return np.ones(len(objects), bool)
+    others = np.fromiter(map(len, objects), np.int64, len(objects)) != names  # undeclared, or null
+    parsed[others] = [_texts_in(each) for each in compress(objects, others.tolist())]
+    if known == 2 * parsed.sum():
         return np.ones(len(objects), bool)
     return np.asarray(_texts_written(written) == parsed)
 

@@ -33,9 +33,11 @@ def parse_times(texts: pa.Array, pattern: str) -> tuple[Any, Any]:
         if parts is None:
             continue
         rows = np.flatnonzero(lengths == length)
+        if len(rows) == len(texts):
+            return _parse(characters[offsets[0] : offsets[-1]].reshape(-1, length).T.copy(), parts)
         begins = offsets[:-1][rows]
-        columns = [characters[begins + place] for place in range(length)]
-        times[rows], read[rows] = _parse(columns, parts)
+        places = begins + np.arange(length)[:, np.newaxis]
+        times[rows], read[rows] = _parse(characters[places], parts)
     return times, read
 
 
@@ -49,21 +51,22 @@ def _laid_out(pattern: str, length: int) -> list[tuple[str | int, int]] | None:
     return [(part, 1 if isinstance(part, int) else _WIDTHS.get(part, fraction)) for part in parts]
 
 
-def _parse(columns: list[Any], parts: list[tuple[str | int, int]]) -> tuple[Any, Any]:
-    """Read texts of one length, given as one array for each place."""
-    fine = np.ones(len(columns[0]), bool)
+def _parse(characters: Any, parts: list[tuple[str | int, int]]) -> tuple[Any, Any]:
+    """Read texts of one length, given as a matrix: a row for each place."""
+    fine = np.ones(characters.shape[1], bool)
+    digits = characters - np.uint8(48)  # anything below wraps around to far above
+    are_digits = digits < 10
     found: dict[str, Any] = {}
     place = 0
     for part, width in parts:
-        inside = columns[place : place + width]
+        inside = slice(place, place + width)
         place += width
         if isinstance(part, int):
-            fine &= inside[0] == part
+            fine &= characters[inside][0] == part
             continue
-        number = np.zeros(len(fine), np.int64)
-        for digits in inside:
-            digit = digits - np.uint8(48)  # anything below wraps around to far above
-            fine &= digit < 10
+        fine &= are_digits[inside].all(axis=0)
+        number = np.zeros(len(fine), np.int32)
+        for digit in digits[inside]:
             number = number * 10 + digit
         found[part] = number * 10 ** (6 - width) if part == "%f" else number
     times, exists = _microseconds(found)
@@ -73,14 +76,26 @@ def _parse(columns: list[Any], parts: list[tuple[str | int, int]]) -> tuple[Any,
 
 def _microseconds(found: dict[str, Any]) -> tuple[Any, Any]:
     """Microseconds since 1970, and where there is such a date and time of day."""
-    year, month, day = found["%Y"], found.get("%m", 1), found.get("%d", 1)
-    first = ((year - 1970) * 12 + np.clip(month, 1, 12) - 1).astype("datetime64[M]")
-    starts = first.astype("datetime64[D]")
-    days = ((first + 1).astype("datetime64[D]") - starts).astype(np.int64)
+    year, month, day = np.minimum(found["%Y"], 9999), found.get("%m", 1), found.get("%d", 1)
+    starts, days = _calendar((year - 1970) * 12 + np.clip(month, 1, 12) - 1)
     exists = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= days)
-    seconds = (starts.astype(np.int64) + day - 1) * 86400
+    seconds = (starts + day - 1) * 86400
     for part, limit in _LIMITS.items():
         if part in found:
             exists &= found[part] < limit
             seconds = seconds + found[part] * _SECONDS[part]
     return seconds * 1_000_000 + found.get("%f", 0), exists
+
+
+def _calendar(months: Any) -> tuple[Any, Any]:
+    """The day on which each month begins, and how many it has; months and days are counted from 1970."""
+    first = months.min()
+    all_months = np.arange(first, months.max() + 2)
+    if len(all_months) > len(months):
+        return _first_days(months), _first_days(months + 1) - _first_days(months)
+    starts = _first_days(all_months)
+    return starts[months - first], np.diff(starts)[months - first]
+
+
+def _first_days(months: Any) -> Any:
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)

@@ -1,6 +1,6 @@
 """Base files to rows: folders of weather archives (Open-Meteo JSON, Parquet), and reference files.
 
-Every value passes ``lakehouse.declaration.records``, the same rule as for the records of a topic. Rows are built on
+Every value passes ``lakehouse.declaration.values``, the same rule as for the records of a topic. Rows are built on
 the driver, a file at a time, as Arrow data; one row that cannot be loaded means that nothing is loaded.
 """
 
@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration import Reference
-from lakehouse.declaration.records import Field, Rejection, convert, decode, parse
+from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.records import decode, parse
+from lakehouse.declaration.values import convert_value
 from lakehouse.errors import BaseFileError
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ def _convert_column(file: Path, field: Field, values: Sequence[Any]) -> list[Any
         written = repr(raw)
         if written not in known:
             try:
-                known[written] = convert({field.source: raw}, (field,))[field.name]
+                known[written] = convert_value(raw, field)
             except Rejection as rejection:
                 raise _refusal(file, f"Row {place}: {_said(rejection)}") from None
         converted.append(known[written])

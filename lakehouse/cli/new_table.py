@@ -10,6 +10,8 @@ from lakehouse.cli.output import say
 from lakehouse.cli.session import broker, load_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lakehouse.declaration import Column
     from lakehouse.declaration.proposal import Proposal
     from lakehouse.settings import Settings
@@ -118,8 +120,13 @@ def _text(table: str, topic: str, proposal: "Proposal") -> str:
 def _column(column: "Column") -> str:
     said = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
     said += ["required=True"] if column.required else []
-    said += [f"{name}={_quoted(value)}" for name in ("source", "pattern") if (value := getattr(column, name))]
+    said += [f"source={_source(column.source)}"] if column.source else []
+    said += [f"pattern={_quoted(column.pattern)}"] if column.pattern else []
     return f"Column({', '.join(said)})"
+
+
+def _source(source: "str | Sequence[str]") -> str:
+    return _quoted(source) if isinstance(source, str) else f"({', '.join(map(_quoted, source))})"
 
 
 def _quoted(text: str) -> str:

@@ -18,7 +18,7 @@ verbs = typer.Typer()
 
 
 def _known_reason(name: str | None) -> str | None:
-    from lakehouse.declaration.records import REASONS
+    from lakehouse.declaration.fields import REASONS
 
     if name is not None and name not in REASONS:
         raise typer.BadParameter(f"no such reason; one of {', '.join(REASONS)}")

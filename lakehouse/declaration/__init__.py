@@ -10,7 +10,7 @@ A new part of the vocabulary goes into ``vocabulary``, and what may not be said 
 No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.
 """
 
-from lakehouse.declaration.records import Rejection
+from lakehouse.declaration.fields import Rejection
 from lakehouse.declaration.table import StreamTable, declared_together
 from lakehouse.declaration.vocabulary import (
     BaseSamples,

@@ -10,8 +10,10 @@ from itertools import pairwise
 from math import ceil, floor
 
 from lakehouse.declaration.field_types import Problem
+from lakehouse.declaration.fields import WHOLE, Rejection
 from lakehouse.declaration.names import SHAPE, is_name
-from lakehouse.declaration.records import TIME_SHAPES, WHOLE
+from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
+from lakehouse.declaration.values import convert_value
 from lakehouse.declaration.vocabulary import Column
 
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
@@ -40,6 +42,10 @@ def _column_problems(column: Column) -> Iterator[Problem]:
         yield from _between_problems(column)
     if column.keep and column.required:
         yield "required or keep, not both", "A record without a value leaves a kept column alone: leave one out."
+    if column.source is not None and not column.source:
+        yield "its source names no field", "Name it, or the fields that lead to it."
+    if column.default is not None:
+        yield from _default_problems(column)
 
 
 def type_problems(type_: str) -> Iterator[Problem]:
@@ -61,12 +67,29 @@ def _digits(type_: str) -> tuple[int, int]:
 
 def _time_problems(column: Column) -> Iterator[Problem]:
     timed = column.type in ("TIMESTAMP", "DATE")
-    if timed and not column.pattern:
-        yield "a time needs a pattern", "Declare how it is written, as pattern='%Y-%m-%dT%H:%M'."
-    if not timed and column.pattern is not None:
-        yield "a pattern is for a TIMESTAMP or DATE", "Declare such a type, or leave the pattern out."
+    if timed and not column.pattern and not column.epoch:
+        example = "pattern='%Y-%m-%dT%H:%M', or epoch='seconds' where it is a number"
+        yield "a time needs a pattern", f"Declare how it is written, as {example}."
+    for way in ("pattern", "epoch"):
+        if not timed and getattr(column, way) is not None:
+            yield f"{way} is for a TIMESTAMP or DATE", f"Declare such a type, or leave {way} out."
+    if column.pattern is not None and column.epoch is not None:
+        yield "pattern or epoch, not both", "A time is a text or a number: leave one out."
+    units = (DAYS,) if column.type == "DATE" else tuple(EPOCHS)
+    if timed and column.epoch is not None and column.epoch not in units:
+        yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
     if timed and column.pattern:
         yield from _pattern_problems(column.pattern, column.type)
+
+
+def _default_problems(column: Column) -> Iterator[Problem]:
+    for rule in ("required", "keep"):
+        if getattr(column, rule):
+            yield f"{rule} or default, not both", "With a default there is always a value: leave one out."
+    try:
+        convert_value(column.default, column.field)
+    except Rejection as rejection:
+        yield f"its default cannot be read: {rejection.detail}", "Write it as it would stand in a record."
 
 
 def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from reprlib import repr as shortened
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 Problem = tuple[str, str]
 """A fact, and what to do about it."""
 
 _LISTS = (Sequence, tuple)
+_UNIONS = (UnionType, Union)  # as it is written; as one with a Literal is read
 _NOUNS: dict[Any, str] = {str: "text", bool: "True or False", int: "a whole number", Mapping: "a dict"}
 _NOUNS |= dict.fromkeys(_LISTS, "a list or tuple")
 
@@ -23,11 +24,16 @@ def field_problems(part: Any, whose: str = "") -> Iterator[Problem]:
     hints = get_type_hints(ours)
     for field in fields(ours):
         value, hint = getattr(part, field.name), hints[field.name]
-        if isinstance(hint, UnionType):
-            hint = get_args(hint)[0]  # the only union is that with None
+        if get_origin(hint) in _UNIONS:
             if value is None:
                 continue
+            hint = _kind_of(value, [each for each in get_args(hint) if each is not type(None)])
         yield from _problems(value, hint, whose, field.name)
+
+
+def _kind_of(value: Any, hints: Sequence[Any]) -> Any:
+    """The type of several that a value is of; the first where it is of none."""
+    return next((hint for hint in hints if _fits(value, hint, get_origin(hint) or hint)), hints[0])
 
 
 def _problems(value: Any, hint: Any, whose: str, name: str) -> Iterator[Problem]:
@@ -58,6 +64,8 @@ def _fits(value: Any, hint: Any, kind: Any) -> bool:
         return value in get_args(hint)
     if kind in _LISTS:
         return isinstance(value, list | tuple)
+    if kind is float:
+        kind = int | float
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 

@@ -8,8 +8,11 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
+from lakehouse.declaration.fields import WHOLE, Field, Rejection
 from lakehouse.declaration.names import is_name
-from lakehouse.declaration.records import WHOLE, Field, Rejection, convert, parse
+from lakehouse.declaration.records import parse
+from lakehouse.declaration.times import EPOCHS
+from lakehouse.declaration.values import convert
 from lakehouse.declaration.vocabulary import Column
 
 _TIMES = (
@@ -22,7 +25,11 @@ _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _RANK = {"STRING": 2, "DATE": 3, "TIMESTAMP": 3, "BIGINT": 4, "DECIMAL": 5, "DOUBLE": 6}
 _MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and of those that may be one
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
+_MOST_LEVELS = 5  # of objects within objects
+_OUR_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 _MOST_DIGITS, _SPARE = 38, 2
+
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -46,10 +53,10 @@ def propose(values: Iterable[bytes | None]) -> Proposal:
     held = list(values)
     objects = [parsed for parsed in map(_parsed, held) if parsed is not None]
     doubts: list[str] = []
-    names = _names(objects)
-    if len(names) == _MOST_FIELDS:
+    paths = _paths(objects)
+    if len(paths) == _MOST_FIELDS:
         doubts.append(f"Only the first {_MOST_FIELDS:,} fields were looked at.")
-    columns = [each for name in names if (each := _column(name, objects, doubts))]
+    columns = [each for path in paths if (each := _column(path, objects, doubts))]
     for name, often in Counter(column.name for column in columns).items():
         if often > 1:
             doubts.append(f"{often} fields would be column {name}: only the first is declared, name the others.")
@@ -68,14 +75,39 @@ def _parsed(value: bytes | None) -> dict[str, Any] | None:
         return None
 
 
-def _names(objects: Sequence[dict[str, Any]]) -> list[str]:
-    """The fields of all records, in the order in which they are first met; of very many, the first."""
-    return list(dict.fromkeys(name for each in objects for name in each))[:_MOST_FIELDS]
+def _paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
+    """The fields of all records, in the order in which they are first met; of very many, the first.
+
+    What holds nothing but objects is told by the fields in these.
+    """
+    found: dict[Path, None] = dict.fromkeys((name,) for each in objects for name in each)
+    for _ in range(_MOST_LEVELS - 1):
+        found = dict.fromkeys(each for path in list(found)[:_MOST_FIELDS] for each in _within(path, objects))
+    return list(found)[:_MOST_FIELDS]
 
 
-def _column(source: str, objects: Sequence[dict[str, Any]], doubts: list[str]) -> Column | None:
-    held = [each[source] for each in objects if each.get(source) is not None]
-    name = _named(source)
+def _within(path: Path, objects: Sequence[dict[str, Any]]) -> list[Path]:
+    held = [value for each in objects if (value := _at(each, path)) is not None]
+    if not held or not all(isinstance(value, dict) and value for value in held):
+        return [path]
+    return [(*path, name) for name in dict.fromkeys(name for value in held for name in value)]
+
+
+def _at(parsed: Any, path: Path) -> Any:
+    """The value to which the names lead; ``None`` where there is none."""
+    for name in path:
+        parsed = parsed.get(name) if isinstance(parsed, dict) else None
+    return parsed
+
+
+def _path(column: Column) -> Path:
+    return column.field.names
+
+
+def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) -> Column | None:
+    held = [value for each in objects if (value := _at(each, path)) is not None]
+    source = ".".join(path)
+    name = _named("_".join(path))
     if name is None or not held:
         doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
         return None
@@ -88,12 +120,27 @@ def _column(source: str, objects: Sequence[dict[str, Any]], doubts: list[str]) -
         doubts.append(f"Field {source!r} is left out: it holds {' and '.join(kinds)}.")
         return None
     type_, pattern = found
-    if type_ == "BIGINT" and _SINCE_1970.fullmatch(name):
-        doubts.append(f"{name} is declared as a number: it may be a time.")
+    unit = _unit(held) if type_ == "BIGINT" and _SINCE_1970.fullmatch(name) else None
+    if unit:
+        doubts.append(f"{name} is declared as a number: if it is a time, it is a TIMESTAMP with epoch={unit!r}.")
     if type_ == "DOUBLE":
         doubts.append(f"{name} is a DOUBLE: where it is added up or is money, declare DECIMAL(precision,scale).")
     required = len(held) == len(objects)
-    return Column(name, type_, "", required=required, source=source if source != name else None, pattern=pattern)
+    where = None if path == (name,) else path[0] if len(path) == 1 else path
+    return Column(name, type_, "", required=required, source=where, pattern=pattern)
+
+
+def _unit(held: Sequence[Decimal]) -> str | None:
+    """The unit in which numbers would be times of our days; ``None`` where in none."""
+    least, most = min(held), max(held)
+    units = EPOCHS.items()
+    return next(
+        (unit for unit, places in units if _is_of_our_days(least, places) and _is_of_our_days(most, places)), None
+    )
+
+
+def _is_of_our_days(number: Decimal, places: int) -> bool:
+    return _OUR_DAYS[0] <= number.scaleb(places - 6) <= _OUR_DAYS[1]
 
 
 def _named(source: str) -> str | None:
@@ -141,7 +188,7 @@ def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: l
     if not tried:
         doubts.append("No field is in every record, so none can be the key: declare one.")
         return ()
-    told = {some: len({tuple(each[c.source or c.name] for c in some) for each in different}) for some in tried}
+    told = {some: len({tuple(_at(each, _path(c)) for c in some) for each in different}) for some in tried}
     best = next((some for some in tried if told[some] == len(different)), None)
     if best is None:
         best = max(tried, key=lambda some: (told[some], -len(some)))
@@ -171,6 +218,6 @@ def _exact(column: Column, objects: Sequence[dict[str, Any]]) -> Column:
 
 def _digits(column: Column, objects: Sequence[dict[str, Any]]) -> tuple[int, int]:
     """How many digits its numbers have before and behind the point."""
-    numbers = [each[column.source or column.name].as_tuple() for each in objects]
+    numbers = [_at(each, _path(column)).as_tuple() for each in objects]
     scale = max(0, *(-int(number.exponent) for number in numbers))
     return max(1, *(len(number.digits) + int(number.exponent) for number in numbers)), scale

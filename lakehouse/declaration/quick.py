@@ -15,8 +15,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from lakehouse.declaration.fields import Field
 from lakehouse.declaration.quick_columns import Converted, Mask, convert
-from lakehouse.declaration.records import Field, Lateness
+from lakehouse.declaration.times import Lateness
 
 _QUOTE, _BACKSLASH = b'"\\'
 _FAR = re.compile(rb"[eE][+-]?\d{9}")
@@ -48,7 +49,7 @@ def decode_plain(values: pa.Array, arrived: pa.Array | None, fields: tuple[Field
     """
     written = _written(values)
     objects, plain = _parse(written.each)
-    columns = [convert(_values(objects, field.source), field) for field in fields]
+    columns = [convert(_values(objects, field.names), field) for field in fields]
     for column in columns:
         plain &= column.plain
         plain[[row for row in column.zeros if _FAR.search(written.each[row] or b"")]] = False
@@ -88,21 +89,30 @@ def _parse_one(written: bytes | None) -> Any:
         return None
 
 
-def _values(objects: list[dict[str, Any]], name: str) -> list[Any]:
-    """The value of that name in each object; ``None`` where it has none."""
+def _values(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
+    """The value in each object to which the names lead, one within the other; ``None`` where it has none."""
+    first, *inner = names
     try:
-        return list(map(itemgetter(name), objects))
+        found = list(map(itemgetter(first), objects))
     except KeyError:
-        return [each.get(name) for each in objects]
+        found = [each.get(first) for each in objects]
+    for name in inner:
+        found = [each.get(name) if type(each) is dict else _unless_null(each) for each in found]
+    return found
+
+
+def _unless_null(outer: Any) -> Any:
+    """What is within something that is no object: nothing where it is null, else what no column takes."""
+    return None if outer is None else ()
 
 
 def _without_duplicates(
     written: _Written, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[Converted]
 ) -> Mask:
     """Where as many texts are written as were parsed: of a name that stands twice the parser keeps one."""
-    sources = {field.source: column for field, column in zip(fields, columns, strict=True)}
-    names = sum((column.present.astype(np.int64) for column in sources.values()), np.zeros(len(objects), np.int64))
-    parsed = names + sum(column.present for column in sources.values() if column.is_text)
+    outer = {each.names: column for each, column in zip(fields, columns, strict=True) if len(each.names) == 1}
+    names = sum((column.found.astype(np.int64) for column in outer.values()), np.zeros(len(objects), np.int64))
+    parsed = names + sum(column.found for column in outer.values() if column.is_text)
     # no object has more texts than are written: where all of them have as many, each of them has
     held = written.whole[written.offsets[0] :]
     known = None if (held == _BACKSLASH).any() else np.count_nonzero(held == _QUOTE)

@@ -4,6 +4,7 @@ What is not is NULL and marked: a value of another type, out of bounds, missing 
 rounding the binary fraction that a native parser made of it cannot tell.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, floor, inf, nextafter
 from typing import Any, NamedTuple
@@ -13,18 +14,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.fields import WHOLE, Field
 from lakehouse.declaration.quick_times import parse_times
-from lakehouse.declaration.records import WHOLE, Field
+from lakehouse.declaration.times import EPOCHS
 
 Mask = npt.NDArray[np.bool_]
 _NONE = type(None)
 _FAR = WHOLE["BIGINT"]
+_DAY = 86_400_000_000  # microseconds
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 
 
 class Converted(NamedTuple):
     """A column: its values, where there is one, where value or NULL is plainly right, and the rows that hold a zero.
 
-    A zero may be a number whose exponent is beyond any.
+    A zero may be a number whose exponent is beyond any. A value that was ``found`` stands in the record: no default.
     """
 
     values: pa.Array
@@ -32,22 +36,36 @@ class Converted(NamedTuple):
     plain: Mask
     zeros: list[int]
     is_text: bool
+    found: Mask
 
 
 def convert(raw: list[Any], field: Field) -> Converted:
     """Convert what a native parser made of one field."""
-    if field.type in ("TIMESTAMP", "DATE", "STRING"):
-        converted = _texts(raw, field)
-    elif field.type == "BOOLEAN":
-        cleaned, plain = _of_types(raw, {bool})
-        values = pa.array(cleaned, pa.bool_())
-        converted = Converted(values, _valid(values), plain, [], False)
-    elif field.type in WHOLE:
-        converted = _whole(raw, field)
-    else:
-        converted = _fractions(raw, field)
+    if field.default is not None:
+        converted = _convert([field.default if value is None else value for value in raw], field)
+        there = np.fromiter((value is not None for value in raw), bool, len(raw))
+        return converted._replace(found=there & converted.present)
+    converted = _convert(raw, field)
     plain = converted.plain & converted.present if field.required else converted.plain
     return converted._replace(plain=plain)
+
+
+def _convert(raw: list[Any], field: Field) -> Converted:
+    if field.epoch is not None:
+        return _epochs(raw, field)
+    if field.type in ("TIMESTAMP", "DATE", "STRING"):
+        return _texts(raw, field)
+    if field.type == "BOOLEAN":
+        cleaned, plain = _of_types(raw, {bool})
+        values = pa.array(cleaned, pa.bool_())
+        return _converted(values, _valid(values), plain)
+    return _whole(raw, field) if field.type in WHOLE else _fractions(raw, field)
+
+
+def _converted(
+    values: pa.Array, present: Mask, plain: Mask, zeros: Sequence[int] = (), text: bool = False
+) -> Converted:
+    return Converted(values, present, plain, list(zeros), text, present)
 
 
 def _of_types(raw: list[Any], types: set[type]) -> tuple[list[Any], Mask]:
@@ -64,12 +82,12 @@ def _texts(raw: list[Any], field: Field) -> Converted:
     texts = pa.array(cleaned, pa.large_string())
     present = _valid(texts)
     if field.type == "STRING":
-        return Converted(texts.cast(pa.string()), present, plain, [], True)
+        return _converted(texts.cast(pa.string()), present, plain, text=True)
     times, read = parse_times(texts, field.pattern or "")
     plain &= read | ~present
     if field.type == "DATE":
         times = (times // 86_400_000_000).astype(np.int32)
-    return Converted(_array(times, read, arrow_type(field.type)), present, plain, [], True)
+    return _converted(_array(times, read, arrow_type(field.type)), present, plain, text=True)
 
 
 def _whole(raw: list[Any], field: Field) -> Converted:
@@ -85,22 +103,45 @@ def _whole(raw: list[Any], field: Field) -> Converted:
     within = (numbers >= least) & (numbers <= most)
     plain &= within | ~present
     dtype = np.int32 if field.type == "INT" else np.int64
-    return Converted(_array(numbers.astype(dtype), present & within, arrow_type(field.type)), present, plain, [], False)
+    return _converted(_array(numbers.astype(dtype), present & within, arrow_type(field.type)), present, plain)
 
 
 def _fractions(raw: list[Any], field: Field) -> Converted:
-    """Numbers with a fraction; a missing one is NaN, which no JSON holds."""
-    cleaned, plain = _of_types(raw, {float, int})
-    doubles = np.array(cleaned, np.float64) + 0.0
-    present = ~np.isnan(doubles)
+    """Numbers with a fraction."""
+    doubles, present, plain = _doubles(raw)
     if field.type == "DOUBLE":
         least, most = _bounds_as_doubles(field)
         within = (doubles >= least) & (doubles <= most)
         values = pa.array(doubles, mask=~within)
     else:
-        units, within = _units(doubles, field)
+        precision, scale = (int(part) for part in field.type[8:-1].split(","))
+        bounds = _bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
+        units, within = _units(doubles, scale, bounds)
         values = _decimals(units, within, arrow_type(field.type))
-    return Converted(values, present, plain & (within | ~present), np.flatnonzero(doubles == 0).tolist(), False)
+    return _converted(values, present, plain & (within | ~present), _zeros(doubles))
+
+
+def _epochs(raw: list[Any], field: Field) -> Converted:
+    """Numbers that are times: of days, or rounded to microseconds."""
+    if field.type == "DATE":
+        days = _whole(raw, field._replace(type="INT", least=_FIRST_DAY, most=_LAST_DAY))
+        return days._replace(values=days.values.cast(pa.date32()))
+    doubles, present, plain = _doubles(raw)
+    bounds = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
+    times, within = _units(doubles, EPOCHS[field.epoch or ""], bounds)
+    values = _array(times, within, arrow_type(field.type))
+    return _converted(values, present, plain & (within | ~present), _zeros(doubles))
+
+
+def _doubles(raw: list[Any]) -> tuple[npt.NDArray[np.float64], Mask, Mask]:
+    """Numbers, NaN where there is none (no JSON holds one), where one is, and where that is plainly so."""
+    cleaned, plain = _of_types(raw, {float, int})
+    doubles = np.array(cleaned, np.float64) + 0.0
+    return doubles, ~np.isnan(doubles), plain
+
+
+def _zeros(doubles: npt.NDArray[np.float64]) -> list[int]:
+    return list(np.flatnonzero(doubles == 0).tolist())
 
 
 def _bounds_as_doubles(field: Field) -> tuple[float, float]:
@@ -124,14 +165,13 @@ def _bounds_in_units(field: Field, scale: int, held: range) -> tuple[int, int]:
     return max(-_FAR, min(least, _FAR - 1)), max(-_FAR, min(most, _FAR - 1))
 
 
-def _units(doubles: npt.NDArray[np.float64], field: Field) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Round doubles to units of the last place; and where that is how the number as written is rounded.
+def _units(doubles: npt.NDArray[np.float64], scale: int, bounds: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Round doubles to units of the last place; and where that is how the number as written is rounded, within bounds.
 
     The number written, its double and the product differ by less than 2**-51 of it (three roundings of at most
     2**-53 each), so a number further than 2**-50 of itself from a tie lies on the same side of it as written.
     """
-    precision, scale = (int(part) for part in field.type[8:-1].split(","))
-    least, most = _bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
+    least, most = bounds
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = doubles * float(10**scale)
         rounded = np.rint(scaled)

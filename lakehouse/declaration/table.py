@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from lakehouse.declaration.records import Field, decode
+from lakehouse.declaration.fields import Field
+from lakehouse.declaration.records import decode
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.vocabulary import (
     Column,

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
-from lakehouse.declaration.records import Field, Lateness, Rejection, decode, judge_late
+from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.records import decode
+from lakehouse.declaration.times import Lateness, judge_late
 
 Quick = Callable[[pa.Array, pa.Array | None, tuple[Field, ...], Lateness | None], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""

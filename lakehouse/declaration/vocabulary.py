@@ -9,7 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from lakehouse.declaration.records import Field, Lateness
+from lakehouse.declaration.fields import Field
+from lakehouse.declaration.times import Lateness
 
 
 def fingerprint_of(*parts: object) -> str:
@@ -26,8 +27,11 @@ class Json:
 class Column:
     """One column of a declared table.
 
-    ``source`` is the field's name in the record where it differs from the column's. ``between`` are the
-    least and greatest values allowed. ``pattern`` (strptime) is how a time is written; it is in UTC.
+    ``source`` is the field's name in the record where it differs from the column's; of a field within others, the
+    names that lead to it, as ``("customer", "address", "city")``. ``between`` are the least and greatest values
+    allowed. ``pattern`` (strptime) is how a time is written; it is in UTC. ``epoch`` is the unit of a time that is a
+    number of them since 1970, UTC: a TIMESTAMP, rounded to microseconds, or days of a DATE. ``default`` is the value of
+    a record that has none, or null, as it would be written in the record.
     ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone.
     """
 
@@ -36,8 +40,10 @@ class Column:
     doc: str
     required: bool = False
     between: tuple[float, float] | None = None
-    source: str | None = None
+    source: str | Sequence[str] | None = None
     pattern: str | None = None
+    epoch: Literal["seconds", "milliseconds", "microseconds", "days"] | None = None
+    default: str | bool | float | None = None
     keep: bool = False
 
     @property
@@ -47,7 +53,10 @@ class Column:
         if self.type.startswith("DECIMAL"):  # the number that was written, not the nearest binary fraction
             bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
         least, most = bounds
-        return Field(self.name, self.source or self.name, self.type, self.required, least, most, self.pattern)
+        source = self.source or self.name
+        path = (source,) if isinstance(source, str) else tuple(source)
+        shown, rules = ".".join(path), (self.pattern, path, self.epoch, self.default)
+        return Field(self.name, shown, self.type, self.required, least, most, *rules)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.records import Field, Rejection, decode
+from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.records import decode
 from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
 from lakehouse.topic.admin import create_topic

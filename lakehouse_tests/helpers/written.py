@@ -1,13 +1,14 @@
 """Records as they may be written: of every type, right ones and spoiled ones."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import Any
 
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Late
+from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.verdicts import Rules
 
 DECIMALS = ("DECIMAL(9,6)", "DECIMAL(38,18)", "DECIMAL(5,0)", "DECIMAL(3,3)", "DECIMAL(18,2)", "DECIMAL(38,38)")
@@ -24,6 +25,7 @@ TIMES = (
     "%Y-%m-%d %H:%M:%f%S",
 )
 SOURCES = ("n", "at", "é", 'a"b', "a\\b")
+PATHS = (("n",), ("in", "n"), ("in", "at"), ("in", "in", "n"), ("at", "n"))
 SPACE = st.sampled_from(["", "", "", " ", "\n\t ", "\r"])
 DIGITS = st.text("0123456789", min_size=1, max_size=22)
 EDGES = (
@@ -70,10 +72,26 @@ def columns(draw: st.DrawFn, name: str) -> Column:
     type_ = draw(st.sampled_from([*NUMBERS, "DATE", "TIMESTAMP", "TIMESTAMP", "STRING", "BOOLEAN"]))
     rules: dict[str, Any] = {"required": draw(st.booleans()), "source": draw(st.sampled_from(SOURCES))}
     if type_ in ("DATE", "TIMESTAMP"):
-        rules["pattern"] = draw(st.sampled_from(DAYS if type_ == "DATE" else TIMES))
+        if draw(st.integers(0, 2)):
+            rules["pattern"] = draw(st.sampled_from(DAYS if type_ == "DATE" else TIMES))
+        else:
+            rules["epoch"] = "days" if type_ == "DATE" else draw(st.sampled_from([*EPOCHS]))
     bounds = [(0, 100), (-90, 90), (0.1, 0.3), (-5, 12345.5), (9007199254740992, 9007199254740993)]
     rules["between"] = draw(st.sampled_from([None, None, *bounds])) if type_ in NUMBERS else None
+    if not draw(st.integers(0, 3)):
+        rules["source"] = draw(st.sampled_from(PATHS))
+    if not rules["required"] and not draw(st.integers(0, 3)):
+        rules["default"] = _default(type_, **rules)
     return Column(name, type_, "A field.", **rules)
+
+
+def _default(type_: str, between: tuple[float, float] | None, **rules: Any) -> Any:
+    if "pattern" in rules:
+        return datetime(2023, 4, 5, 6, 7, 8, 9).strftime(rules["pattern"])
+    if between:
+        whole = ceil(between[0])
+        return whole if whole <= between[1] else between[1]
+    return {"STRING": "x", "BOOLEAN": True}.get(type_, 0)
 
 
 def numbers() -> st.SearchStrategy[str]:
@@ -101,10 +119,24 @@ def times(pattern: str) -> st.SearchStrategy[str]:
     )
 
 
+def moments(epoch: str) -> st.SearchStrategy[str]:
+    """Numbers that are times: of our days, and about the first and the last that there are."""
+    if epoch == "days":
+        return st.integers(-800_000, 3_000_000).map(str) | st.sampled_from(["-719162", "-719163", "2932896", "2932897"])
+    whole = EPOCHS[epoch]
+    first, last = -62_135_596_800 * 10 ** (6 - whole), 253_402_300_800 * 10 ** (6 - whole)
+    seconds = st.integers(0, 2 * 10**9).map(lambda second: second * 10 ** (6 - whole))
+    edges = st.sampled_from([first, last]).flatmap(lambda edge: st.integers(edge - 2, edge + 2))
+    fractions = st.sampled_from(["", "", ".5", ".000001", ".0000005", ".00000049999999999", ".123456789", ".9999999"])
+    return st.builds("{}{}".format, seconds | edges, fractions)
+
+
 def right(column: Column) -> st.SearchStrategy[str]:
     """What the column takes, mostly; bounds are not minded."""
     if column.pattern is not None:
         return times(column.pattern)
+    if column.epoch is not None:
+        return moments(column.epoch)
     if column.type in NUMBERS:
         least, most = column.between or (0, 0.9 if column.type in ("DECIMAL(3,3)", "DECIMAL(38,38)") else 100)
         whole = st.integers(ceil(least), floor(most)).map(str) if floor(most) >= ceil(least) else st.just(str(most))
@@ -119,22 +151,31 @@ def odd(column: Column) -> st.SearchStrategy[str]:
     """What the column may take, or may not."""
     if column.pattern is not None:
         return st.sampled_from([*TIME_TEXTS, *ODD])
+    if column.epoch is not None:
+        return numbers() | moments(column.epoch) | st.sampled_from([*TIME_TEXTS, *ODD])
     return numbers() if column.type in NUMBERS else st.sampled_from([*ODD, *EDGES])
 
 
 @st.composite
 def objects(draw: st.DrawFn, declared: list[Column], careful: bool) -> bytes:
     pairs = []
-    for column in {column.source: column for column in declared}.values():
+    for column in {column.field.names: column for column in declared}.values():
         if careful or draw(st.integers(0, 19)):
             chosen = right(column) if careful or draw(st.booleans()) else odd(column)
-            pairs.append((column.field.source, draw(chosen)))
+            pairs.append(_outermost(column.field.names, draw(chosen)))
     if not draw(st.integers(0, 4)):
         name = draw(st.sampled_from([*SOURCES, "other", ""]))
         pairs.append((name, draw(st.sampled_from(ODD) | numbers())))
     named = [(_name(name, draw(st.integers(0, 9))), value) for name, value in pairs]
     written = (f"{draw(SPACE)}{name}{draw(SPACE)}:{draw(SPACE)}{value}" for name, value in named)
     return f"{draw(SPACE)}{{{','.join(written)}{draw(SPACE)}}}{draw(SPACE)}".encode()
+
+
+def _outermost(names: tuple[str, ...], value: str) -> tuple[str, str]:
+    """The field that holds a value in as many objects as names lead to it."""
+    for name in reversed(names[1:]):
+        value = f"{{{_name(name, 1)}:{value}}}"
+    return names[0], value
 
 
 def _name(name: str, chance: int) -> str:
@@ -167,7 +208,7 @@ def values(draw: st.DrawFn, declared: list[Column]) -> bytes | None:
 def batches(draw: st.DrawFn) -> Written:
     names = [f"c{nth}" for nth in range(draw(st.integers(1, 5)))]
     declared = [draw(columns(name)) for name in names]
-    timed = [column.name for column in declared if column.pattern]
+    timed = [column.name for column in declared if column.pattern or column.epoch]
     late = None
     if draw(st.booleans()) and timed:
         hours = draw(st.sampled_from([0, 1, 24 * 365 * 50]))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration.records import Rejection, decode
+from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.records import decode
 from lakehouse.samples.temperatures import TemperatureSamples
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.places import DATA

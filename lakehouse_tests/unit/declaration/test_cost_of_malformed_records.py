@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from lakehouse.declaration import Column
-from lakehouse.declaration.records import REASONS, Field, Rejection, decode
+from lakehouse.declaration.fields import REASONS, Field, Rejection
+from lakehouse.declaration.records import decode
 
 MEGABYTE = 1_000_000
 PATTERNS = {"DATE": "%Y-%m-%d", "TIMESTAMP": "%Y-%m-%dT%H:%M:%S.%f"}

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column
-from lakehouse.declaration.records import Rejection, decode
+from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.records import decode
 
 TYPES = st.integers(1, 38).flatmap(lambda precision: st.tuples(st.just(precision), st.integers(0, precision)))
 

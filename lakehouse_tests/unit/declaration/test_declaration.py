@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
-from lakehouse.declaration.records import Field
+from lakehouse.declaration.fields import Field
 from lakehouse.errors import DeclarationError
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
@@ -89,8 +89,12 @@ def test_a_good_declaration_answers_for_its_parts() -> None:
 
 
 def test_a_column_is_a_rule_for_the_field_it_comes_from() -> None:
-    assert RATED_AT.field == Field("rated_at", "time", "TIMESTAMP", True, None, None, "%Y-%m-%d %H:%M:%S")
-    assert STARS.field == Field("stars", "stars", "INT", False, 1, 5, None)
+    assert RATED_AT.field == Field("rated_at", "time", "TIMESTAMP", True, None, None, "%Y-%m-%d %H:%M:%S", ("time",))
+    assert STARS.field == Field("stars", "stars", "INT", False, 1, 5, None, ("stars",))
+    city = Column("city", "STRING", source=("customer", "city"), default="?", doc="Where to.")
+    assert city.field == Field(
+        "city", "customer.city", "STRING", False, None, None, None, ("customer", "city"), None, "?"
+    )
 
 
 @pytest.mark.parametrize(

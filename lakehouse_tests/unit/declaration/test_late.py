@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration.records import Lateness, Rejection, judge_late
+from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.times import Lateness, judge_late
 
 pytestmark = pytest.mark.invariant(8)
 

@@ -83,9 +83,12 @@ def test_a_type_is_that_of_all_values(held: list[Any], type_: str) -> None:
     [
         ("it", [1, "1"], "holds numbers and texts"),
         ("it", [{"a": 1}, {}], "holds objects"),
+        ("it", [{"a": 1}, 5], "holds numbers and objects"),
         ("it", [None, None], "always null"),
         ("Ж", [1, 2], "no column can be named so"),
-        ("seen_at", [1767225600, 1767225601], "may be a time"),
+        ("seen_at", [1767225600, 1767225601], "TIMESTAMP with epoch='seconds'"),
+        ("seen_at", [1767225600123, 1767225601123], "TIMESTAMP with epoch='milliseconds'"),
+        ("seen_at", [1767225600123456], "TIMESTAMP with epoch='microseconds'"),
         ("it", [1.5, 2.5], "DECIMAL"),
     ],
 )
@@ -97,6 +100,15 @@ def test_what_records_do_not_tell_is_said(field: str, values: list[Any], doubt: 
 def test_a_field_that_no_column_can_be_named_after_keeps_its_name_as_source() -> None:
     (column,) = of({"eventId": 1}, {"eventId": 2}).columns
     assert (column.name, column.source) == ("event_id", "eventId")
+
+
+def test_fields_within_fields_are_columns_with_the_names_that_lead_to_them() -> None:
+    proposal = of({"id": 1, "to": {"name": "a", "at": {"Zip": 5}}}, {"id": 2, "to": {"name": "b", "at": {"Zip": 6}}})
+    assert [(each.name, each.source, each.type, each.required) for each in proposal.columns] == [
+        ("id", None, "BIGINT", True),
+        ("to_name", ("to", "name"), "STRING", True),
+        ("to_at_zip", ("to", "at", "Zip"), "BIGINT", True),
+    ]
 
 
 def test_the_key_is_the_fewest_fields_that_tell_records_apart_an_id_first() -> None:

@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, example, given, settings
 
 from lakehouse.declaration import Column, Late, verdicts
 from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.quick import decode_plain
-from lakehouse.declaration.records import REASONS, Rejection, decode, judge_late
+from lakehouse.declaration.records import decode
+from lakehouse.declaration.times import judge_late
 from lakehouse.declaration.verdicts import Rules, decode_values
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.written import EDGES, NUMBERS, ODD, TIME_TEXTS, TIMES, WHOLE, Written, batches
@@ -108,6 +110,32 @@ def test_every_odd_number_and_value_becomes_the_same(type_: str, between: tuple[
 def test_every_odd_time_becomes_the_same(pattern: str, policy: Any) -> None:
     column = Column("n", "TIMESTAMP", "A time.", pattern=pattern)
     same(of_one(column, [*TIME_TEXTS, *ODD], Late("n", timedelta(days=9000), policy)))
+
+
+@pytest.mark.parametrize("epoch", ["seconds", "milliseconds", "microseconds", "days"])
+def test_every_odd_number_that_is_a_time_becomes_the_same(epoch: Any) -> None:
+    type_ = "DATE" if epoch == "days" else "TIMESTAMP"
+    edges = [-62135596801, -62135596800, 253402300799, 253402300800, -719163, -719162, 2932896, 2932897]
+    written = [str(edge * unit) + part for edge in edges for unit in (1, 10**3, 10**6) for part in ("", ".9999995")]
+    same(of_one(Column("n", type_, "A time.", epoch=epoch), [*EDGES, *ODD, *written]))
+
+
+@pytest.mark.parametrize("path", [("a",), ("o", "a"), ("o", "o", "a")])
+@pytest.mark.parametrize("rules", [{}, {"required": True}, {"default": "x"}])
+def test_a_value_within_others_becomes_the_same_whatever_is_on_the_way(path: Any, rules: Any) -> None:
+    column = Column("n", "STRING", "A text.", source=path, **rules)
+    written = [f'{{"o":{odd}}}' for odd in ODD] + [f'{{"o":{{"o":{odd}}}}}' for odd in ODD]
+    written += ['{"o":{"a":"y","a":"z"}}', '{"o":{"a":"y"},"o":{"a":"y"}}', '{"o":{"a":"y"},"a":"z"}', '{"o.a":"y"}']
+    # a default is no text of the record: a name that stands twice is not made up for by one
+    written += ['{"b":1,"b":2}', '{"b":1,"b":2,"c":3}', '{"b":"a","b":"a"}', '{"a":"y","b":1,"b":1}']
+    same(Written([each.encode() for each in written], [None] * len(written), Rules((column.field,), None)))
+
+
+def test_a_value_of_another_type_beside_a_default_does_not_make_up_for_a_name_that_stands_twice() -> None:
+    text, count = Column("s", "STRING", "A text.", default="x"), Column("b", "INT", "A count.")
+    records: list[bytes | None] = [b'{"s":5}', b'{"b":1,"b":2}']
+    rows = same(Written(records, [None, None], Rules((text.field, count.field), None)))
+    assert [row["_reason"] for row in rows] == ["wrong_type", "duplicate_name"]
 
 
 @pytest.mark.parametrize("policy", ["accept", "reject"])

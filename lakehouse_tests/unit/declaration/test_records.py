@@ -10,7 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column
-from lakehouse.declaration.records import Field, Rejection, convert, decode
+from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.records import decode
+from lakehouse.declaration.values import convert
 from lakehouse.tables.temperatures import temperatures
 
 pytestmark = pytest.mark.invariant(8, 13)
@@ -315,3 +317,70 @@ def test_an_exponent_beyond_any_number_is_ignored_where_nobody_declared_it_and_n
     assert refused.value.reason == reason
     assert "'f'" in refused.value.detail
     assert written in refused.value.detail
+
+
+@pytest.mark.parametrize(
+    ("written", "epoch", "expected"),
+    [
+        ("1767225600", "seconds", "2026-01-01T00:00:00+00:00"),
+        ("1767225600.1234565", "seconds", "2026-01-01T00:00:00.123457+00:00"),
+        ("1767225600000", "milliseconds", "2026-01-01T00:00:00+00:00"),
+        ("1767225600000.5", "milliseconds", "2026-01-01T00:00:00.000500+00:00"),
+        ("1767225600000001", "microseconds", "2026-01-01T00:00:00.000001+00:00"),
+        ("-1.5e-6", "seconds", "1969-12-31T23:59:59.999998+00:00"),
+        ("20454", "days", "2026-01-01"),
+        ("-1", "days", "1969-12-31"),
+    ],
+)
+def test_a_number_is_the_time_so_many_units_after_1970(written: str, epoch: Any, expected: str) -> None:
+    timed = Column("n", "DATE" if epoch == "days" else "TIMESTAMP", "A time.", epoch=epoch).field
+    assert decode(b'{"n":' + written.encode() + b"}", (timed,))["n"].isoformat() == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "epoch", "reason"),
+    [
+        ('"1767225600"', "seconds", "wrong_type"),
+        ("true", "seconds", "wrong_type"),
+        ("253402300800", "seconds", "out_of_range"),
+        ("1767225600000", "seconds", "out_of_range"),
+        ("1e99", "microseconds", "out_of_range"),
+        ("1.5", "days", "wrong_type"),
+        ("2932897", "days", "out_of_range"),
+    ],
+)
+def test_a_number_that_is_no_time_is_rejected(written: str, epoch: Any, reason: str) -> None:
+    timed = Column("n", "DATE" if epoch == "days" else "TIMESTAMP", "A time.", epoch=epoch).field
+    assert rejection_of(b'{"n":' + written.encode() + b"}", (timed,)).reason == reason
+
+
+CITY = Column("city", "STRING", "Where to.", source=("to", "address", "city"), required=True).field
+
+
+def test_a_value_is_found_by_the_names_that_lead_to_it() -> None:
+    assert decode(b'{"to":{"address":{"city":"Rome"}},"city":"Paris"}', (CITY,)) == {"city": "Rome"}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason", "detail"),
+    [
+        (b"{}", "missing_field", "'to.address.city' is required"),
+        (b'{"to":{}}', "missing_field", "'to.address.city' is required"),
+        (b'{"to":null}', "null_field", "'to.address.city' is required"),
+        (b'{"to":{"address":{"city":null}}}', "null_field", "'to.address.city' is required"),
+        (b'{"to":"Rome"}', "wrong_type", "'to' is text 'Rome', expected an object"),
+        (b'{"to":{"address":["Rome"]}}', "wrong_type", "'to.address' is an array of 1, expected an object"),
+        (b'{"to.address.city":"Rome"}', "missing_field", "'to.address.city' is required"),
+    ],
+)
+def test_what_does_not_lead_to_a_value_is_told_by_its_names(value: bytes, reason: str, detail: str) -> None:
+    rejection = rejection_of(value, (CITY,))
+    assert (rejection.reason, rejection.detail) == (reason, detail)
+
+
+@pytest.mark.parametrize("value", [b"{}", b'{"n":null}'])
+def test_a_default_stands_for_a_value_that_is_missing_or_null(value: bytes) -> None:
+    assert decode(value, (field("INT", default=5),))["n"] == 5
+    assert decode(value, (field("DECIMAL(9,6)", default=0.1),))["n"] == Decimal("0.100000")
+    assert decode(value, (field("DATE", default="2026-01-01"),))["n"] == date(2026, 1, 1)
+    assert decode(b'{"n":7}', (field("INT", default=5),))["n"] == 7

@@ -1,0 +1,89 @@
+"""The rule for one field of a record, and the verdict where it is broken."""
+
+from decimal import Decimal
+from typing import Any, NamedTuple, NoReturn
+
+REASONS = (
+    "tombstone",
+    "empty_value",
+    "invalid_utf8",
+    "truncated",
+    "invalid_json",
+    "trailing_bytes",
+    "duplicate_name",
+    "not_finite",
+    "not_an_object",
+    "missing_field",
+    "null_field",
+    "wrong_type",
+    "wrong_time_format",
+    "no_such_date",
+    "out_of_range",
+    "invalid_text",
+    "late",
+)
+WHOLE = {"INT": 2**31, "BIGINT": 2**63}
+
+
+class Field(NamedTuple):
+    """A rule for one field of a record: what it is called, its type and what is allowed.
+
+    ``path`` are the names that lead to it, where it is within another; ``source`` is how a person is told of it.
+    ``epoch`` is the unit of a time that is written as a number. ``default`` stands for a value where there is none,
+    written as it would be in the record.
+    """
+
+    name: str
+    source: str
+    type: str
+    required: bool
+    least: Decimal | float | None
+    most: Decimal | float | None
+    pattern: str | None
+    path: tuple[str, ...] = ()
+    epoch: str | None = None
+    default: str | bool | float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that lead to it, one within the other."""
+        return self.path or (self.source,)
+
+
+class Beyond(NamedTuple):
+    """A number whose exponent is beyond any, as it was written: nothing where nobody declared its field."""
+
+    written: str
+
+    def __str__(self) -> str:
+        return self.written
+
+
+class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error of the program
+    """A record may not enter: a reason from a short list, and the detail a person needs."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail[:500]
+
+
+def wrong_type(raw: Any, field: Field) -> NoReturn:
+    """Refuse a value that is of another type."""
+    raise Rejection("wrong_type", f"{field.source!r} is {kind(raw)} {shown(raw)}, expected {field.type}")
+
+
+def out_of_range(raw: Any, field: Field) -> NoReturn:
+    """Refuse a value that the type does not hold."""
+    raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, too large for {field.type}")
+
+
+def shown(raw: Any) -> str:
+    """The beginning of a value; never the text of an array or object, which may be deeper than Python can write."""
+    return f"of {len(raw)}" if isinstance(raw, dict | list) else ascii(str(raw)[:80])[:80]
+
+
+def kind(raw: Any) -> str:
+    """What a value is, in JSON's words."""
+    names = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(raw), "a number")

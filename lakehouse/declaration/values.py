@@ -1,0 +1,69 @@
+"""Parsed fields → typed values, strictly: one rule for the records of a topic, base files and the publisher."""
+
+from typing import Any
+
+from lakehouse.declaration.fields import Field, Rejection, kind, shown, wrong_type
+from lakehouse.declaration.numbers import read_number
+from lakehouse.declaration.times import read_time
+
+
+def convert(parsed: dict[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
+    """Turn parsed fields into typed values; fields nobody declared are ignored.
+
+    Raises ``Rejection`` with one of the reasons ``missing_field``, ``null_field``, ``wrong_type``,
+    ``wrong_time_format``, ``no_such_date``, ``out_of_range`` or ``invalid_text``.
+    """
+    converted = {}
+    for field in fields:
+        raw, missing = _found(parsed, field.names)
+        converted[field.name] = convert_value(raw, field, missing=missing)
+    return converted
+
+
+def convert_value(raw: Any, field: Field, *, missing: bool = False) -> Any:
+    """Turn one value, ``None`` where there is none, into one of the field's type; raises as ``convert``."""
+    if raw is None and field.required:
+        raise Rejection("missing_field" if missing else "null_field", f"{field.source!r} is required")
+    raw = field.default if raw is None else raw
+    if raw is None:
+        return None
+    value = _typed(raw, field)
+    too_small = field.least is not None and value < field.least
+    too_great = field.most is not None and value > field.most
+    if too_small or too_great:
+        allowed = f"{field.least} to {field.most}"
+        raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, allowed is {allowed}")
+    return value
+
+
+def _found(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, bool]:
+    """The value to which names lead, one within the other, and whether one of them is missing."""
+    value: Any = parsed
+    for depth, name in enumerate(names):
+        if value is None:
+            return None, False
+        if not isinstance(value, dict):
+            within = ".".join(names[:depth])
+            raise Rejection("wrong_type", f"{within!r} is {kind(value)} {shown(value)}, expected an object")
+        if name not in value:
+            return None, True
+        value = value[name]
+    return value, False
+
+
+def _typed(raw: Any, field: Field) -> Any:
+    if field.type == "STRING":
+        return _text(raw, field)
+    if field.type == "BOOLEAN":
+        return raw if isinstance(raw, bool) else wrong_type(raw, field)
+    return read_time(raw, field) if field.type in ("TIMESTAMP", "DATE") else read_number(raw, field)
+
+
+def _text(raw: Any, field: Field) -> str:
+    if not isinstance(raw, str):
+        wrong_type(raw, field)
+    try:
+        raw.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Rejection("invalid_text", f"{field.source!r} holds half of a surrogate pair") from None
+    return raw

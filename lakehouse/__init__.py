@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lakehouse.declaration import (
         BaseSamples,
         Column,
+        Day,
         Json,
         Late,
         Measure,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
         SampleRecords,
         Samples,
         StreamTable,
+        Value,
+        Year,
     )
     from lakehouse.declared import declared_tables
     from lakehouse.defs.build import build_defs
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseSamples",
     "Column",
+    "Day",
     "Json",
     "LakehouseError",
     "LakehouseResource",
@@ -60,6 +64,8 @@ __all__ = [
     "Samples",
     "Settings",
     "StreamTable",
+    "Value",
+    "Year",
     "build_defs",
     "declared_tables",
 ]

@@ -1,13 +1,12 @@
 """What one look at the held rows of a batch finds: its records by outcome, and what prunes files of its MERGE."""
 
 from dataclasses import dataclass
-from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.layout import TEXT_BOUND
+from lakehouse.delta.layout import TEXT_BOUND, literal
 from lakehouse.errors import AccountingError
 
 NOTHING = "false"  # prunes every file: for a batch without rows
@@ -87,9 +86,10 @@ def _ranged_keys(table: StreamTable) -> list[str]:
 def _prune(row: Row, table: StreamTable) -> str:
     """A condition on target columns alone, in literals, that holds for every row a batch can touch."""
     terms = []
-    months = sorted(row["partitions"]) if _partition_follows_key(table) else []
-    if table.partition_by and 0 < len(months) <= _MOST_PARTITIONS:
-        literals = ", ".join(_literal(month, "DATE") for month in months)
+    partitions = sorted(row["partitions"]) if _partition_follows_key(table) else []
+    if table.partition_by and 0 < len(partitions) <= _MOST_PARTITIONS:
+        kind = {column.name: column.type for column in table.stored}[table.partition_by.name]
+        literals = ", ".join(literal(partition, kind) for partition in partitions)
         terms.append(f"t.`{table.partition_by.name}` IN ({literals})")
     for name in _ranged_keys(table):
         least, most = row[f"min_{name}"], row[f"max_{name}"]
@@ -101,15 +101,9 @@ def _prune(row: Row, table: StreamTable) -> str:
 def _within(column: str, least: str, most: str, kind: str) -> list[str]:
     """Conditions that hold for a column where it is neither less nor greater; of long texts only the beginning."""
     if kind != "STRING":
-        return [f"{column} BETWEEN {_literal(least, kind)} AND {_literal(most, kind)}"]
+        return [f"{column} BETWEEN {literal(least, kind)} AND {literal(most, kind)}"]
     upper = [f"{column} <= {_text(most)}"] if len(most) <= TEXT_BOUND else []
     return [f"{column} >= {_text(least[:TEXT_BOUND])}", *upper]
-
-
-def _literal(value: str, kind: str) -> str:
-    if kind in ("DATE", "TIMESTAMP"):
-        return f"{kind}'{value}'"
-    return f"{Decimal(value)}BD" if kind.startswith("DECIMAL") else str(int(value))
 
 
 def _text(value: str) -> str:

@@ -37,7 +37,7 @@ def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
     judged = records_read.withColumn("_verdict", decode_once("_value", *arrived))
     raw = (F.expr(f"CASE WHEN _verdict._reason IS NOT NULL THEN {name} END").alias(name) for name in RAW)
     decoded = judged.select(*PLACE, *raw, "_verdict.*")
-    if table.partition_by is None:
+    if table.partition_by is None or table.partition_column is None:
         return decoded
     return decoded.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
 

@@ -157,6 +157,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tup
     Returns its entry, and the topic as it was when all had been read.
     """
     spark, settings, table = engine.spark, engine.settings, engine.table
+    layout = merged_layout(table, settings)
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     with rows_expected(spark, plan.span):
         with read_failures(plan, command):
@@ -165,7 +166,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tup
         require_same_topic(plan, later, command)
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
         counts = count_batch(held, table)
-    met = count_rows(settings.table_uri(table.name), table.partition_by, counts.partitions)
+    met = count_rows(layout.uri, layout.partition_by, counts.partitions)
     with rows_expected(spark, counts.rows, met):
         return merge_decided(engine, Decided(held, plan, said, ledger), counts), later
 

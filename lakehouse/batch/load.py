@@ -59,9 +59,7 @@ class ReferenceLoad:
 
 def base_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the base rows are stored: one row for each key."""
-    columns = [TableColumn(c.name, c.type, c.doc) for c in table.columns]
-    if table.partition_by:
-        columns.append(TableColumn(table.partition_by.name, "DATE", "First day of the month; partition column."))
+    columns = [TableColumn(c.name, c.type, c.doc) for c in table.stored]
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
@@ -117,7 +115,7 @@ def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
     plain = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in table.values if c not in table.keep]
     kept = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
     newest = rows.groupBy(*table.key).agg(*plain, *kept) if table.values else rows.select(*table.key).distinct()
-    if table.partition_by:
+    if table.partition_by and table.partition_column:
         newest = newest.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
     return newest
 

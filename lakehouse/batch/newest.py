@@ -18,8 +18,7 @@ def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) 
     row is ``alone`` for its key, as was counted, it is the newest, and nothing is compared.
     """
     apart = {*table.key, *table.keep}
-    partition = [table.partition_by.name] if table.partition_by else []
-    own = [c for c in [*(c.name for c in table.columns), *partition] if c not in apart]
+    own = [c.name for c in table.stored if c.name not in apart]
     columns = ", ".join(f"`{c}`" for c in [*own, *(f"_{c.name}" for c in ORDER)])
     came_with = ", ".join(_read_as(kept_order(table), table).values())
     parts = {"_newest": (f"struct({columns})", "true")}

@@ -11,6 +11,7 @@ No input or output: everything may import this package, and it imports ``lakehou
 """
 
 from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.table import StreamTable, declared_together
 from lakehouse.declaration.vocabulary import (
     BaseSamples,
@@ -18,7 +19,6 @@ from lakehouse.declaration.vocabulary import (
     Json,
     Late,
     Measure,
-    Month,
     Reference,
     Rollup,
     Rows,
@@ -29,6 +29,7 @@ from lakehouse.declaration.vocabulary import (
 __all__ = [
     "BaseSamples",
     "Column",
+    "Day",
     "Json",
     "Late",
     "Measure",
@@ -40,5 +41,7 @@ __all__ = [
     "SampleRecords",
     "Samples",
     "StreamTable",
+    "Value",
+    "Year",
     "declared_together",
 ]

@@ -14,7 +14,8 @@ Problem = tuple[str, str]
 
 _LISTS = (Sequence, tuple)
 _UNIONS = (UnionType, Union)  # as it is written; as one with a Literal is read
-_NOUNS: dict[Any, str] = {str: "text", bool: "True or False", int: "a whole number", Mapping: "a dict"}
+_NOUNS: dict[Any, str] = {str: "text", bool: "True or False", int: "a whole number", float: "a number"}
+_NOUNS |= {Mapping: "a dict"}
 _NOUNS |= dict.fromkeys(_LISTS, "a list or tuple")
 
 
@@ -25,15 +26,15 @@ def field_problems(part: Any, whose: str = "") -> Iterator[Problem]:
     for field in fields(ours):
         value, hint = getattr(part, field.name), hints[field.name]
         if get_origin(hint) in _UNIONS:
-            if value is None:
+            kinds = [each for each in get_args(hint) if each is not type(None)]
+            fit = [each for each in kinds if value is None or _fits(value, each, get_origin(each) or each)]
+            if not fit:
+                nouns = " or ".join(_noun(each, get_origin(each) or each) for each in kinds)
+                yield f"{whose}{field.name} is {nouns}, and not {shortened(value)}", f"Declare {nouns}."
+            if value is None or not fit:
                 continue
-            hint = _kind_of(value, [each for each in get_args(hint) if each is not type(None)])
+            hint = fit[0]
         yield from _problems(value, hint, whose, field.name)
-
-
-def _kind_of(value: Any, hints: Sequence[Any]) -> Any:
-    """The type of several that a value is of; the first where it is of none."""
-    return next((hint for hint in hints if _fits(value, hint, get_origin(hint) or hint)), hints[0])
 
 
 def _problems(value: Any, hint: Any, whose: str, name: str) -> Iterator[Problem]:

@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from lakehouse.declaration.fields import Field
+from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.records import decode
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.vocabulary import (
     Column,
     Json,
     Late,
-    Month,
     Reference,
     Rollup,
     Rows,
@@ -41,7 +41,7 @@ class StreamTable:
     doc: str
     columns: Sequence[Column]
     key: Sequence[str]
-    partition_by: Month | None = None
+    partition_by: Day | Month | Year | Value | None = None
     version: str | None = None
     order: Literal["timestamp", "offset"] = "timestamp"
     late: Late | None = None
@@ -89,6 +89,18 @@ class StreamTable:
     def values(self) -> tuple[str, ...]:
         """Declared columns outside the key."""
         return tuple(column.name for column in self.columns if column.name not in self.key)
+
+    @property
+    def partition_column(self) -> Column | None:
+        """The partition column, where it is none of the declared ones."""
+        if self.partition_by is None or isinstance(self.partition_by, Value):
+            return None
+        return Column(self.partition_by.name, "DATE", self.partition_by.doc)
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns of a row: those declared, and the partition column."""
+        return (*self.columns, *([self.partition_column] if self.partition_column else []))
 
     @property
     def base_name(self) -> str:

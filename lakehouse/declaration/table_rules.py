@@ -101,8 +101,10 @@ def _order(table: "StreamTable") -> Iterator[Problem]:
 def _partition(table: "StreamTable") -> Iterator[Problem]:
     if table.partition_by:
         column = table.by_name.get(table.partition_by.column)
-        if column is None or column.type != "TIMESTAMP":
-            yield "partition_by needs a TIMESTAMP column", f"{table.partition_by.column} is none: name one."
+        types = table.partition_by.types
+        if column is None or column.type not in types:
+            kind = f"{type(table.partition_by).__name__} needs a column of {' or '.join(types)}"
+            yield f"partition_by: {kind}", f"{table.partition_by.column} is none: name one."
         elif column.keep:
             fact = f"partition_by {column.name} is kept"
             yield fact, "A row lies in the partition of its newest record: leave keep out."
@@ -119,7 +121,7 @@ def _lateness(table: "StreamTable") -> Iterator[Problem]:
 
 def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
     """Names that follow from other declared ones."""
-    ours = {table.partition_by.name: "the partition column"} if table.partition_by else {}
+    ours = {table.partition_column.name: "the partition column"} if table.partition_column else {}
     for name in sorted(ours.keys() & table.by_name.keys()):
         yield f"column {name}: the name is taken by {ours[name]}", "Choose another, and name the field in its source."
     of_keys = dict.fromkeys(IN_FEED, "a column of the change feed")
@@ -136,7 +138,7 @@ def _rollup(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
 
 
 def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    known = {*table.by_name, *((table.partition_by.name,) if table.partition_by else ())}
+    known = {column.name for column in table.stored}
     if not rollup.by:
         yield "groups by nothing", "Name at least one column."
     for name, times in Counter(rollup.by).items():

@@ -60,23 +60,6 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Month:
-    """Partition by the month of a time column, as the first day of it, in UTC."""
-
-    column: str
-
-    @property
-    def name(self) -> str:
-        """Name of the partition column, a DATE."""
-        return f"{self.column.removesuffix('_at')}_month"
-
-    @property
-    def expression(self) -> str:
-        """The month in SQL."""
-        return f"CAST(date_trunc('MONTH', `{self.column}`) AS DATE)"
-
-
-@dataclass(frozen=True)
 class Late:
     """When a record is late, and what becomes of it: it is rejected, or enters. Either way it is counted.
 

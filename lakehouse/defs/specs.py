@@ -48,7 +48,7 @@ def merged_spec(listed: Listed) -> dg.AssetSpec:
     if table.base:
         for name, pairs in origins.items():
             pairs.append((table.base_name, name))
-    if table.partition_by:
+    if table.partition_by and table.partition_column:
         origins[table.partition_by.name] = origins[table.partition_by.column]
     deps = [listed.topic, *([table.base_name] if table.base else [])]
     return _spec(listed, merged_layout(table, _NOWHERE), origins, deps)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Month
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.log import open_table
 
@@ -35,7 +34,7 @@ def active_files(
     return files.filter(pc.is_in(files["partition"], pa.array(list(values), pa.string())))
 
 
-def count_rows(uri: str, partition: Month | None = None, values: Collection[str] | None = None) -> int:
+def count_rows(uri: str, partition: str | None = None, values: Collection[str] | None = None) -> int:
     """Count the rows of a table, from its log alone; 0 where there is no table.
 
     Where ``values`` of its partition column are told, only those rows in them. A file whose rows the log does not tell
@@ -47,4 +46,4 @@ def count_rows(uri: str, partition: Month | None = None, values: Collection[str]
     if partition is None or values is None:
         with log_failures(uri):
             return int(table.count())
-    return sum(filter(None, active_files(table, uri, partition.name, values)["rows"].to_pylist()))
+    return sum(filter(None, active_files(table, uri, partition, values)["rows"].to_pylist()))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
@@ -101,10 +102,11 @@ class Layout:
     def statistics_properties(self) -> dict[str, str]:
         """The table property that names the columns of which each file tells its least and greatest value.
 
-        Delta takes no BOOLEAN there (seen: the table cannot be made). Where none is left, it chooses by itself.
+        Delta takes no BOOLEAN and no partition column there (seen: the table cannot be made). Where none is left, it
+        chooses by itself.
         """
         types = {column.name: column.type for column in self.columns}
-        named = [name for name in self.statistics if types[name] != "BOOLEAN"]
+        named = [name for name in self.statistics if types[name] != "BOOLEAN" and name != self.partition_by]
         return {"delta.dataSkippingStatsColumns": ",".join(named)} if named else {}
 
     @property
@@ -149,6 +151,20 @@ def _seconds(interval: str) -> int:
 def listed(properties: Mapping[str, str]) -> str:
     """Properties as a statement lists them."""
     return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
+
+
+def is_within(column: str, layout: Layout, partitions: Iterable[str]) -> str:
+    """A condition that holds for the rows in some partitions, given as text; ``column`` is how a statement names it."""
+    (kind,) = (each.type for each in layout.columns if each.name == layout.partition_by)
+    named = ", ".join(literal(partition, kind) for partition in sorted(partitions))
+    return f"{column} IN ({named})" if named else "false"
+
+
+def literal(value: str, kind: str) -> str:
+    """A number or a time, given as text, in Spark SQL."""
+    if kind in ("DATE", "TIMESTAMP"):
+        return f"{kind} '{value}'"
+    return f"{Decimal(value)}BD" if kind.startswith("DECIMAL") else str(int(value))
 
 
 def quoted(text: str) -> str:

@@ -28,9 +28,7 @@ _KEPT_DOC = "Of each column that is merged by itself, what it came with."
 
 def merged_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the merged table is stored: declared columns, partition column, the order of the row and of kept columns."""
-    columns = [TableColumn(c.name, c.type, c.doc) for c in table.columns]
-    if table.partition_by:
-        columns.append(TableColumn(table.partition_by.name, "DATE", "First day of the month; partition column."))
+    columns = [TableColumn(c.name, c.type, c.doc) for c in table.stored]
     columns.append(TableColumn.struct(RECORD, _RECORD_DOC, ORDER))
     if table.keep:
         orders = [TableColumn.struct(n, _kept_doc(n), kept_order(table)) for n in table.keep]

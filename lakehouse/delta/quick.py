@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError
 
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.failures import write_failures
-from lakehouse.delta.layout import TEXT_BOUND, Layout
+from lakehouse.delta.layout import TEXT_BOUND, Layout, is_within
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.log import open_anew
 from lakehouse.delta.log_files import LOG
@@ -95,8 +95,7 @@ def store_quickly(
 def _within(layout: Layout, partitions: Collection[str] | None) -> list[str]:
     if layout.partition_by is None or not partitions:
         return []
-    days = ", ".join(f"DATE '{day}'" for day in sorted(partitions))
-    return [f"t.{_named(layout.partition_by)} IN ({days})"]
+    return [is_within(f"t.{_named(layout.partition_by)}", layout, partitions)]
 
 
 def _from_source(names: Sequence[str]) -> dict[str, str]:

@@ -66,8 +66,7 @@ class Upstream:
     @property
     def row_columns(self) -> list[str]:
         """What a row says besides its key: declared columns and the partition column."""
-        partition = self.table.partition_by
-        return [*self.table.values, *([partition.name] if partition else [])]
+        return [column.name for column in self.table.stored if column.name not in self.table.key]
 
 
 def changed_rows(upstream: Upstream, consumed: Source | None) -> int | None:

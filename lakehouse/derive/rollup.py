@@ -10,7 +10,7 @@ from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.files import read_rows
-from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.layout import Layout, TableColumn, is_within
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.plain import is_quick_to_merge
 from lakehouse.delta.quick import merge_quickly
@@ -24,10 +24,7 @@ _GONE = "_is_gone"  # says of a group that no row is left in it
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
     """How a rollup is stored: one row for each group."""
-    partition = table.partition_by
-    types = {c.name: (c.type, c.doc) for c in table.columns}
-    if partition:
-        types[partition.name] = ("DATE", "First day of the month.")
+    types = {c.name: (c.type, c.doc) for c in table.stored}
     columns = [TableColumn(name, *types[name]) for name in rollup.by]
     columns += [TableColumn(name, measure.type, measure.doc) for name, measure in rollup.measures.items()]
     uri = settings.table_uri(rollup.name)
@@ -59,10 +56,10 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
             if changes is not None:
                 with rows_expected(spark, changed):
                     touched = held(spark, _touched_groups(changes, rollup), changed)
-                    months = _months(upstream.table, touched)
-                met = count_rows(upstream.layout.uri, upstream.table.partition_by, months)
+                    partitions = _partitions(upstream.table, touched)
+                met = count_rows(upstream.layout.uri, upstream.layout.partition_by, partitions)
                 with rows_expected(spark, changed, met):
-                    rows = _recomputed_groups(spark, upstream, rollup, touched, months).localCheckpoint()
+                    rows = _recomputed_groups(spark, upstream, rollup, touched, partitions).localCheckpoint()
                     few = collected(rows) if is_quick_to_merge(layout, changed) else None
                     if few is not None:
                         entry = merge_quickly(layout, few, rollup.by, _GONE, commit)
@@ -91,10 +88,10 @@ def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
 
 
 def _recomputed_groups(
-    spark: SparkSession, upstream: Upstream, rollup: Rollup, touched: DataFrame, months: list[str] | None
+    spark: SparkSession, upstream: Upstream, rollup: Rollup, touched: DataFrame, partitions: list[str] | None
 ) -> DataFrame:
     """The groups that changes touched, with their measures, or with ``_is_gone`` where no row is left."""
-    groups = recompute(spark, upstream, rollup, touched, months)
+    groups = recompute(spark, upstream, rollup, touched, partitions)
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
@@ -106,35 +103,33 @@ def recompute(
     upstream: Upstream,
     rollup: Rollup,
     groups: DataFrame | None = None,
-    months: Collection[str] | None = None,
+    partitions: Collection[str] | None = None,
 ) -> DataFrame:
     """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones.
 
-    ``months`` are the partitions in which every row of the groups is, so that files are pruned.
+    ``partitions`` are the partitions in which every row of the groups is, so that files are pruned.
     """
     rows = read_table(spark, upstream.layout, upstream.read_version)
     if groups is not None:
-        rows = read_rows(spark, upstream.layout, upstream.read_version, months)
+        rows = read_rows(spark, upstream.layout, upstream.read_version, partitions)
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
-        near = "true" if months is None else _within(upstream.table, months)
+        near = (
+            "true"
+            if partitions is None
+            else is_within(f"`{upstream.layout.partition_by}`", upstream.layout, partitions)
+        )
         rows = rows.where(near).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
     figures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
     return rows.groupBy(*rollup.by).agg(*figures)
 
 
-def _months(table: StreamTable, groups: DataFrame) -> list[str] | None:
+def _partitions(table: StreamTable, groups: DataFrame) -> list[str] | None:
     """The partitions that the groups lie in; ``None`` where they may lie in any."""
     if table.partition_by is None or table.partition_by.name not in groups.columns:
         return None
-    month = F.col(table.partition_by.name)
-    ((months, without),) = groups.agg(F.collect_set(month.cast("string")), F.count_if(month.isNull())).collect()
-    return None if without else list(months)
-
-
-def _within(table: StreamTable, months: Collection[str]) -> str:
-    name = table.partition_by.name if table.partition_by else ""
-    literals = ", ".join(f"DATE'{month}'" for month in months)
-    return f"`{name}` IN ({literals})" if months else "false"
+    partition = F.col(table.partition_by.name)
+    ((found, without),) = groups.agg(F.collect_set(partition.cast("string")), F.count_if(partition.isNull())).collect()
+    return None if without else list(found)
 
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:

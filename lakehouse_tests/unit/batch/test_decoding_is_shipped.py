@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
+from lakehouse import declaration
 from lakehouse.batch.decode import _decoder
 from lakehouse.declaration import Column, Late, records
 from lakehouse.tables.temperatures import temperatures
@@ -27,7 +28,7 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
         Column("at", "DATE", "A day.", pattern="%Y-%m-%d"),
         Column("few", "INT", "A count."),
     ]
-    cloudpickle.register_pickle_by_value(records)
+    cloudpickle.register_pickle_by_value(declaration)
     shipped = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
     done = subprocess.run([sys.executable, "-c", ELSEWHERE], input=shipped, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

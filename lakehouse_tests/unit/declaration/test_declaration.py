@@ -47,8 +47,14 @@ def rollup(**changes: Any) -> Rollup:
         (lambda: declare(key=["stars"]), "key column stars must be declared and required"),
         (lambda: declare(key=["movie"]), "key column movie must be declared and required"),
         (lambda: declare(key=[]), "a table needs a key"),
-        (lambda: declare(partition_by=Month("stars")), "partition_by needs a TIMESTAMP column"),
-        (lambda: declare(partition_by=Month("seen_at")), "partition_by needs a TIMESTAMP column"),
+        (
+            lambda: declare(partition_by=Month("stars")),
+            "partition_by: Month needs a column of TIMESTAMP",
+        ),
+        (
+            lambda: declare(partition_by=Month("seen_at")),
+            "partition_by: Month needs a column of TIMESTAMP",
+        ),
         (lambda: declare(version="revision"), "version is no column"),
         (lambda: declare(late=Late("stars", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
         (lambda: declare(late=Late("seen_at", timedelta(1))), "late needs a TIMESTAMP or DATE column"),

@@ -11,7 +11,19 @@ import pytest
 from dagster._core.definitions.utils import DISALLOWED_NAMES
 
 from lakehouse.batch.load import base_layout
-from lakehouse.declaration import Column, Late, Measure, Month, Reference, Rollup, StreamTable, declared_together
+from lakehouse.declaration import (
+    Column,
+    Day,
+    Late,
+    Measure,
+    Month,
+    Reference,
+    Rollup,
+    StreamTable,
+    Value,
+    Year,
+    declared_together,
+)
 from lakehouse.defs.build import build_defs
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive.feed import changes_layout
@@ -121,7 +133,18 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(default="1"), "column n: its default cannot be read: 'n' is text '1', expected INT"),
     (one(default=7, between=(0, 5)), "column n: its default cannot be read: 'n' is '7', allowed is 0 to 5"),
     (one(type_="DATE", pattern="%Y-%m-%d", default="2023-02-30"), "column n: its default cannot be read"),
-    (one(default=[]), "column n: default is text, and not"),
+    (one(default=[]), "column n: default is text or True or False or a number, and not"),
+    *[
+        (lambda by=by: declare(column("d", "DATE", pattern="%Y"), partition_by=by), f"partition_by: {said}")
+        for by, said in [
+            (Day("d"), "Day needs a column of TIMESTAMP"),
+            (Day("none"), "Day needs a column of TIMESTAMP"),
+            (Year("id"), "Year needs a column of TIMESTAMP or DATE"),
+            (Value("rated_at"), "Value needs a column of DATE or INT or BIGINT"),
+        ]
+    ],
+    (lambda: declare(column("name", "STRING"), partition_by=Value("name")), "Value needs a column of DATE or INT"),
+    (lambda: declare(column("rated_day"), partition_by=Day("rated_at")), "column rated_day: the name is taken"),
     (one(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M%z"), "column n: its pattern has %z"),
     (one(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),
     (one(type_="TIMESTAMP", pattern="%Y%"), "column n: its pattern has %"),
@@ -179,7 +202,7 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
             ("format", None, "a Json"),
             ("base", 5, "a Rows"),
             ("samples", 5, "a Samples"),
-            ("partition_by", "rated_at", "a Month"),
+            ("partition_by", "rated_at", "a Day or a Month or a Year or a Value"),
             ("late", "rated_at", "a Late"),
             ("rollups", iter([ID]), "a list or tuple"),
             ("rollups", 5, "a list or tuple"),
@@ -201,7 +224,7 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: declare(Column("n", "INT", doc=3)), "column n: doc is text, and not 3"),  # type: ignore[arg-type]
     (one(required="yes"), "column n: required is True or False, and not 'yes'"),
     (one(keep=1), "column n: keep is True or False, and not 1"),
-    (one(source=5), "column n: source is text, and not 5"),
+    (one(source=5), "column n: source is text or a list or tuple, and not 5"),
     (one(pattern=5), "column n: pattern is text, and not 5"),
     (one(between=5), "column n: between is a list or tuple, and not 5"),
     (one(between="05"), "column n: between is a list or tuple, and not '05'"),

@@ -1,0 +1,79 @@
+"""Tables parted by day, month, year or value, of the key or not: a row lies in one partition, and moves as one row."""
+
+import json
+from contextlib import nullcontext
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable, Value, Year
+from lakehouse.topic import create_topic
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse_tests.helpers.writers import by_spark
+
+pytestmark = pytest.mark.invariant(4, 7, 10, 13)
+
+NEW_YEAR = 1_767_225_600  # seconds: 2026-01-01
+DAY = 86_400
+
+
+def orders(partition_by: Any, key: list[str]) -> StreamTable:
+    name = f"orders_{uuid4().hex[:8]}"
+    columns = [
+        Column("id", "BIGINT", required=True, doc="Number of the order."),
+        Column("paid_at", "TIMESTAMP", epoch="seconds", source=("payment", "at"), required=True, doc="UTC."),
+        Column("day", "DATE", epoch="days", required=True, doc="Day of delivery."),
+        Column("shop", "INT", required=True, doc="Number of the shop."),
+        Column("pieces", "INT", default=1, doc="How many; 1 where nothing was said."),
+    ]
+    pieces = {"pieces": Measure("sum(pieces)", "BIGINT", "How many.")}
+    rollup = Rollup(f"{name}_by", by=[partition_by.name], measures=pieces, doc="Pieces by partition.")
+    return StreamTable(name, name, "Orders.", columns, key, partition_by, rollups=[rollup])
+
+
+def order(number: int, days: float, **fields: Any) -> bytes:
+    payment = {"at": NEW_YEAR + days * DAY}
+    day = (NEW_YEAR // DAY) + int(days)
+    return json.dumps({"id": number, "payment": payment, "day": day, "shop": int(days), **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "key", "names"),
+    [
+        (Day("paid_at"), ["id", "paid_at"], ["2026-01-01", "2026-01-02", "2027-02-05"]),
+        (Year("paid_at"), ["id"], ["2026-01-01", "2027-01-01"]),
+        (Month("day"), ["id", "day"], ["2026-01-01", "2027-02-01"]),
+        (Value("day"), ["id"], ["2026-01-01", "2026-01-02", "2027-02-05"]),
+        (Value("shop"), ["id", "shop"], ["0", "1", "400"]),
+    ],
+    ids=lambda each: each.name if hasattr(each, "name") else None,
+)
+def test_rows_lie_in_the_partition_of_their_value_and_move_as_one_row(spark, broker, partition_by, key, names):
+    stream = Stream(spark, broker, orders(partition_by, key))
+    create_topic(broker, stream.table)
+    stream.send(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
+    stream.merge()
+    stream.refresh()
+    column = partition_by.name
+    assert stream.sql(f"SELECT DISTINCT CAST({column} AS STRING) FROM {{t}} ORDER BY 1") == [(each,) for each in names]
+    # the first again, and the second paid, delivered and sold otherwise
+    stream.send(order(1, 0, pieces=7), order(2, 400, pieces=6))
+    moved = 0 if len(key) > 1 else 1
+    with by_spark() if moved else nullcontext():
+        (outcome,) = stream.merge()
+        stream.refresh()
+    assert DeltaTable(stream.uri).history(1)[0]["engineInfo"].startswith("Apache" if moved else "delta-rs")
+    told = counts(outcome.entry)
+    assert (told["updated"], told["inserted"]) == (1 + moved, 1 - moved)
+    rows = stream.sql(f"SELECT id, pieces, CAST({column} AS STRING) FROM {{t}} ORDER BY id, paid_at")
+    stays = [] if moved else [(2, 5, names[min(1, len(names) - 2)])]
+    assert rows == [(1, 7, names[0]), *stays, (2, 6, names[-1]), (3, 1, names[-1])]
+    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert verify_keys(stream.engine).passed
+    before = stream.snapshot_of("id, paid_at")
+    stream.replay()
+    assert stream.snapshot_of("id, paid_at") == before
+    stream.assert_accounted()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lakehouse.batch.sources import OpenMeteoFiles
     from lakehouse.declaration import (
         BaseSamples,
+        Check,
         Column,
         Day,
         Json,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BaseSamples",
+    "Check",
     "Column",
     "Day",
     "Json",

@@ -15,6 +15,7 @@ from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.table import StreamTable, declared_together
 from lakehouse.declaration.vocabulary import (
     BaseSamples,
+    Check,
     Column,
     Json,
     Late,
@@ -28,6 +29,7 @@ from lakehouse.declaration.vocabulary import (
 
 __all__ = [
     "BaseSamples",
+    "Check",
     "Column",
     "Day",
     "Json",

@@ -17,6 +17,10 @@ _DAGSTER = "arg_dict bool conf config context dict float input input_arg_dict in
 NO_TABLE = {*_DAGSTER.split(), *keyword.kwlist}
 """What Dagster names no asset."""
 
+NO_CHECK = {"accounting_read", "accounting_stale", "batch_can_be_planned", "batches_accounted", "keys_unique"}
+NO_CHECK |= {"producer_time", "ranges_contiguous", "rejected_share", "totals"}
+"""The checks that every merged table has."""
+
 IN_CATALOG = "duckdb_"
 """How DuckDB's lists of tables and columns begin: one of ours in their place would break SHOW TABLES for all."""
 

@@ -10,6 +10,7 @@ from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.records import decode
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.vocabulary import (
+    Check,
     Column,
     Json,
     Late,
@@ -54,6 +55,7 @@ class StreamTable:
     base: Rows | None = None
     references: Sequence[Reference] = ()
     rollups: Sequence[Rollup] = ()
+    checks: Sequence[Check] = ()
     samples: Samples | None = None
     file: str = field(default="", compare=False)
 

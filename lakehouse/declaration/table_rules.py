@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.column_rules import columns_problems, type_problems
 from lakehouse.declaration.field_types import Problem, field_problems
-from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
+from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _partition(table),
         _lateness(table),
         _columns_of_ours(table),
+        _checks(table),
         *(_rollup(rollup, table) for rollup in table.rollups),
         *(_reference(reference) for reference in table.references),
     )
@@ -130,6 +131,17 @@ def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
     for name in sorted(of_keys.keys() & set(table.key)):
         fact = f"key column {name}: the name is taken in the key, by {of_keys[name]}"
         yield fact, "Choose another, and name the field in its source."
+
+
+def _checks(table: "StreamTable") -> Iterator[Problem]:
+    for name, times in Counter(check.name for check in table.checks).items():
+        if not is_name(name):
+            yield f"check {name!r}: {SHAPE}", "Choose another name."
+        if name in NO_CHECK or times > 1:
+            yield f"check {name}: the name is taken", "Choose another name: every merged table has some of its own."
+    for check in table.checks:
+        if not check.sql.strip():
+            yield f"check {check.name}: has no SQL", "Declare a condition of a row, as price > 0."
 
 
 def _rollup(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:

@@ -79,6 +79,20 @@ class Late:
 
 
 @dataclass(frozen=True)
+class Check:
+    """What is expected of every row of the merged table, as a condition in SQL; a row of which it is NULL passes.
+
+    It is a check of the table in Dagster, asked for every night: rows enter whether they pass or not. ``severity`` is
+    what Dagster makes of a row that does not.
+    """
+
+    name: str
+    sql: str
+    doc: str
+    severity: Literal["warn", "error"] = "error"
+
+
+@dataclass(frozen=True)
 class Measure:
     """One figure of a rollup: a deterministic SQL aggregate over the rows of a group.
 

@@ -4,7 +4,8 @@ What a run touched is checked by the step that touched it (``assets``). Here are
 cost as much as the tables are large, and a job and a schedule for them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 
 import dagster as dg
 
@@ -14,6 +15,7 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import checked
 from lakehouse.defs.waiting import planning_check
 from lakehouse.delta.audit import Finding, audit, every_change_kept, finding
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -82,19 +84,27 @@ def doubts_check(listed: Listed) -> dg.AssetChecksDefinition:
 def merged_checks(listed: Listed) -> dg.AssetChecksDefinition:
     """Proof of the merged table from its whole history, and of all its rows."""
     table = listed.table
+    specs = _specs(listed, _MERGED | {each.name: each.doc or each.sql for each in table.checks})
+    warnings = {each.name for each in table.checks if each.severity == "warn"}
 
-    @dg.multi_asset_check(name=f"{table.name}_checks", specs=_specs(listed, _MERGED), can_subset=True)
+    @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = read_ledger(lakehouse.settings.table_uri(table.name), table.name, whole=True)
-            found = audit(ledger)
-            if not ledger.exists:
-                found.append(finding("keys_unique", [], "there are no rows yet"))
-            elif "keys_unique" in _names(context):
-                found.append(verify.verify_keys(lakehouse.engine(table)))
-        yield from _asked(context, found, listed)
+            found = [*audit(ledger), *_found_in_rows(lakehouse, table, _names(context), ledger.exists)]
+        yield from _asked(context, found, listed, warnings)
 
     return check
+
+
+def _found_in_rows(
+    lakehouse: LakehouseResource, table: StreamTable, asked: Collection[str], exists: bool
+) -> Iterator[Finding]:
+    """What the checks that were asked for find in the rows of the merged table."""
+    checks: dict[str, Callable[[Engine], Finding]] = {"keys_unique": verify.verify_keys}
+    checks |= {each.name: partial(verify.verify_rows, check=each) for each in table.checks}
+    for name in (name for name in checks if name in asked):
+        yield checks[name](lakehouse.engine(table)) if exists else finding(name, [], "there are no rows yet")
 
 
 def changes_check(listed: Listed) -> dg.AssetChecksDefinition:
@@ -148,7 +158,8 @@ def _names(context: dg.AssetCheckExecutionContext) -> set[str]:
 
 
 def _asked(
-    context: dg.AssetCheckExecutionContext, found: Iterable[Finding], listed: Listed
+    context: dg.AssetCheckExecutionContext, found: Iterable[Finding], listed: Listed, warnings: Collection[str] = ()
 ) -> Iterator[dg.AssetCheckResult]:
-    """What was found of the checks that were asked for."""
-    yield from (checked(one, listed.merged) for one in found if one.check in _names(context))
+    """What was found of the checks that were asked for; some are ``warnings`` where they fail."""
+    asked = (one for one in found if one.check in _names(context))
+    yield from (checked(one, listed.merged, doubtful=one.check in warnings) for one in asked)

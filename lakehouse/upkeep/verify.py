@@ -1,11 +1,17 @@
 """Checks of the data itself: keys, rollups, the share of rejected records, who dates the records."""
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    DateTimeException,
+    NumberFormatException,
+    PySparkException,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.delta.audit import Finding, finding
 from lakehouse.delta.engine import Engine
 from lakehouse.delta.failures import table_failures
@@ -15,7 +21,7 @@ from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
-from lakehouse.errors.troubles import is_gone
+from lakehouse.errors.troubles import error_text, is_gone
 from lakehouse.topic.offsets import TopicState
 
 _SHOWN = 5  # rows named in a failed check
@@ -32,6 +38,25 @@ def verify_keys(engine: Engine) -> Finding:
     problems = [f"Key {', '.join(row[:-1])} stands {row[-1]} times." for row in doubled]
     advice = f"Restore a version before the write that did it (lakehouse audit {table.name} lists them)."
     return finding("keys_unique", problems, "every key stands once", advice)
+
+
+@table_failures()
+def verify_rows(engine: Engine, check: Check) -> Finding:
+    """Check that every row of the merged table is as a declared check expects it.
+
+    A condition that Spark cannot read, or not compute of a row, is a check that fails, and says why.
+    """
+    spark, settings, table = engine.spark, engine.settings, engine.table
+    rows = read_table(spark, merged_layout(table, settings))
+    try:
+        wrong = rows.where(f"NOT ({check.sql})")
+        some = wrong.select(*(F.col(name).cast("string") for name in table.key)).limit(_SHOWN).collect()
+        many = wrong.count() if some else 0
+    except (AnalysisException, ArithmeticException, DateTimeException, NumberFormatException) as error:
+        problem = f"It cannot be computed: {error_text(error).splitlines()[0]}."
+        return finding(check.name, [problem], check.sql, "Correct the check in the declaration.")
+    advice = f"Rows that do not pass: {many}."
+    return finding(check.name, [f"Row {', '.join(map(str, row))}." for row in some], check.sql, advice if some else "")
 
 
 @table_failures()

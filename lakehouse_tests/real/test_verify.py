@@ -1,11 +1,13 @@
 """The checks of whole tables look at one version of a table, and their advice is told however much is wrong."""
 
+import re
 import shutil
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.declaration import Check
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.derive import rollup as rollups
 from lakehouse.settings import Settings
@@ -24,6 +26,28 @@ def stream(spark: SparkSession, broker: Settings) -> Stream:
     made.merge()
     made.refresh()
     return made
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("temperature_2m < 50", "Holds: temperature_2m < 50."),
+        ("temperature_2m IS NOT NULL OR longitude IS NULL OR true", "Holds: "),
+        ("latitude < 5 OR temperature_2m IS NULL", "Rows that do not pass: 2."),
+        ("NULL", "Holds: NULL."),
+        ("no_such_column > 1", "cannot be computed: .*no_such_column.*Correct the check in the declaration."),
+        ("temperature_2m >", "cannot be computed: "),
+        ("CAST('x' AS INT) > latitude", "cannot be computed: "),
+        ("1 / (latitude - latitude) > 0", "cannot be computed: .*DIVIDE_BY_ZERO"),
+    ],
+)
+def test_every_row_is_as_a_declared_check_expects_it_or_the_check_says_why_not(
+    stream: Stream, sql: str, told: str
+) -> None:
+    found = verify.verify_rows(stream.engine, Check("expected", sql, "What is expected."))
+    assert found.check == "expected"
+    assert found.passed == told.startswith("Holds")
+    assert re.search(told, found.detail), found.detail
 
 
 def test_a_refresh_between_ledger_and_rows_does_not_fail_the_check(

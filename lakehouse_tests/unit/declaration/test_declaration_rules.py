@@ -12,6 +12,7 @@ from dagster._core.definitions.utils import DISALLOWED_NAMES
 
 from lakehouse.batch.load import base_layout
 from lakehouse.declaration import (
+    Check,
     Column,
     Day,
     Late,
@@ -219,6 +220,12 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: declare(key=["id", 5]), "key: each is text, and not 5"),
     (lambda: declare("n"), "columns: each is a Column, and not 'n'"),  # type: ignore[arg-type]
     (lambda: declare(rollups=["n"]), "rollups: each is a Rollup, and not 'n'"),
+    (lambda: declare(checks=["n"]), "checks: each is a Check, and not 'n'"),
+    (lambda: declare(checks=[Check("a b", "id > 0", "")]), "check 'a b': names are lower case"),
+    (lambda: declare(checks=[Check("totals", "id > 0", "")]), "check totals: the name is taken"),
+    (lambda: declare(checks=[Check("n", "id > 0", ""), Check("n", "id > 1", "")]), "check n: the name is taken"),
+    (lambda: declare(checks=[Check("n", " ", "")]), "check n: has no SQL"),
+    (lambda: declare(checks=[Check("n", "id > 0", "", "fatal")]), "check n: severity is warn or error"),  # type: ignore[arg-type]
     (one(name=5), "name is text, and not 5"),
     (one(type_=None), "column n: type is text, and not None"),
     (lambda: declare(Column("n", "INT", doc=3)), "column n: doc is text, and not 3"),  # type: ignore[arg-type]

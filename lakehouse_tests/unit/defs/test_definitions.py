@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.declaration import Check
+from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
@@ -184,3 +187,16 @@ def test_a_session_starts_when_it_is_asked_for_and_is_stopped_by_who_started_it(
         assert resource.spark_session is resource.spark_session
         assert calls == ["start"]
     assert calls == ["start", "stop"]
+
+
+def test_a_declared_check_is_one_of_the_table_and_no_name_of_ours_is_free_for_it():
+    positive = Check("positive", "latitude > 0", "North of the equator.", severity="warn")
+    built = build_defs([replace(temperatures, checks=[positive])])
+    graph = built.get_repository_def().asset_graph
+    told = {key.name: graph.get_check_spec(key).description for key in graph.asset_check_keys if is_of_merged(key)}
+    assert told.pop("positive") == "North of the equator."
+    assert told.keys() == NO_CHECK
+
+
+def is_of_merged(key: dg.AssetCheckKey) -> bool:
+    return key.asset_key.to_user_string() == MERGED

@@ -1,0 +1,103 @@
+"""A table of one's own under a key prefix: its sensor asks, the run it asks for merges, and its own check warns."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+
+from lakehouse.declaration import Check, Column, Measure, Rollup, StreamTable
+from lakehouse.defs.build import build_defs
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.settings import Settings
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.topic import publish
+from lakehouse_tests.helpers.dagster_runs import checks, facts
+
+pytestmark = pytest.mark.invariant(7, 10, 12)
+
+ORDERS = StreamTable(
+    name="orders",
+    topic=f"orders-{uuid4().hex[:8]}",
+    doc="Orders: the newest that was told of each.",
+    columns=[
+        Column("id", "BIGINT", required=True, doc="Number of the order."),
+        Column("city", "STRING", source=("to", "city"), doc="Where it is sent to."),
+        Column("paid_at", "TIMESTAMP", epoch="milliseconds", doc="UTC."),
+        Column("pieces", "INT", default=1, doc="How many."),
+    ],
+    key=["id"],
+    rollups=[Rollup("orders_by_city", ["city"], {"pieces": Measure("sum(pieces)", "BIGINT", "All.")}, "By city.")],
+    checks=[
+        Check("few_pieces", "pieces < 5", "Nobody orders that many.", severity="warn"),
+        Check("paid", "paid_at IS NOT NULL", "Every order is paid."),
+        Check("readable", "piece < 5", "A column that is not there."),
+    ],
+)
+RECORDS: list[dict[str, Any]] = [
+    {"id": 1, "to": {"city": "Rome"}, "paid_at": 1767225600000, "pieces": 7},
+    {"id": 2, "to": None, "paid_at": 1767225600001.5},
+    {"id": 3, "to": "Rome", "paid_at": 1767225600000},
+]
+
+
+@pytest.fixture(scope="module")
+def settings(spark: Any, broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(home=tmp_path_factory.mktemp("home"), kafka_bootstrap_servers=bootstrap_servers(broker))
+
+
+@pytest.fixture(scope="module")
+def resources(settings: Settings) -> dict[str, Any]:
+    return {"lakehouse": LakehouseResource.with_settings(settings)}
+
+
+@pytest.fixture(scope="module")
+def defs(resources: dict[str, Any]) -> dg.Definitions:
+    return build_defs([ORDERS], resources, key_prefix=["sales", "raw"], group="sales", owners=["team:sales"])
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+def tick(defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str, Any]) -> Any:
+    with dg.build_sensor_context(instance, resources=resources) as context:
+        return defs.resolve_sensor_def("orders_sensor").evaluate_tick(context)
+
+
+def test_the_sensor_asks_for_a_run_of_the_assets_under_the_prefix_and_nothing_is_left(
+    defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str, Any], settings: Settings
+) -> None:
+    publish(settings, ORDERS, [json.dumps(each).encode() for each in RECORDS])
+    (request,) = tick(defs, instance, resources).run_requests
+    run = defs.resolve_job_def("merge_orders").execute_in_process(instance=instance, run_config=request.run_config)
+    told = facts(run)
+    assert {key.rpartition("/")[0] for key in told} == {"sales/raw"}
+    assert {name: told["sales/raw/orders"][name] for name in ("read", "rejected", "inserted")} == {
+        "read": 3,
+        "rejected": 1,
+        "inserted": 2,
+    }
+    assert told["sales/raw/orders_by_city"]["dagster/row_count"] == 2
+    assert not tick(defs, instance, resources).run_requests
+
+
+def test_a_check_of_one_s_own_fails_as_severely_as_it_was_declared(
+    defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    run = defs.resolve_job_def("verify_orders").execute_in_process(instance=instance)
+    found = checks(run)
+    assert {name: found[name].passed for name in ("few_pieces", "paid", "readable", "keys_unique")} == {
+        "few_pieces": False,
+        "paid": True,
+        "readable": False,
+        "keys_unique": True,
+    }
+    assert found["few_pieces"].severity == dg.AssetCheckSeverity.WARN
+    assert "Row 1. Rows that do not pass: 1." in (found["few_pieces"].description or "")
+    assert found["readable"].severity == dg.AssetCheckSeverity.ERROR
+    assert "piece" in (found["readable"].description or "")

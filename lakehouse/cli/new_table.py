@@ -121,7 +121,7 @@ def _column(column: "Column") -> str:
     said = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
     said += ["required=True"] if column.required else []
     said += [f"source={_source(column.source)}"] if column.source else []
-    said += [f"pattern={_quoted(column.pattern)}"] if column.pattern else []
+    said += [f"{how}={_quoted(value)}" for how in ("pattern", "epoch") if (value := getattr(column, how))]
     return f"Column({', '.join(said)})"
 
 

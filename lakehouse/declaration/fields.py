@@ -1,7 +1,7 @@
 """The rule for one field of a record, and the verdict where it is broken."""
 
 from decimal import Decimal
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 REASONS = (
     "tombstone",
@@ -22,6 +22,7 @@ REASONS = (
     "invalid_text",
     "late",
 )
+Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]
 WHOLE = {"INT": 2**31, "BIGINT": 2**63}
 
 
@@ -41,7 +42,7 @@ class Field(NamedTuple):
     most: Decimal | float | None
     pattern: str | None
     path: tuple[str, ...] = ()
-    epoch: str | None = None
+    epoch: Epoch | None = None
     default: str | bool | float | None = None
 
     @property

@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from lakehouse.declaration.fields import WHOLE, Field, Rejection
+from lakehouse.declaration.fields import WHOLE, Epoch, Field, Rejection
 from lakehouse.declaration.names import is_name
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
@@ -122,25 +122,22 @@ def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) ->
     type_, pattern = found
     unit = _unit(held) if type_ == "BIGINT" and _SINCE_1970.fullmatch(name) else None
     if unit:
-        doubts.append(f"{name} is declared as a number: if it is a time, it is a TIMESTAMP with epoch={unit!r}.")
+        doubts.append(f"{name} is taken for a time, in {unit} since 1970: declare BIGINT if it is a number.")
+        type_ = "TIMESTAMP"
     if type_ == "DOUBLE":
         doubts.append(f"{name} is a DOUBLE: where it is added up or is money, declare DECIMAL(precision,scale).")
     required = len(held) == len(objects)
     where = None if path == (name,) else path[0] if len(path) == 1 else path
-    return Column(name, type_, "", required=required, source=where, pattern=pattern)
+    return Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
 
 
-def _unit(held: Sequence[Decimal]) -> str | None:
+def _unit(held: Sequence[Decimal]) -> Epoch | None:
     """The unit in which numbers would be times of our days; ``None`` where in none."""
-    least, most = min(held), max(held)
-    units = EPOCHS.items()
-    return next(
-        (unit for unit, places in units if _is_of_our_days(least, places) and _is_of_our_days(most, places)), None
-    )
-
-
-def _is_of_our_days(number: Decimal, places: int) -> bool:
-    return _OUR_DAYS[0] <= number.scaleb(places - 6) <= _OUR_DAYS[1]
+    for unit, places in EPOCHS.items():
+        first, last = (day * 10 ** (6 - places) for day in _OUR_DAYS)
+        if first <= min(held) and max(held) <= last:
+            return unit
+    return None
 
 
 def _named(source: str) -> str | None:

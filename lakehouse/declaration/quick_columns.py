@@ -128,7 +128,7 @@ def _epochs(raw: list[Any], field: Field) -> Converted:
         return days._replace(values=days.values.cast(pa.date32()))
     doubles, present, plain = _doubles(raw)
     bounds = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
-    times, within = _units(doubles, EPOCHS[field.epoch or ""], bounds)
+    times, within = _units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
     values = _array(times, within, arrow_type(field.type))
     return _converted(values, present, plain & (within | ~present), _zeros(doubles))
 

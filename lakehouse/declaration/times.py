@@ -5,16 +5,16 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.fields import Field, Rejection, out_of_range, shown, wrong_type
+from lakehouse.declaration.fields import Epoch, Field, Rejection, out_of_range, shown, wrong_type
 from lakehouse.declaration.numbers import exact_number, rounded, whole
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _TWO = r"\d\d"
 TIME_SHAPES = {"%Y": r"\d{4}", "%m": _TWO, "%d": _TWO, "%H": _TWO, "%M": _TWO, "%S": _TWO, "%f": r"\d{1,6}"}
-EPOCHS = {"seconds": 6, "milliseconds": 3, "microseconds": 0}
+EPOCHS: dict[Epoch, int] = {"seconds": 6, "milliseconds": 3, "microseconds": 0}
 """The units of a number that is a time, and the decimal places of one that are microseconds."""
-DAYS = "days"
+DAYS: Epoch = "days"
 """The unit of a number that is a DATE."""
 
 
@@ -90,7 +90,7 @@ def _counted(exact: Decimal, field: Field) -> datetime | date:
     try:
         if field.type == "DATE":
             return (_EPOCH + timedelta(days=whole(exact, field))).date()
-        places = EPOCHS[field.epoch or ""]
+        places = EPOCHS[field.epoch or "seconds"]
         return _EPOCH + timedelta(microseconds=int(rounded(exact, 18, places, field).scaleb(places)))
     except OverflowError:
         out_of_range(exact, field)

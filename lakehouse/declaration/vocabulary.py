@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from lakehouse.declaration.fields import Field
+from lakehouse.declaration.fields import Epoch, Field
 from lakehouse.declaration.times import Lateness
 
 
@@ -42,7 +42,7 @@ class Column:
     between: tuple[float, float] | None = None
     source: str | Sequence[str] | None = None
     pattern: str | None = None
-    epoch: Literal["seconds", "milliseconds", "microseconds", "days"] | None = None
+    epoch: Epoch | None = None
     default: str | bool | float | None = None
     keep: bool = False
 

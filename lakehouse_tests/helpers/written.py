@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Late
+from lakehouse.declaration.fields import Epoch
 from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.verdicts import Rules
 
@@ -119,7 +120,7 @@ def times(pattern: str) -> st.SearchStrategy[str]:
     )
 
 
-def moments(epoch: str) -> st.SearchStrategy[str]:
+def moments(epoch: Epoch) -> st.SearchStrategy[str]:
     """Numbers that are times: of our days, and about the first and the last that there are."""
     if epoch == "days":
         return st.integers(-800_000, 3_000_000).map(str) | st.sampled_from(["-719162", "-719163", "2932896", "2932897"])

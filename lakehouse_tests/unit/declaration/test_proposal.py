@@ -86,9 +86,9 @@ def test_a_type_is_that_of_all_values(held: list[Any], type_: str) -> None:
         ("it", [{"a": 1}, 5], "holds numbers and objects"),
         ("it", [None, None], "always null"),
         ("Ж", [1, 2], "no column can be named so"),
-        ("seen_at", [1767225600, 1767225601], "TIMESTAMP with epoch='seconds'"),
-        ("seen_at", [1767225600123, 1767225601123], "TIMESTAMP with epoch='milliseconds'"),
-        ("seen_at", [1767225600123456], "TIMESTAMP with epoch='microseconds'"),
+        ("seen_at", [1767225600, 1767225601], "in seconds since 1970"),
+        ("seen_at", [1767225600123, 1767225601123], "in milliseconds since 1970"),
+        ("seen_at", [1767225600123456], "in microseconds since 1970"),
         ("it", [1.5, 2.5], "DECIMAL"),
     ],
 )
@@ -100,6 +100,16 @@ def test_what_records_do_not_tell_is_said(field: str, values: list[Any], doubt: 
 def test_a_field_that_no_column_can_be_named_after_keeps_its_name_as_source() -> None:
     (column,) = of({"eventId": 1}, {"eventId": 2}).columns
     assert (column.name, column.source) == ("event_id", "eventId")
+
+
+def test_numbers_that_would_be_times_of_our_days_are_where_they_are_named_so() -> None:
+    columns = of({"id": 1767225600, "at": 1767225600000, "n_ms": 5, "paid_ts": 1767225600}).columns
+    assert [(each.name, each.type, each.epoch) for each in columns] == [
+        ("id", "BIGINT", None),
+        ("at", "TIMESTAMP", "milliseconds"),
+        ("n_ms", "BIGINT", None),
+        ("paid_ts", "TIMESTAMP", "seconds"),
+    ]
 
 
 def test_fields_within_fields_are_columns_with_the_names_that_lead_to_them() -> None:

@@ -91,11 +91,12 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     if not _is_text(file.name):
         raise _refusal(file, "The name of the file is not UTF-8, and rows are stored with it")
     columns = reader(file)
+    rows = len(next(iter(columns.values()), ()))
     for field in fields:
-        if field.source not in columns:
+        if field.source not in columns and field.default is None:
             raise _refusal(file, f"No {field.source!r} in the file")
-    converted = {field.name: _convert_column(file, field, columns[field.source]) for field in fields}
-    rows = len(columns[fields[0].source])
+    none = [None] * rows
+    converted = {field.name: _convert_column(file, field, columns.get(field.source, none)) for field in fields}
     places = {"_file": [file.name] * rows, "_place": range(rows)}
     return _arrow(places | converted, {"_file": "STRING", "_place": "BIGINT"} | _types(fields))
 

@@ -60,9 +60,10 @@ class Figures:
 
     @property
     def _columns(self) -> list[str]:
-        """What the first rollup groups by, besides the partition."""
+        """What the first rollup groups by, besides the partition where there is more."""
         partition = self.table.partition_by.name if self.table.partition_by else None
-        return [column for column in self.table.rollups[0].by if column != partition]
+        by = list(self.table.rollups[0].by)
+        return [column for column in by if column != partition] or by
 
     @property
     def _group(self) -> str:

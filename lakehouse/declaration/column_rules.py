@@ -28,14 +28,15 @@ def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
     for column in columns:
         if not is_name(column.name):
             yield f"column {column.name!r}: {SHAPE}", "Choose another name, and name the field in its source."
-        for fact, action in _column_problems(column):
+        for fact, action in column_problems(column):
             yield f"column {column.name}: {fact}", action
     for name, times in Counter(column.name for column in columns).items():
         if times > 1:
             yield f"two columns have the same name: {name}", "Give one another, and name the field in its source."
 
 
-def _column_problems(column: Column) -> Iterator[Problem]:
+def column_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with one column, whatever its name."""
     yield from type_problems(column.type)
     yield from _time_problems(column)
     if column.between is not None:

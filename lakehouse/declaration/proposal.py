@@ -10,6 +10,7 @@ from typing import Any
 
 from lakehouse.declaration.fields import WHOLE, Epoch, Field, Rejection
 from lakehouse.declaration.names import is_name
+from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.values import convert
@@ -25,6 +26,7 @@ _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _RANK = {"STRING": 2, "DATE": 3, "TIMESTAMP": 3, "BIGINT": 4, "DECIMAL": 5, "DOUBLE": 6}
 _MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and of those that may be one
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
+_MOST_NEW = 4  # times as many names as any one object has: keys of a map
 _MOST_LEVELS = 5  # of objects within objects
 _OUR_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 _MOST_DIGITS, _SPARE = 38, 2
@@ -59,11 +61,14 @@ def propose(values: Iterable[bytes | None]) -> Proposal:
     columns = [each for path in paths if (each := _column(path, objects, doubts))]
     for name, often in Counter(column.name for column in columns).items():
         if often > 1:
-            doubts.append(f"{often} fields would be column {name}: only the first is declared, name the others.")
+            sources = ", ".join(repr(column.field.source) for column in columns if column.name == name)
+            doubts.append(f"Fields {sources} would each be column {name}: only the first is declared, name the others.")
     columns = list({column.name: column for column in reversed(columns)}.values())[::-1]
     key = _key(columns, objects, doubts)
     columns = [_exact(column, objects) if column.name in key else column for column in columns]
+    taken = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
+    times = [name for name in times if Month(name).name not in taken]
     unread = len(held) - len(objects)
     return Proposal(tuple(columns), key, times[0] if times else None, tuple(doubts), len(held), unread)
 
@@ -88,9 +93,11 @@ def _paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
 
 def _within(path: Path, objects: Sequence[dict[str, Any]]) -> list[Path]:
     held = [value for each in objects if (value := _at(each, path)) is not None]
-    if not held or not all(isinstance(value, dict) and value for value in held):
+    names = dict.fromkeys(name for value in held if isinstance(value, dict) for name in value)
+    if not names or not all(isinstance(value, dict) for value in held):
         return [path]
-    return [(*path, name) for name in dict.fromkeys(name for value in held for name in value)]
+    is_map = len(names) > _MOST_NEW * max(map(len, held))
+    return [path] if is_map else [(*path, name) for name in names]
 
 
 def _at(parsed: Any, path: Path) -> Any:
@@ -120,7 +127,7 @@ def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) ->
         doubts.append(f"Field {source!r} is left out: it holds {' and '.join(kinds)}.")
         return None
     type_, pattern = found
-    unit = _unit(held) if type_ == "BIGINT" and _SINCE_1970.fullmatch(name) else None
+    unit = _unit(held) if type_ in ("BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
     if unit:
         doubts.append(f"{name} is taken for a time, in {unit} since 1970: declare BIGINT if it is a number.")
         type_ = "TIMESTAMP"

@@ -52,7 +52,8 @@ def decode_plain(values: pa.Array, arrived: pa.Array | None, fields: tuple[Field
     columns = [convert(_values(objects, field.names), field) for field in fields]
     for column in columns:
         plain &= column.plain
-        plain[[row for row in column.zeros if _FAR.search(written.each[row] or b"")]] = False
+    zeros = {row for column in columns for row in column.zeros}
+    plain[[row for row in zeros if _FAR.search(written.each[row] or b"")]] = False
     plain &= _without_duplicates(written, objects, fields, columns)
     judged = np.zeros(len(plain), bool)
     if late is not None:
@@ -110,19 +111,28 @@ def _without_duplicates(
     written: _Written, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[Converted]
 ) -> Mask:
     """Where as many texts are written as were parsed: of a name that stands twice the parser keeps one."""
-    outer = {each.names: column for each, column in zip(fields, columns, strict=True) if len(each.names) == 1}
-    names = sum((column.found.astype(np.int64) for column in outer.values()), np.zeros(len(objects), np.int64))
-    parsed = names + sum(column.found for column in outer.values() if column.is_text)
-    # no object has more texts than are written: where all of them have as many, each of them has
+    texts = _declared_texts(fields, columns)
+    # no object has fewer texts than declared ones: where all of them have as many in sum, each of them has
     held = written.whole[written.offsets[0] :]
-    known = None if (held == _BACKSLASH).any() else np.count_nonzero(held == _QUOTE)
-    if known == 2 * parsed.sum():
+    if not (held == _BACKSLASH).any() and np.count_nonzero(held == _QUOTE) == 2 * texts.sum():
         return np.ones(len(objects), bool)
-    others = np.fromiter(map(len, objects), np.int64, len(objects)) != names  # undeclared, or null
-    parsed[others] = [_texts_in(each) for each in compress(objects, others.tolist())]
-    if known == 2 * parsed.sum():
-        return np.ones(len(objects), bool)
-    return np.asarray(_texts_written(written) == parsed)
+    there = _texts_written(written)
+    others = there != texts  # undeclared, or null, or twice
+    texts[others] = [_texts_in(each) for each in compress(objects, others.tolist())]
+    return np.asarray(there == texts)
+
+
+def _declared_texts(fields: tuple[Field, ...], columns: list[Converted]) -> Any:
+    """Count the texts, names among them, of what was found of the declared fields: each stands in its record."""
+    named: dict[tuple[str, ...], Any] = {}
+    values: dict[tuple[str, ...], Any] = {}
+    for field, column in zip(fields, columns, strict=True):
+        for depth in range(1, len(field.names) + 1):
+            names = field.names[:depth]
+            named[names] = named[names] | column.found if names in named else column.found
+        if column.is_text:
+            values[field.names] = column.found
+    return sum((found.astype(np.int64) for found in (*named.values(), *values.values())), 0)
 
 
 def _texts_in(parsed: dict[str, Any]) -> int:

@@ -17,10 +17,12 @@ from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import WHOLE, Field
 from lakehouse.declaration.quick_times import parse_times
 from lakehouse.declaration.times import EPOCHS
+from lakehouse.declaration.values import convert_value
 
 Mask = npt.NDArray[np.bool_]
 _NONE = type(None)
 _FAR = WHOLE["BIGINT"]
+_MOST_SCALE = 18  # of a power of ten in 64 bits
 _DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 
@@ -41,13 +43,21 @@ class Converted(NamedTuple):
 
 def convert(raw: list[Any], field: Field) -> Converted:
     """Convert what a native parser made of one field."""
-    if field.default is not None:
-        converted = _convert([field.default if value is None else value for value in raw], field)
-        there = np.fromiter((value is not None for value in raw), bool, len(raw))
-        return converted._replace(found=there & converted.present)
     converted = _convert(raw, field)
+    if field.default is not None:
+        return _with_default(converted, raw, field)
     plain = converted.plain & converted.present if field.required else converted.plain
     return converted._replace(plain=plain)
+
+
+def _with_default(converted: Converted, raw: list[Any], field: Field) -> Converted:
+    """The column with its default where the record has no value; where it has one that is not plain, any will do."""
+    missing = np.fromiter((value is None for value in raw), bool, len(raw))
+    default = pa.scalar(convert_value(None, field), converted.values.type)
+    zeros = [row for row in converted.zeros if not missing[row]]
+    return converted._replace(
+        values=converted.values.fill_null(default), present=converted.present | missing, zeros=zeros
+    )
 
 
 def _convert(raw: list[Any], field: Field) -> Converted:
@@ -168,15 +178,22 @@ def _bounds_in_units(field: Field, scale: int, held: range) -> tuple[int, int]:
 def _units(doubles: npt.NDArray[np.float64], scale: int, bounds: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
     """Round doubles to units of the last place; and where that is how the number as written is rounded, within bounds.
 
-    The number written, its double and the product differ by less than 2**-51 of it (three roundings of at most
-    2**-53 each), so a number further than 2**-50 of itself from a tie lies on the same side of it as written.
+    The number written differs from its double by at most 2**-53 of it. The double is split exactly; its fraction times
+    the power of ten differs from the exact product by two roundings of at most 2**-53 each. So a number whose fraction
+    is further than that from a tie lies on the same side of it as written, a thousandth allowed for the sum itself.
     """
     least, most = bounds
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = doubles * float(10**scale)
-        rounded = np.rint(scaled)
-        sure = np.abs(np.abs(scaled - rounded) - 0.5) > np.abs(scaled) * 2.0**-50
-    units = np.where(sure, rounded, 0).astype(np.int64)
+        whole = np.trunc(doubles)
+        fraction = (doubles - whole) * float(10**scale)
+        rounded = np.rint(fraction)
+        off = (np.abs(doubles) * float(10**scale) + 2 * np.abs(fraction)) * (2.0**-53 * 1.001)
+        sure = np.abs(np.abs(fraction - rounded) - 0.5) > off
+        sure &= np.abs(doubles) < min(2.0**53, 2.0**62 / float(10**scale))
+    if scale > _MOST_SCALE:
+        sure &= whole == 0
+    units = np.where(sure, whole, 0).astype(np.int64) * 10 ** min(scale, _MOST_SCALE)
+    units += np.where(sure, rounded, 0).astype(np.int64)
     return units, sure & (units >= least) & (units <= most)
 
 

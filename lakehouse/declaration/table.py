@@ -141,7 +141,9 @@ class StreamTable:
     def fingerprint(self) -> str:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
-        parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late)
+        # a word that a column does not say is left out: what was written before there was one is declared the same
+        said = [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
+        parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late, *said)
         return fingerprint_of(*parts)
 
 

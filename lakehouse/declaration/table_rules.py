@@ -35,6 +35,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _order(table),
         _partition(table),
         _lateness(table),
+        _base(table),
         _columns_of_ours(table),
         _checks(table),
         *(_rollup(rollup, table) for rollup in table.rollups),
@@ -106,9 +107,19 @@ def _partition(table: "StreamTable") -> Iterator[Problem]:
         if column is None or column.type not in types:
             kind = f"{type(table.partition_by).__name__} needs a column of {' or '.join(types)}"
             yield f"partition_by: {kind}", f"{table.partition_by.column} is none: name one."
+        elif [table.partition_by.name] == list(table.key):
+            fact = f"partition_by {column.name} is the whole key"
+            yield fact, "Each row would lie in a folder of its own: part by a period, or not at all."
         elif column.keep:
             fact = f"partition_by {column.name} is kept"
             yield fact, "A row lies in the partition of its newest record: leave keep out."
+
+
+def _base(table: "StreamTable") -> Iterator[Problem]:
+    for column in table.columns if table.base else ():
+        if len(column.field.names) > 1:
+            fact = f"column {column.name} is a field within others, and base files have none"
+            yield fact, "Leave base out, or have the records tell it by one name."
 
 
 def _lateness(table: "StreamTable") -> Iterator[Problem]:

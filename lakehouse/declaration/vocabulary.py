@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -42,8 +42,8 @@ class Column:
     between: tuple[float, float] | None = None
     source: str | Sequence[str] | None = None
     pattern: str | None = None
-    epoch: Epoch | None = None
-    default: str | bool | float | None = None
+    epoch: Epoch | None = field(default=None, repr=False)
+    default: str | bool | float | None = field(default=None, repr=False)
     keep: bool = False
 
     @property

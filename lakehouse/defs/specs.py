@@ -148,6 +148,6 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 
 def _record_type(column: Column) -> str:
     """What a field is in a record, which is JSON."""
-    if column.type in ("STRING", "DATE", "TIMESTAMP"):
+    if column.type == "STRING" or column.pattern is not None:
         return "string"
     return "boolean" if column.type == "BOOLEAN" else "number"

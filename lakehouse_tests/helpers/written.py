@@ -1,6 +1,6 @@
 """Records as they may be written: of every type, right ones and spoiled ones."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Late
+from lakehouse.declaration.column_rules import column_problems
 from lakehouse.declaration.fields import Epoch
 from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.verdicts import Rules
@@ -81,9 +82,11 @@ def columns(draw: st.DrawFn, name: str) -> Column:
     rules["between"] = draw(st.sampled_from([None, None, *bounds])) if type_ in NUMBERS else None
     if not draw(st.integers(0, 3)):
         rules["source"] = draw(st.sampled_from(PATHS))
-    if not rules["required"] and not draw(st.integers(0, 3)):
-        rules["default"] = _default(type_, **rules)
-    return Column(name, type_, "A field.", **rules)
+    column = Column(name, type_, "A field.", **rules)
+    if rules["required"] or draw(st.integers(0, 3)):
+        return column
+    with_default = replace(column, default=_default(type_, **rules))
+    return column if [*column_problems(with_default)] else with_default
 
 
 def _default(type_: str, between: tuple[float, float] | None, **rules: Any) -> Any:

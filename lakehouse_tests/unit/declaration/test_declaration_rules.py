@@ -145,6 +145,8 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
         ]
     ],
     (lambda: declare(column("name", "STRING"), partition_by=Value("name")), "Value needs a column of DATE or INT"),
+    (lambda: declare(partition_by=Value("id")), "partition_by id is the whole key"),
+    (lambda: declare(column(source=("a", "b")), base=temperatures.base), "column n is a field within others"),
     (lambda: declare(column("rated_day"), partition_by=Day("rated_at")), "column rated_day: the name is taken"),
     (one(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M%z"), "column n: its pattern has %z"),
     (one(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),

@@ -82,7 +82,8 @@ def test_a_type_is_that_of_all_values(held: list[Any], type_: str) -> None:
     ("field", "values", "doubt"),
     [
         ("it", [1, "1"], "holds numbers and texts"),
-        ("it", [{"a": 1}, {}], "holds objects"),
+        ("it", [{}, {}], "holds objects"),
+        ("it", [{f"user_{n}": 1} for n in range(9)], "holds objects"),
         ("it", [{"a": 1}, 5], "holds numbers and objects"),
         ("it", [None, None], "always null"),
         ("Ж", [1, 2], "no column can be named so"),
@@ -119,6 +120,22 @@ def test_fields_within_fields_are_columns_with_the_names_that_lead_to_them() -> 
         ("to_name", ("to", "name"), "STRING", True),
         ("to_at_zip", ("to", "at", "Zip"), "BIGINT", True),
     ]
+
+
+def test_an_object_that_is_sometimes_empty_is_one_that_sometimes_has_no_value() -> None:
+    found = of({"id": 1, "g": {"a": 1}}, {"id": 2, "g": {}}, {"id": 3, "g": None}).columns
+    assert [(each.name, each.required) for each in found] == [("id", True), ("g_a", False)]
+
+
+def test_fields_that_would_have_one_name_are_told_apart_by_where_they_are() -> None:
+    proposal = of({"a_id": 5, "a": {"id": 1}}, {"a_id": 5, "a": {"id": 2}})
+    assert [each.source for each in proposal.columns] == [None]
+    assert any("Fields 'a_id', 'a.id' would each be column a_id" in each for each in proposal.doubts)
+
+
+def test_a_month_whose_name_is_taken_parts_nothing() -> None:
+    times = [{"paid": {"at": f"2026-01-01T00:0{n}", "month": n}} for n in (1, 2)]
+    assert (of(*times).key, of(*times).month_of) == (("paid_at",), None)
 
 
 def test_the_key_is_the_fewest_fields_that_tell_records_apart_an_id_first() -> None:

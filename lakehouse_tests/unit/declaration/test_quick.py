@@ -1,13 +1,14 @@
 """The quick path decodes as the strict one does: the same rows, the same reasons, and not only mostly."""
 
 from datetime import date, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from lakehouse.declaration import Column, Late, verdicts
+from lakehouse.declaration import Column, Late, quick, verdicts
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.quick import decode_plain
@@ -154,6 +155,42 @@ def test_fields_nobody_declared_may_be_nested_as_deeply_as_the_strict_rules_say(
     objects, bare = lists.replace("[", '{"o":').replace("]", "}"), lists.replace('"x"', "")
     rules = Rules((Column("n", "INT", "A count.").field,), None)
     same(Written([each.encode() for each in (lists, objects, bare)], [None] * 3, rules))
+
+
+def test_a_record_is_looked_through_once_however_many_zeros_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bytes] = []
+    monkeypatch.setattr(quick, "_FAR", SimpleNamespace(search=looked.append))
+    columns = [Column(f"n{nth}", "DECIMAL(9,6)", "A number.", default=0) for nth in range(9)]
+    zeros = b"{" + b",".join(b'"n%d":0' % nth for nth in range(9)) + b"}"
+    rules = Rules(tuple(column.field for column in columns), None)
+    assert not decode_plain(pa.array([zeros, b"{}"], pa.binary()), None, *rules).doubtful
+    assert looked == [zeros]
+
+
+EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000}
+
+
+@pytest.mark.parametrize("unit", EPOCHS)
+@pytest.mark.parametrize("rules", [{}, {"default": 1767225600}])
+def test_times_of_our_days_defaults_and_what_is_within_others_are_plainly_fine(unit: Any, rules: Any) -> None:
+    at = Column("at", "TIMESTAMP", "A time.", epoch=unit, source=("o", "at"), **rules)
+    money = Column("money", "DECIMAL(18,6)", "Money.", default=1)
+    text = Column("text", "STRING", "A text.", source=("o", "text"))
+    times = [f"{1_767_225_600 * EPOCHS[unit] + n}{part}" for n in range(50) for part in ("", ".25", ".123")]
+    others = ["", ',"other":{"a":"x"}', ',"money":1000000000.5', ',"money":null']
+    records: list[bytes | None] = [
+        f'{{"o":{{"at":{time},"text":"x","{inside}":"y"}}{other}}}'.encode()
+        for time in times
+        for inside in ("inside", "b")
+        for other in others
+    ]
+    written = Written(records, [None] * len(records), Rules((at.field, money.field, text.field), None))
+    same(written)
+    fine = decode_plain(pa.array(records, pa.binary()), None, *written.rules)
+    assert not fine.doubtful
+    without: list[bytes | None] = [b'{"o":{}}'] * 5
+    if rules:
+        assert not decode_plain(pa.array(without, pa.binary()), None, *written.rules).doubtful
 
 
 def test_every_odd_value_becomes_the_same_among_good_ones() -> None:

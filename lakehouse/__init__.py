@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lakehouse.batch.sources import OpenMeteoFiles
     from lakehouse.declaration import (
         BaseSamples,
+        BrokerTime,
         Check,
         Column,
         Day,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         Late,
         Measure,
         Month,
+        RecordHeader,
+        RecordKey,
         Reference,
         Rejection,
         Rollup,
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BaseSamples",
+    "BrokerTime",
     "Check",
     "Column",
     "Day",
@@ -58,6 +62,8 @@ __all__ = [
     "Measure",
     "Month",
     "OpenMeteoFiles",
+    "RecordHeader",
+    "RecordKey",
     "Reference",
     "Rejection",
     "Rollup",

@@ -15,7 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse import declaration
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.verdicts import Rules, decode_values
+from lakehouse.delta.layout import quoted
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")
@@ -33,8 +35,8 @@ def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
     decode = F.arrow_udf(_decoder(table), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
-    arrived = [F.expr("unix_micros(_time)")] if table.late else []  # what need not be asked need not be sent
-    judged = records_read.withColumn("_verdict", decode_once("_value", *arrived))
+    asked = [F.expr(_of_record(part)) for part in _asked(table)]  # what need not be asked need not be sent
+    judged = records_read.withColumn("_verdict", decode_once("_value", *asked))
     raw = (F.expr(f"CASE WHEN _verdict._reason IS NOT NULL THEN {name} END").alias(name) for name in RAW)
     decoded = judged.select(*PLACE, *raw, "_verdict.*")
     if table.partition_by is None or table.partition_column is None:
@@ -54,15 +56,33 @@ def _decoder(table: StreamTable) -> Any:
         except ImportError:
             return None
 
+    asked = _asked(table)
+
     def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         quick = load()
         return (decode_values(values, None, rules, quick) for values in batches)
 
-    def decode_and_judge(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+    def decode_with_parts(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         quick = load()
-        return (decode_values(values, arrived, rules, quick) for values, arrived in batches)
+        for values, *others in batches:
+            parts = dict(zip(asked, others, strict=True))
+            yield decode_values(values, parts.pop(TIME, None), rules, quick, parts)
 
-    return decode_and_judge if table.late else decode
+    return decode_with_parts if asked else decode
+
+
+def _asked(table: StreamTable) -> list[str]:
+    """The parts of a record, beside its value, that decide what becomes of it."""
+    parts = {field.part for field in table.fields} - {VALUE}
+    return sorted(parts | ({TIME} if table.late else set()))
+
+
+def _of_record(part: str) -> str:
+    """A part of a record in SQL."""
+    if part.startswith(HEADER):
+        named = quoted(part.removeprefix(HEADER))
+        return f"try_element_at(filter(_headers, each -> each.key = {named}), -1).value"
+    return "unix_micros(_time)" if part == TIME else "_key"
 
 
 def _quick_path() -> bytes:

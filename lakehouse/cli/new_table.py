@@ -120,13 +120,14 @@ def _text(table: str, topic: str, proposal: "Proposal") -> str:
 def _column(column: "Column") -> str:
     said = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
     said += ["required=True"] if column.required else []
-    said += [f"source={_source(column.source)}"] if column.source else []
+    names = column.field.names
+    said += [f"source={_source(names)}"] if names != (column.name,) else []
     said += [f"{how}={_quoted(value)}" for how in ("pattern", "epoch") if (value := getattr(column, how))]
     return f"Column({', '.join(said)})"
 
 
-def _source(source: "str | Sequence[str]") -> str:
-    return _quoted(source) if isinstance(source, str) else f"({', '.join(map(_quoted, source))})"
+def _source(names: "Sequence[str]") -> str:
+    return _quoted(names[0]) if len(names) == 1 else f"({', '.join(map(_quoted, names))})"
 
 
 def _quoted(text: str) -> str:

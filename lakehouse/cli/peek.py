@@ -61,10 +61,12 @@ def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
 
 
 def _judged(record: "Record", table: "StreamTable") -> dict[str, Any]:
+    from lakehouse.declaration.parts import HEADER
     from lakehouse.declaration.verdicts import Rules, judge
 
     rules = Rules(table.fields, table.late.rule if table.late else None)
-    row, reason, detail, late = judge(record.value, record.milliseconds * 1000, rules)
+    beside = {"key": record.key, **{f"{HEADER}{name}": told for name, told in record.headers}}
+    row, reason, detail, late = judge(record.value, record.milliseconds * 1000, rules, beside)
     return {"row": None if reason else row, "reason": reason, "detail": detail, "late": late}
 
 

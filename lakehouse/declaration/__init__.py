@@ -12,6 +12,7 @@ No input or output: everything may import this package, and it imports ``lakehou
 
 from lakehouse.declaration.fields import Rejection
 from lakehouse.declaration.partitions import Day, Month, Value, Year
+from lakehouse.declaration.parts import BrokerTime, RecordHeader, RecordKey
 from lakehouse.declaration.table import StreamTable, declared_together
 from lakehouse.declaration.vocabulary import (
     BaseSamples,
@@ -29,6 +30,7 @@ from lakehouse.declaration.vocabulary import (
 
 __all__ = [
     "BaseSamples",
+    "BrokerTime",
     "Check",
     "Column",
     "Day",
@@ -36,6 +38,8 @@ __all__ = [
     "Late",
     "Measure",
     "Month",
+    "RecordHeader",
+    "RecordKey",
     "Reference",
     "Rejection",
     "Rollup",

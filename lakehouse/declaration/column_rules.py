@@ -12,6 +12,7 @@ from math import ceil, floor
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import WHOLE, Rejection
 from lakehouse.declaration.names import SHAPE, is_name
+from lakehouse.declaration.parts import BrokerTime, RecordHeader
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
 from lakehouse.declaration.values import convert_value
 from lakehouse.declaration.vocabulary import Column
@@ -38,12 +39,13 @@ def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
 def column_problems(column: Column) -> Iterator[Problem]:
     """What is wrong with one column, whatever its name."""
     yield from type_problems(column.type)
-    yield from _time_problems(column)
+    yield from _broker_time_problems(column) if isinstance(column.source, BrokerTime) else _time_problems(column)
     if column.between is not None:
         yield from _between_problems(column)
     if column.keep and column.required:
         yield "required or keep, not both", "A record without a value leaves a kept column alone: leave one out."
-    if column.source is not None and not column.source:
+    named = column.source.name if isinstance(column.source, RecordHeader) else column.source
+    if named is not None and not named:
         yield "its source names no field", "Name it, or the fields that lead to it."
     if column.default is not None:
         yield from _default_problems(column)
@@ -64,6 +66,11 @@ def type_problems(type_: str) -> Iterator[Problem]:
 def _digits(type_: str) -> tuple[int, int]:
     precision, scale = type_[8:-1].split(",")
     return int(precision), int(scale)
+
+
+def _broker_time_problems(column: Column) -> Iterator[Problem]:
+    if column.type != "TIMESTAMP" or column.pattern is not None or column.epoch is not None:
+        yield "a broker time is a TIMESTAMP as it is", "Declare that type, and neither pattern nor epoch."
 
 
 def _time_problems(column: Column) -> Iterator[Problem]:

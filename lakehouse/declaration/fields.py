@@ -3,6 +3,8 @@
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
+from lakehouse.declaration.parts import VALUE
+
 REASONS = (
     "tombstone",
     "empty_value",
@@ -31,7 +33,7 @@ class Field(NamedTuple):
 
     ``path`` are the names that lead to it, where it is within another; ``source`` is how a person is told of it.
     ``epoch`` is the unit of a time that is written as a number. ``default`` stands for a value where there is none,
-    written as it would be in the record.
+    written as it would be in the record. ``part`` is where it stands: in the value of the record, or beside it.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Field(NamedTuple):
     path: tuple[str, ...] = ()
     epoch: Epoch | None = None
     default: str | bool | float | None = None
+    part: str = VALUE
 
     @property
     def names(self) -> tuple[str, ...]:

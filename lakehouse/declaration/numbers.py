@@ -1,9 +1,20 @@
 """Numbers, exactly: what is written becomes the nearest value of a type, or a reason why it does not."""
 
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from lakehouse.declaration.fields import WHOLE, Beyond, Field, Rejection, out_of_range, shown, wrong_type
+
+# never the context of whoever calls, which rounds to 28 digits
+_EXACTLY = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
+
+
+def as_written(number: str) -> Decimal | Beyond:
+    """A number as JSON writes it, with every digit of it."""
+    try:
+        return Decimal(number, _EXACTLY)
+    except InvalidOperation:
+        return Beyond(number)
 
 
 def exact_number(raw: Any, field: Field) -> Decimal:

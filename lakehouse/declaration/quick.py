@@ -6,6 +6,7 @@ Pure: it runs on the driver and, shipped by value, on Spark's executors.
 """
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import compress
 from operator import itemgetter
@@ -16,8 +17,10 @@ import orjson
 import pyarrow as pa
 
 from lakehouse.declaration.fields import Field
-from lakehouse.declaration.quick_columns import Converted, Mask, convert
+from lakehouse.declaration.parts import TIME, VALUE
+from lakehouse.declaration.quick_columns import Converted, Mask, convert, read_parts
 from lakehouse.declaration.times import Lateness
+from lakehouse.declaration.values import NOTHING
 
 _QUOTE, _BACKSLASH = b'"\\'
 _FAR = re.compile(rb"[eE][+-]?\d{9}")
@@ -41,15 +44,29 @@ class _Written(NamedTuple):
     offsets: Any
 
 
-def decode_plain(values: pa.Array, arrived: pa.Array | None, fields: tuple[Field, ...], late: Lateness | None) -> Plain:
+def decode_plain(
+    values: pa.Array,
+    arrived: pa.Array | None,
+    fields: tuple[Field, ...],
+    late: Lateness | None,
+    beside: Mapping[str, pa.Array] = NOTHING,
+) -> Plain:
     """Decode the plain ones of some records; ``arrived`` are broker times in microseconds since 1970, UTC.
 
-    They are needed where records may be late.
+    They are needed where records may be late, or a field is the broker's time; ``beside`` are the other parts of the
+    records from which fields take their values.
     What the columns hold in the other rows means nothing.
     """
     written = _written(values)
     objects, plain = _parse(written.each)
-    columns = [convert(_values(objects, field.names), field) for field in fields]
+    parts = {part: told.to_pylist() for part, told in {**beside, TIME: arrived}.items() if told is not None}
+    nothing = [None] * len(objects)
+    columns = [
+        convert(_values(objects, field.names), field)
+        if field.part == VALUE
+        else convert(read_parts(parts.get(field.part, nothing), field), field)
+        for field in fields
+    ]
     for column in columns:
         plain &= column.plain
     zeros = {row for column in columns for row in column.zeros}
@@ -111,7 +128,9 @@ def _without_duplicates(
     written: _Written, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[Converted]
 ) -> Mask:
     """Where as many texts are written as were parsed: of a name that stands twice the parser keeps one."""
-    texts = _declared_texts(fields, columns)
+    texts = np.zeros(len(objects), np.int64)
+    for found in _declared_texts(fields, columns):
+        texts += found
     # no object has fewer texts than declared ones: where all of them have as many in sum, each of them has
     held = written.whole[written.offsets[0] :]
     if not (held == _BACKSLASH).any() and np.count_nonzero(held == _QUOTE) == 2 * texts.sum():
@@ -122,17 +141,18 @@ def _without_duplicates(
     return np.asarray(there == texts)
 
 
-def _declared_texts(fields: tuple[Field, ...], columns: list[Converted]) -> Any:
-    """Count the texts, names among them, of what was found of the declared fields: each stands in its record."""
-    named: dict[tuple[str, ...], Any] = {}
-    values: dict[tuple[str, ...], Any] = {}
-    for field, column in zip(fields, columns, strict=True):
+def _declared_texts(fields: tuple[Field, ...], columns: list[Converted]) -> list[Mask]:
+    """Where the names and the texts of declared fields were found: each stands in its record, as one text."""
+    named: dict[tuple[str, ...], Mask] = {}
+    values: dict[tuple[str, ...], Mask] = {}
+    in_value = [each for each in zip(fields, columns, strict=True) if each[0].part == VALUE]
+    for field, column in in_value:
         for depth in range(1, len(field.names) + 1):
             names = field.names[:depth]
             named[names] = named[names] | column.found if names in named else column.found
         if column.is_text:
             values[field.names] = column.found
-    return sum((found.astype(np.int64) for found in (*named.values(), *values.values())), 0)
+    return [*named.values(), *values.values()]
 
 
 def _texts_in(parsed: dict[str, Any]) -> int:

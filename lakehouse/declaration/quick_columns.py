@@ -5,6 +5,7 @@ rounding the binary fraction that a native parser made of it cannot tell.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, inf, nextafter
 from typing import Any, NamedTuple
@@ -14,14 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
-from lakehouse.declaration.fields import WHOLE, Field
+from lakehouse.declaration.fields import WHOLE, Beyond, Field, Rejection
 from lakehouse.declaration.quick_times import parse_times
 from lakehouse.declaration.times import EPOCHS
-from lakehouse.declaration.values import convert_value
+from lakehouse.declaration.values import as_read, convert_value
 
 Mask = npt.NDArray[np.bool_]
 _NONE = type(None)
 _FAR = WHOLE["BIGINT"]
+_SHORT = 18  # bytes of a number that 64 bits hold, as a whole number or to its nearest double
 _MOST_SCALE = 18  # of a power of ten in 64 bits
 _DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
@@ -48,6 +50,23 @@ def convert(raw: list[Any], field: Field) -> Converted:
         return _with_default(converted, raw, field)
     plain = converted.plain & converted.present if field.required else converted.plain
     return converted._replace(plain=plain)
+
+
+def read_parts(parts: list[Any], field: Field) -> list[Any]:
+    """What parts of records beside their values say, as ``values.as_read``; an odd value for what is not plain."""
+    return [_read_part(part, field) if type(part) is bytes else part for part in parts]
+
+
+def _read_part(part: bytes, field: Field) -> Any:
+    try:
+        said = as_read(part, field)
+    except Rejection:
+        return ()
+    if type(said) is not Decimal:
+        return () if type(said) is Beyond else said
+    if len(part) > _SHORT or b"e" in part.lower():
+        return ()
+    return float(said) if b"." in part else int(said)
 
 
 def _with_default(converted: Converted, raw: list[Any], field: Field) -> Converted:

@@ -6,26 +6,27 @@ Spark's executors. One rule for records, base files and the publisher.
 
 import json
 import re
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOperation
+from collections.abc import Mapping
 from typing import Any
 
-from lakehouse.declaration.fields import Beyond, Field, Rejection, kind
-from lakehouse.declaration.values import convert
+from lakehouse.declaration.fields import Field, Rejection, kind
+from lakehouse.declaration.numbers import as_written
+from lakehouse.declaration.values import NOTHING, convert
 
 _BLANK = " \t\r\n"
 _CUT_SHORT = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
-# never the context of whoever calls, which rounds to 28 digits
-_EXACTLY = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
 
 
-def decode(value: bytes | None, fields: tuple[Field, ...]) -> dict[str, Any]:
+def decode(value: bytes | None, fields: tuple[Field, ...], beside: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
     """Decode the bytes of one record into a value for each field; a missing or null field is ``None``.
 
+    ``beside`` are the parts of the record, beside its value, from which fields take theirs: bytes, and the broker's
+    time in microseconds since 1970, UTC.
     Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``invalid_utf8``,
     ``truncated``, ``invalid_json``, ``trailing_bytes``, ``duplicate_name``, ``not_finite``, ``not_an_object``
     or one of those of ``values.convert``.
     """
-    return convert(parse(value), fields)
+    return convert(parse(value), fields, beside)
 
 
 def parse(value: bytes | None) -> dict[str, Any]:
@@ -48,8 +49,8 @@ def _parse_text(text: str) -> Any:
     try:
         return json.loads(
             text,
-            parse_float=_exact,
-            parse_int=_exact,
+            parse_float=as_written,
+            parse_int=as_written,
             parse_constant=_refuse_constant,
             object_pairs_hook=_without_duplicates,
         )
@@ -65,13 +66,6 @@ def _reason_of(error: json.JSONDecodeError) -> str:
     begun = error.doc.lstrip(_BLANK)[:1] in ("{", "[")
     cut_short = error.msg.startswith("Unterminated") or _CUT_SHORT.fullmatch(error.doc[error.pos :].rstrip(_BLANK))
     return "truncated" if begun and cut_short else "invalid_json"
-
-
-def _exact(written: str) -> Decimal | Beyond:
-    try:
-        return Decimal(written, _EXACTLY)
-    except InvalidOperation:
-        return Beyond(written)
 
 
 def _refuse_constant(name: str) -> Any:

@@ -1,12 +1,13 @@
 """A stream table as it is declared, and what follows from it by name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from lakehouse.declaration.fields import Field
 from lakehouse.declaration.partitions import Day, Month, Value, Year
+from lakehouse.declaration.parts import HEADER, TIME
 from lakehouse.declaration.records import decode
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.vocabulary import (
@@ -64,13 +65,23 @@ class StreamTable:
         for fact, action in table_problems(self):
             raise DeclarationError(f"Table {self.name!r}: {fact}", action=action)
 
-    def decode(self, value: bytes | None) -> dict[str, Any]:
-        """Decode the value of one record into that of each column; an absent or null field is ``None``.
+    def decode(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        time: datetime | None = None,
+    ) -> dict[str, Any]:
+        """Decode one record into a value for each column; an absent or null field is ``None``.
 
+        ``key``, ``headers`` and the broker's ``time`` are asked where a column takes its value from them.
         Whether it is late is not asked: that depends on when the broker got it. Raises ``Rejection`` with the reason
         and the detail where it may not enter.
         """
-        return decode(value, self.fields)
+        beside: dict[str, Any] = {f"{HEADER}{name}": told for name, told in (headers or {}).items()}
+        moment = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
+        return decode(value, self.fields, {**beside, "key": key, TIME: moment})
 
     @property
     def by_name(self) -> dict[str, Column]:

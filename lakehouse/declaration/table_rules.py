@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lakehouse.declaration.column_rules import columns_problems, type_problems
 from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, SHAPE, is_name
+from lakehouse.declaration.parts import VALUE
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ def _partition(table: "StreamTable") -> Iterator[Problem]:
 
 def _base(table: "StreamTable") -> Iterator[Problem]:
     for column in table.columns if table.base else ():
-        if len(column.field.names) > 1:
-            fact = f"column {column.name} is a field within others, and base files have none"
+        if len(column.field.names) > 1 or column.field.part != VALUE:
+            fact = f"column {column.name} is no field of its own in a record, and base files have nothing else"
             yield fact, "Leave base out, or have the records tell it by one name."
 
 

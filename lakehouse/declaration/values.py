@@ -1,21 +1,31 @@
 """Parsed fields → typed values, strictly: one rule for the records of a topic, base files and the publisher."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from lakehouse.declaration.fields import Field, Rejection, kind, shown, wrong_type
-from lakehouse.declaration.numbers import read_number
+from lakehouse.declaration.numbers import as_written, read_number
+from lakehouse.declaration.parts import VALUE
 from lakehouse.declaration.times import read_time
 
+NOTHING: Mapping[str, Any] = {}
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
-def convert(parsed: dict[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
-    """Turn parsed fields into typed values; fields nobody declared are ignored.
+
+def convert(parsed: dict[str, Any], fields: tuple[Field, ...], beside: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+    """Turn parsed fields, and those parts that stand ``beside`` them, into typed values; others are ignored.
 
     Raises ``Rejection`` with one of the reasons ``missing_field``, ``null_field``, ``wrong_type``,
     ``wrong_time_format``, ``no_such_date``, ``out_of_range`` or ``invalid_text``.
     """
     converted = {}
     for field in fields:
-        raw, missing = _found(parsed, field.names)
+        if field.part == VALUE:
+            raw, missing = _found(parsed, field.names)
+        else:
+            raw = as_read(beside.get(field.part), field)
+            missing = raw is None
         converted[field.name] = convert_value(raw, field, missing=missing)
     return converted
 
@@ -34,6 +44,24 @@ def convert_value(raw: Any, field: Field, *, missing: bool = False) -> Any:
         allowed = f"{field.least} to {field.most}"
         raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, allowed is {allowed}")
     return value
+
+
+def as_read(part: bytes | int | None, field: Field) -> Any:
+    """What a part of a record beside its value says, as JSON would have it: a text, or what it is the text of.
+
+    Raises ``Rejection`` with the reason ``invalid_utf8``.
+    """
+    if not isinstance(part, bytes):
+        return part
+    try:
+        text = part.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Rejection("invalid_utf8", f"{field.source!r}: byte {error.start} is not UTF-8") from None
+    if field.type == "STRING" or field.pattern is not None:
+        return text
+    if field.type == "BOOLEAN":
+        return {"true": True, "false": False}.get(text, text)
+    return as_written(text) if _NUMBER.fullmatch(text) else text
 
 
 def _found(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, bool]:

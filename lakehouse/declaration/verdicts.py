@@ -4,17 +4,22 @@ Both give the same rows; which of them decoded a record cannot be told from what
 driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.records import decode
 from lakehouse.declaration.times import Lateness, judge_late
+from lakehouse.declaration.values import NOTHING
 
-Quick = Callable[[pa.Array, pa.Array | None, tuple[Field, ...], Lateness | None], Any]
+Beside = Mapping[str, pa.Array]
+"""Parts of records beside their values, from which fields take theirs: binary, the newest header of a name."""
+Quick = Callable[[pa.Array, pa.Array | None, tuple[Field, ...], Lateness | None, Beside], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
 
 
@@ -25,30 +30,36 @@ class Rules(NamedTuple):
     late: Lateness | None
 
 
-def decode_values(values: pa.Array, arrived: pa.Array | None, rules: Rules, quick: Quick | None) -> pa.StructArray:
-    """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC, where they may be late.
+def decode_values(
+    values: pa.Array, arrived: pa.Array | None, rules: Rules, quick: Quick | None, beside: Beside = NOTHING
+) -> pa.StructArray:
+    """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC, where they are asked for.
 
     One verdict for each: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
     each field (NULL where it may not).
     """
     if quick is None or not len(values):
-        return _strictly(values, arrived, rules)
-    plain = quick(values, arrived, rules.fields, rules.late)
+        return _strictly(values, arrived, rules, beside)
+    plain = quick(values, arrived, rules.fields, rules.late, beside)
     none = pa.nulls(len(values), pa.string())
     decoded = _verdicts([none, none, plain.late, *plain.columns], rules)
     if not plain.doubtful:
         return decoded
     doubtful = pa.array(plain.doubtful, pa.int64())
-    strict = _strictly(values.take(doubtful), None if arrived is None else arrived.take(doubtful), rules)
+    parts = {part: told.take(doubtful) for part, told in beside.items()}
+    strict = _strictly(values.take(doubtful), None if arrived is None else arrived.take(doubtful), rules, parts)
     places = list(range(len(values)))
     for nth, row in enumerate(plain.doubtful):
         places[row] = len(values) + nth
     return pa.concat_arrays([decoded, strict]).take(pa.array(places, pa.int64()))
 
 
-def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules) -> pa.StructArray:
+def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: Beside) -> pa.StructArray:
     times = [None] * len(values) if arrived is None else arrived.to_pylist()
-    judged = [judge(value, time, rules) for value, time in zip(values.to_pylist(), times, strict=True)]
+    told = zip(*(part.to_pylist() for part in beside.values()), strict=True) if beside else repeat((), len(values))
+    parts = (dict(zip(beside, each, strict=True)) for each in told)
+    records = zip(values.to_pylist(), times, parts, strict=True)
+    judged = [judge(value, time, rules, part) for value, time, part in records]
     columns = [
         pa.array([reason for _, reason, _, _ in judged], pa.string()),
         pa.array([detail for _, _, detail, _ in judged], pa.string()),
@@ -60,12 +71,12 @@ def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules) -> pa.St
 
 
 def judge(
-    value: bytes | None, arrived: int | None, rules: Rules
+    value: bytes | None, arrived: int | None, rules: Rules, beside: Mapping[str, bytes | None] = NOTHING
 ) -> tuple[dict[str, Any], str | None, str | None, bool]:
     """Decide one record strictly: its values, reason and detail, and whether it is late."""
     fields, late = rules
     try:
-        row = decode(value, fields)
+        row = decode(value, fields, {**beside, TIME: arrived})
         return row, None, None, late is not None and arrived is not None and judge_late(row, arrived, late)
     except Rejection as rejection:
         return {}, rejection.reason, rejection.detail, rejection.reason == "late"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from lakehouse.declaration.fields import Epoch, Field
+from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.declaration.times import Lateness
 
 
@@ -28,7 +29,8 @@ class Column:
     """One column of a declared table.
 
     ``source`` is the field's name in the record where it differs from the column's; of a field within others, the
-    names that lead to it, as ``("customer", "address", "city")``. ``between`` are the least and greatest values
+    names that lead to it, as ``("customer", "address", "city")``; or what stands beside the value of the record.
+    ``between`` are the least and greatest values
     allowed. ``pattern`` (strptime) is how a time is written; it is in UTC. ``epoch`` is the unit of a time that is a
     number of them since 1970, UTC: a TIMESTAMP, rounded to microseconds, or days of a DATE. ``default`` is the value of
     a record that has none, or null, as it would be written in the record.
@@ -40,7 +42,7 @@ class Column:
     doc: str
     required: bool = False
     between: tuple[float, float] | None = None
-    source: str | Sequence[str] | None = None
+    source: str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | None = None
     pattern: str | None = None
     epoch: Epoch | None = field(default=None, repr=False)
     default: str | bool | float | None = field(default=None, repr=False)
@@ -53,10 +55,19 @@ class Column:
         if self.type.startswith("DECIMAL"):  # the number that was written, not the nearest binary fraction
             bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
         least, most = bounds
-        source = self.source or self.name
-        path = (source,) if isinstance(source, str) else tuple(source)
-        shown, rules = ".".join(path), (self.pattern, path, self.epoch, self.default)
+        epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
+        shown, path, part = self._place
+        rules = (self.pattern, path, epoch, self.default, part)
         return Field(self.name, shown, self.type, self.required, least, most, *rules)
+
+    @property
+    def _place(self) -> tuple[str, tuple[str, ...], str]:
+        """What its field is called, the names that lead to it, and the part of the record in which it is."""
+        source = self.source or self.name
+        if isinstance(source, RecordKey | RecordHeader | BrokerTime):
+            return source.called, (), source.part
+        path = (source,) if isinstance(source, str) else tuple(source)
+        return ".".join(path), path, VALUE
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ class Record:
     milliseconds: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def time(self) -> datetime | None:
@@ -72,4 +73,5 @@ async def _tail(consumer: Any, part: TopicPartition, bounds: tuple[int, int], co
 
 
 def _record(fetched: Any) -> Record:
-    return Record(fetched.partition, fetched.offset, fetched.timestamp, fetched.key, fetched.value)
+    place = (fetched.partition, fetched.offset, fetched.timestamp)
+    return Record(*place, fetched.key, fetched.value, tuple(fetched.headers))

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.batch.decode import decode_records
+from lakehouse.declaration import BrokerTime, Column, RecordHeader, RecordKey, StreamTable
 from lakehouse.tables.temperatures import temperatures
 
 pytestmark = pytest.mark.invariant(8, 13)
@@ -37,3 +38,27 @@ def test_each_record_is_decoded_once_and_keeps_its_raw_parts_where_it_is_rejecte
         assert [(each["key"], each["value"]) for each in row["_headers"]] == HEADERS
     decoded.where("_reason IS NULL AND latitude > 0").explain()
     assert capsys.readouterr().out.count("ArrowEvalPython [") == 1
+
+
+def test_key_newest_header_and_broker_time_of_a_record_are_columns(spark: SparkSession) -> None:
+    table = StreamTable(
+        "parts",
+        "parts",
+        "",
+        [
+            Column("id", "BIGINT", "Number.", source=RecordKey(), required=True),
+            Column("trace", "STRING", "Trace.", source=RecordHeader("it's"), default="none"),
+            Column("told_at", "TIMESTAMP", "UTC.", source=BrokerTime()),
+            Column("n", "INT", "A field.", source=("o", "n")),
+        ],
+        ["id"],
+    )
+    time = datetime(2023, 1, 1, 6, tzinfo=UTC)
+    headers = [("it's", b"old"), ("it's", b"new"), ("other", b"x")]
+    parts = [(b"1", headers), (b"2", []), (b"3", None), (None, headers), (b"x", headers), (b"6", [("it's", b"\xff")])]
+    records = [(time, 0, nth, key, b'{"o":{"n":5}}', told) for nth, (key, told) in enumerate(parts)]
+    rows = decode_records(spark.createDataFrame(records, SCHEMA), table).orderBy("_offset").collect()
+    assert [row["_reason"] for row in rows] == [None] * 3 + ["missing_field", "wrong_type", "invalid_utf8"]
+    assert [(row["id"], row["trace"], row["n"]) for row in rows[:3]] == [(1, "new", 5), (2, "none", 5), (3, "none", 5)]
+    assert {row["told_at"] for row in rows[:3]} == {rows[0]["_time"]}
+    assert rows[5]["_key"] == b"6", "what is rejected keeps its raw parts"

@@ -12,12 +12,15 @@ from dagster._core.definitions.utils import DISALLOWED_NAMES
 
 from lakehouse.batch.load import base_layout
 from lakehouse.declaration import (
+    BrokerTime,
     Check,
     Column,
     Day,
     Late,
     Measure,
     Month,
+    RecordHeader,
+    RecordKey,
     Reference,
     Rollup,
     StreamTable,
@@ -126,6 +129,11 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(type_="TIMESTAMP", epoch="days"), "column n: its epoch is days, and it is a TIMESTAMP"),
     (one(type_="DATE", epoch="seconds"), "column n: its epoch is seconds, and it is a DATE"),
     (one(type_="TIMESTAMP", epoch="hours"), "column n: epoch is seconds or milliseconds or microseconds or days"),
+    (one(source=BrokerTime()), "column n: a broker time is a TIMESTAMP as it is"),
+    (one(type_="TIMESTAMP", source=BrokerTime(), epoch="seconds"), "column n: a broker time is a TIMESTAMP as it is"),
+    (one(source=RecordHeader("")), "column n: its source names no field"),
+    (one(source=RecordHeader(5)), "column n: source: name is text, and not 5"),  # type: ignore[arg-type]
+    (lambda: declare(column(source=RecordKey()), base=temperatures.base), "column n is no field of its own"),
     (one(source=""), "column n: its source names no field"),
     (one(source=()), "column n: its source names no field"),
     (one(source=("a", 5)), "column n: source: each is text, and not 5"),
@@ -146,7 +154,7 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     ],
     (lambda: declare(column("name", "STRING"), partition_by=Value("name")), "Value needs a column of DATE or INT"),
     (lambda: declare(partition_by=Value("id")), "partition_by id is the whole key"),
-    (lambda: declare(column(source=("a", "b")), base=temperatures.base), "column n is a field within others"),
+    (lambda: declare(column(source=("a", "b")), base=temperatures.base), "column n is no field of its own"),
     (lambda: declare(column("rated_day"), partition_by=Day("rated_at")), "column rated_day: the name is taken"),
     (one(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M%z"), "column n: its pattern has %z"),
     (one(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),
@@ -233,7 +241,10 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: declare(Column("n", "INT", doc=3)), "column n: doc is text, and not 3"),  # type: ignore[arg-type]
     (one(required="yes"), "column n: required is True or False, and not 'yes'"),
     (one(keep=1), "column n: keep is True or False, and not 1"),
-    (one(source=5), "column n: source is text or a list or tuple, and not 5"),
+    (
+        one(source=5),
+        "column n: source is text or a list or tuple or a RecordKey or .*BrokerTime, and not 5",
+    ),
     (one(pattern=5), "column n: pattern is text, and not 5"),
     (one(between=5), "column n: between is a list or tuple, and not 5"),
     (one(between="05"), "column n: between is a list or tuple, and not '05'"),

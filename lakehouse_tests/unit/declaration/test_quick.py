@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from lakehouse.declaration import Column, Late, quick, verdicts
+from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey, quick, verdicts
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import REASONS, Rejection
+from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.records import decode
 from lakehouse.declaration.times import judge_late
@@ -28,7 +29,7 @@ def expected(value: bytes | None, arrived: int | None, rules: Rules) -> dict[str
     verdict: dict[str, Any] = {"_reason": None, "_detail": None, "_late": False}
     row: dict[str, Any] = {}
     try:
-        found = decode(value, rules.fields)
+        found = decode(value, rules.fields, {TIME: arrived})
         if rules.late and arrived is not None:
             verdict["_late"] = judge_late(found, arrived, rules.late)
         row = found
@@ -193,6 +194,52 @@ def test_times_of_our_days_defaults_and_what_is_within_others_are_plainly_fine(u
         assert not decode_plain(pa.array(without, pa.binary()), None, *written.rules).doubtful
 
 
+PARTS = (
+    b"1",
+    b"-0",
+    b"0.5",
+    b"1e3",
+    b"0e9999999999",
+    b"9" * 30,
+    b"x",
+    b"",
+    b"\xff",
+    b"true",
+    b"null",
+    b'"x"',
+    b"2026-01-01",
+)
+
+
+@pytest.mark.parametrize("type_", [*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP"])
+@pytest.mark.parametrize("rules", [{}, {"required": True}, {"default": True}])
+@pytest.mark.parametrize("source", [RecordKey(), RecordHeader("it's")])
+def test_what_stands_beside_the_value_becomes_the_same(type_: str, rules: dict[str, Any], source: Any) -> None:
+    timed: dict[str, Any] = {"DATE": {"pattern": "%Y-%m-%d"}, "TIMESTAMP": {"epoch": "seconds"}}.get(type_, {})
+    defaults = {"STRING": "x", "BOOLEAN": True, "DATE": "2026-01-01"}
+    said = {"default": defaults.get(type_, 0)} if "default" in rules else rules
+    column, other = Column("n", type_, "A part.", source=source, **timed, **said), Column("m", "INT", "A field.")
+    told = pa.array([None, *PARTS], pa.binary())
+    values = pa.array([b'{"m":1,"o":"x"}'] * len(told), pa.binary())
+    rules_of_all = Rules((column.field, other.field), None)
+    quickly, strictly = (
+        decode_values(values, None, rules_of_all, path, {source.part: told}) for path in (decode_plain, None)
+    )
+    assert list(map(exactly, quickly.to_pylist())) == list(map(exactly, strictly.to_pylist()))
+    assert {row["_reason"] for row in strictly.to_pylist()} <= {None, "invalid_utf8", "missing_field", *OF_VALUES}
+
+
+OF_VALUES = ("wrong_type", "wrong_time_format", "out_of_range")
+
+
+def test_the_broker_s_time_becomes_the_same_however_far_away() -> None:
+    column = Column("n", "TIMESTAMP", "Broker time.", source=BrokerTime())
+    times = [None, 0, 1_767_225_600_123_000, 253_402_300_800_000_000, -(2**63), 2**63 - 1]
+    rows = same(Written([b"{}"] * len(times), times, Rules((column.field,), None)))
+    assert [row["_reason"] for row in rows] == [None] * 3 + ["out_of_range"] * 3
+    assert rows[2]["n"].isoformat() == "2026-01-01T00:00:00.123000+00:00"
+
+
 def test_every_odd_value_becomes_the_same_among_good_ones() -> None:
     records: list[bytes | None] = []
     for odd in (None, *WHOLE, *(GOOD[:cut] for cut in range(len(GOOD)))):
@@ -244,9 +291,9 @@ def test_a_part_of_an_array_is_decoded_as_the_whole(type_: pa.DataType) -> None:
 def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     strictly: list[bytes | None] = []
 
-    def counted(value: bytes | None, arrived: int | None, rules: Rules) -> Any:
+    def counted(value: bytes | None, *others: Any) -> Any:
         strictly.append(value)
-        return judge(value, arrived, rules)
+        return judge(value, *others)
 
     judge = verdicts.judge
     monkeypatch.setattr(verdicts, "judge", counted)

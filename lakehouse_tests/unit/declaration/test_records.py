@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import BrokerTime, Column, RecordHeader, RecordKey, StreamTable
 from lakehouse.declaration.fields import Field, Rejection
 from lakehouse.declaration.records import decode
 from lakehouse.declaration.values import convert
@@ -384,3 +384,30 @@ def test_a_default_stands_for_a_value_that_is_missing_or_null(value: bytes) -> N
     assert decode(value, (field("DECIMAL(9,6)", default=0.1),))["n"] == Decimal("0.100000")
     assert decode(value, (field("DATE", default="2026-01-01"),))["n"] == date(2026, 1, 1)
     assert decode(b'{"n":7}', (field("INT", default=5),))["n"] == 7
+
+
+def test_a_column_may_be_the_key_a_header_or_the_broker_s_time() -> None:
+    table = StreamTable(
+        "parts",
+        "parts",
+        "",
+        [
+            Column("id", "BIGINT", "Number.", source=RecordKey(), required=True),
+            Column("trace", "STRING", "Trace.", source=RecordHeader("trace-id")),
+            Column("told_at", "TIMESTAMP", "UTC.", source=BrokerTime()),
+            Column("n", "INT", "A field."),
+        ],
+        ["id"],
+    )
+    at = datetime(2026, 1, 1, microsecond=1000, tzinfo=UTC)
+    row = table.decode(b'{"n":1}', key=b"7", headers={"trace-id": "ä".encode()}, time=at)
+    assert row == {"id": 7, "trace": "ä", "told_at": at, "n": 1}
+    assert table.decode(b"{}", key=b"7") == {"id": 7, "trace": None, "told_at": None, "n": None}
+    for key, reason, detail in (
+        (None, "missing_field", "'key of the record' is required"),
+        (b"x", "wrong_type", "'key of the record' is text 'x', expected BIGINT"),
+        (b"\xff", "invalid_utf8", "'key of the record': byte 0 is not UTF-8"),
+    ):
+        with pytest.raises(Rejection) as rejected:
+            table.decode(b"{}", key=key)
+        assert (rejected.value.reason, rejected.value.detail) == (reason, detail)

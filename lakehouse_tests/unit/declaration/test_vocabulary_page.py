@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from lakehouse.declaration import (
+    BrokerTime,
     Check,
     Column,
     Day,
     Late,
     Measure,
     Month,
+    RecordHeader,
+    RecordKey,
     Rollup,
     SampleRecords,
     StreamTable,
@@ -33,7 +36,10 @@ def test_every_example_is_taken() -> None:
     assert {Column, StreamTable, Late, Check, Rollup, SampleRecords} <= kinds
 
 
-@pytest.mark.parametrize("part", [Check, Column, Day, Late, Measure, Month, Rollup, SampleRecords, Value, Year])
+@pytest.mark.parametrize(
+    "part",
+    [BrokerTime, RecordHeader, RecordKey, Check, Column, Day, Late, Measure, Month, Rollup, SampleRecords, Value, Year],
+)
 def test_every_part_has_an_example(part: type) -> None:
     assert any(f"{part.__name__}(" in example for example in EXAMPLES)
 

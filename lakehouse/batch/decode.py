@@ -1,7 +1,7 @@
 """Records → rows and reasons. DataFrame in, DataFrame out; no input or output of its own.
 
 The decoding itself (``lakehouse.declaration.verdicts``) is Python that runs inside Spark's workers over Arrow batches.
-Only value and time of a record go there: every other column stays in the JVM.
+Only the parts of a record that are asked for go there: every other column stays in the JVM.
 """
 
 import pickle

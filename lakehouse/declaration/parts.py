@@ -10,7 +10,7 @@ class RecordKey:
     @property
     def part(self) -> str:
         """Which part of a record it is."""
-        return "key"
+        return KEY
 
     @property
     def called(self) -> str:
@@ -50,4 +50,4 @@ class BrokerTime:
         return "broker time"
 
 
-VALUE, TIME, HEADER = "value", "time", "header "
+VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "

@@ -199,6 +199,9 @@ def _reference(reference: Reference) -> Iterator[Problem]:
     for fact, action in chain(columns_problems(reference.columns), key_problems(reference.key, reference.columns)):
         yield f"reference {reference.name}: {fact}", action
     for column in reference.columns:
+        if column.field.part != VALUE:
+            fact = f"reference {reference.name}: column {column.name}: its source is for records"
+            yield fact, "A line of a file has fields and nothing beside them: name one."
         if column.keep:
             fact = f"reference {reference.name}: column {column.name}: keep is for records"
             yield fact, "A reference is read whole: leave keep out."

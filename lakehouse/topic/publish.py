@@ -12,6 +12,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.parts import KEY, VALUE
 from lakehouse.declaration.records import decode
 from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
@@ -54,6 +55,7 @@ def publish(
     Raises ``BrokerError`` where the broker acknowledges nothing for 15 seconds, ``TopicError`` where a line is
     too long for it; what it acknowledged before stays in the topic.
     """
+    _require_own_keys(table)
     create_topic(settings, table)
 
     async def question(clients: Clients) -> int:
@@ -61,6 +63,18 @@ def publish(
             return await _Sending(producer, table, options).send(lines)
 
     return ask(settings, None, question)
+
+
+def _require_own_keys(table: StreamTable) -> None:
+    """Refuse a table that reads what is sent beside the value: its key would be ours, and its key column unknown."""
+    for column in table.columns:
+        part = column.field.part
+        if part == KEY or (part != VALUE and column.name in table.key):
+            raise TopicError(
+                f"Column {column.name} is the {column.field.source}, which lines do not tell",
+                where=f"table {table.name}",
+                action="Nothing was sent: send its records with a client of Kafka's.",
+            )
 
 
 class _Sending:

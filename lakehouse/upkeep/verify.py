@@ -4,9 +4,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
+    ArrayIndexOutOfBoundsException,
     DateTimeException,
+    IllegalArgumentException,
     NumberFormatException,
     PySparkException,
+    SparkRuntimeException,
 )
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -24,6 +27,15 @@ from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup
 from lakehouse.errors.troubles import error_text, is_gone
 from lakehouse.topic.offsets import TopicState
 
+_OF_A_CONDITION = (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
 _SHOWN = 5  # rows named in a failed check
 
 
@@ -49,10 +61,10 @@ def verify_rows(engine: Engine, check: Check) -> Finding:
     spark, settings, table = engine.spark, engine.settings, engine.table
     rows = read_table(spark, merged_layout(table, settings))
     try:
-        wrong = rows.where(f"NOT ({check.sql})")
+        wrong = rows.where(f"NOT ({check.sql}\n)")
         some = wrong.select(*(F.col(name).cast("string") for name in table.key)).limit(_SHOWN).collect()
         many = wrong.count() if some else 0
-    except (AnalysisException, ArithmeticException, DateTimeException, NumberFormatException) as error:
+    except _OF_A_CONDITION as error:
         problem = f"It cannot be computed: {error_text(error).splitlines()[0]}."
         return finding(check.name, [problem], check.sql, "Correct the check in the declaration.")
     advice = f"Rows that do not pass: {many}."

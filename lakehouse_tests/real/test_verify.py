@@ -38,6 +38,9 @@ def stream(spark: SparkSession, broker: Settings) -> Stream:
         ("no_such_column > 1", "cannot be computed: .*no_such_column.*Correct the check in the declaration."),
         ("temperature_2m >", "cannot be computed: "),
         ("CAST('x' AS INT) > latitude", "cannot be computed: "),
+        ("latitude < 50 -- degrees", "Holds: "),
+        ("split('a', ' ')[5] = 'x'", "cannot be computed: "),
+        ("CAST('x' AS BOOLEAN)", "cannot be computed: "),
         ("1 / (latitude - latitude) > 0", "cannot be computed: .*DIVIDE_BY_ZERO"),
     ],
 )

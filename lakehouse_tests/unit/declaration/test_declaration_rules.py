@@ -134,6 +134,7 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(source=RecordHeader("")), "column n: its source names no field"),
     (one(source=RecordHeader(5)), "column n: source: name is text, and not 5"),  # type: ignore[arg-type]
     (lambda: declare(column(source=RecordKey()), base=temperatures.base), "column n is no field of its own"),
+    (lambda: reference(column(source=RecordKey())), "reference movies: column n: its source is for records"),
     (one(source=""), "column n: its source names no field"),
     (one(source=()), "column n: its source names no field"),
     (one(source=("a", 5)), "column n: source: each is text, and not 5"),

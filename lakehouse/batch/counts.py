@@ -10,6 +10,7 @@ from lakehouse.delta.layout import TEXT_BOUND, literal
 from lakehouse.errors import AccountingError
 
 NOTHING = "false"  # prunes every file: for a batch without rows
+_TO_EVERYBODY, _TEXT_TO_EVERYBODY = 50_000, 64 * 1024 * 1024  # rows of a source, and bytes of their texts
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
 
 
@@ -31,8 +32,16 @@ class Counts:
     text: int = 0
 
     @property
+    def join(self) -> str:
+        """The hint that keeps Spark from broadcasting the target where Delta counts the source.
+
+        Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
+        """
+        return "broadcast" if self.rows <= _TO_EVERYBODY and self.text <= _TEXT_TO_EVERYBODY else "merge"
+
+    @property
     def rows(self) -> int:
-        """How many rows are merged: one for each key."""
+        """How many rows are merged: one for each key, or record."""
         return self.read - self.rejected - self.duplicate
 
 
@@ -52,7 +61,10 @@ def count_batch(held: DataFrame, table: StreamTable) -> Counts:
 
 
 def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
-    """Records by outcome for each key; NULL is the key of those rejected. Plain sums, so that they are hashed."""
+    """Records by outcome for each key; NULL is the key of those rejected. Plain sums, so that they are hashed.
+
+    Of a log table all together: each record is alone.
+    """
     figures = [F.count("*").alias("_read"), F.count("_reason").alias("_rejected"), F.count_if("_late").alias("_late")]
     if table.partition_by and _partition_follows_key(table):
         figures.append(F.max(table.partition_by.name).alias("_belongs"))
@@ -64,7 +76,8 @@ def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
 def _figures(table: StreamTable) -> list[Column]:
     """The figures of a batch, from those of its keys."""
     figures = [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text")]
-    figures.append(F.count_if(F.expr("_read > _rejected")).alias("keys"))
+    keys = F.count_if(F.expr("_read > _rejected")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
+    figures.append(keys.alias("keys"))
     if _partition_follows_key(table):
         figures.append(F.expr("CAST(collect_set(_belongs) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):

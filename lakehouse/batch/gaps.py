@@ -57,6 +57,7 @@ def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
             "topic": plan.topic,
             "incarnation": plan.incarnation,
             "progress": {part.partition: part.start for part in plan.ranges},
+            "reached": ledger.reached,
             "gap": plan.gap.ranges if plan.gap else (),
         }
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.batch.append import append_records
 from lakehouse.batch.counts import Counts, count_batch
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import gap_commit, plan_table
@@ -177,13 +178,19 @@ def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:
     commit = _counted(decided.commit, counts, table)
     decided = replace(decided, commit=commit)
     waiting = commit.kind != "batch" or store_rejected(engine.spark, layout, decided, committed=False)
-    rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
-    target = Target(table, merged_layout(table, engine.settings))
-    newest = newest_per_key(rows, table, alone=not counts.duplicate)
-    entry = merge_rows(engine.spark, target, newest, counts, commit)
+    entry = _store_rows(engine, decided, counts)
     if waiting:
         _store_merged(engine, decided)
     return require_accounted(entry, table)
+
+
+def _store_rows(engine: Engine, decided: Decided, counts: Counts) -> Entry:
+    spark, table, layout = engine.spark, engine.table, merged_layout(engine.table, engine.settings)
+    if table.is_log:
+        return append_records(spark, layout, decided, counts)
+    rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
+    newest = newest_per_key(rows, table, alone=not counts.duplicate)
+    return merge_rows(spark, Target(table, layout), newest, counts, decided.commit)
 
 
 def _store_merged(engine: Engine, decided: Decided) -> None:

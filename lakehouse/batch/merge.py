@@ -21,8 +21,6 @@ from lakehouse.errors import ConflictError, LockedError
 from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.spark import collected
 
-_TO_EVERYBODY, _TEXT_TO_EVERYBODY = 50_000, 64 * 1024 * 1024  # rows of a source, and bytes of their texts
-
 
 @dataclass(frozen=True)
 class Target:
@@ -67,7 +65,7 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
         f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
-    return commit_merge(spark, target.layout, rows.hint(_join(counts)), clauses, commit)
+    return commit_merge(spark, target.layout, rows.hint(counts.join), clauses, commit)
 
 
 def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: Counts, commit: Commit) -> Entry | None:
@@ -94,14 +92,6 @@ def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: C
         raise
     except ConflictError:  # Spark goes on where somebody else committed and touched none of its rows
         return None
-
-
-def _join(counts: Counts) -> str:
-    """The hint that keeps Spark from broadcasting the target where Delta counts the source.
-
-    Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
-    """
-    return "broadcast" if counts.rows <= _TO_EVERYBODY and counts.text <= _TEXT_TO_EVERYBODY else "merge"
 
 
 def _with_fields_of(stored: DataFrame, newest: DataFrame, table: StreamTable) -> DataFrame:

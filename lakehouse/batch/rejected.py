@@ -12,19 +12,12 @@ from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.log import created_at, open_table
+from lakehouse.delta.order import POSITION
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan, Range
 
-_POSITION = TableColumn.struct(
-    "position",
-    "Where the record stands.",
-    (
-        TableColumn("incarnation", "STRING", "Which topic: the id of its cluster, a slash, its own id."),
-        TableColumn("partition", "INT", "Partition."),
-        TableColumn("offset", "BIGINT", "Offset."),
-    ),
-)
+_POSITION = TableColumn.struct("position", "Where the record stands.", POSITION)
 _RECORD = (
     TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
     TableColumn("key", "BINARY", "The record's key, as it came."),
@@ -176,11 +169,16 @@ def went_back(seen: Source | None, merged: Ledger) -> bool:
 
 def _near(decided: Decided, everywhere: bool) -> str:
     """A condition on stored rows, in literals, that holds for every row that can change."""
-    inside = " OR ".join(_covers(part) for part in decided.plan.ranges if part.span) or "false"
-    here = f"t.position.incarnation = {quoted(decided.plan.incarnation.text)}"
-    return f"(({here} AND ({inside})) OR {was_undone('t.', decided.merged) if everywhere else 'false'})"
+    undone = was_undone("t.", decided.merged) if everywhere else "false"
+    return f"({is_covered('t.position', decided.plan)} OR {undone})"
 
 
-def _covers(part: Range) -> str:
-    offset = "t.position.offset"
-    return f"(t.position.partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"
+def is_covered(position: str, plan: Plan) -> str:
+    """A condition in literals that holds for the positions in the ranges of a plan."""
+    inside = " OR ".join(_covers(position, part) for part in plan.ranges if part.span) or "false"
+    return f"({position}.incarnation = {quoted(plan.incarnation.text)} AND ({inside}))"
+
+
+def _covers(position: str, part: Range) -> str:
+    offset = f"{position}.offset"
+    return f"({position}.partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"

@@ -58,9 +58,4 @@ def chosen_tables(settings: "Settings", name: str | None) -> "tuple[StreamTable,
 
 def table_names(settings: "Settings") -> list[str]:
     """Names of every table that follows from a declaration, whether it exists or not."""
-    return [name for table in chosen_tables(settings, None) for name in _names_of(table)]
-
-
-def _names_of(table: "StreamTable") -> list[str]:
-    own = (table.name, table.base_name, table.rejected_name, table.changes_name)
-    return [*own, *(reference.name for reference in table.references), *(rollup.name for rollup in table.rollups)]
+    return [name for table in chosen_tables(settings, None) for name in table.tables]

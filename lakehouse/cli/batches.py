@@ -123,7 +123,7 @@ def refresh(working: "Engine") -> "list[Derived]":
     from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 
     rollups = [refresh_rollup(working, rollup) for rollup in working.table.rollups]
-    return [refresh_changes(working), *rollups]
+    return rollups if working.table.is_log else [refresh_changes(working), *rollups]
 
 
 def show_outcomes(

@@ -116,13 +116,13 @@ class _Path:
     def replay(self) -> None:
         """Merge everything again."""
         from lakehouse.batch.replay import replay
-        from lakehouse.derive.refresh import refresh_changes
+        from lakehouse.cli.batches import refresh
 
         self._head("Replay of every record")
         with self._change():
             with engine(self.settings, self.table) as working, busy("Merging all records of the topic again"):
                 outcomes = replay(working)
-                refresh_changes(working)
+                refresh(working)
             say(f"   {sum(each.entry.commit.read for each in outcomes):,} records read again")
 
     def account(self) -> None:
@@ -151,8 +151,7 @@ class _Path:
 
     @property
     def _merged(self) -> list[str]:
-        names = (self.table.name, self.table.rejected_name, self.table.changes_name)
-        return [*names, *(rollup.name for rollup in self.table.rollups)]
+        return [self.table.name, self.table.rejected_name, *self.table.derived]
 
     def _create_topic(self) -> None:
         from lakehouse.topic import create_topic

@@ -35,12 +35,24 @@ class Figures:
         return f"{rows:,} rows, {_spread([(str(name), int(count)) for name, count in groups], noun)}"
 
     def changes_since(self, version: int) -> str:
-        """How many rows were inserted, updated and deleted after a version, as the change feed tells."""
+        """How many rows were inserted, updated and deleted after a version, as the change feed tells.
+
+        A log table has none: its own history tells.
+        """
+        if self.table.is_log:
+            inserted = self._inserted_since(version)
+            return f"{inserted:,} rows inserted" if inserted else "no row changed"
         feed = f"FROM {identifier(self.table.changes_name)} WHERE source_version > {version}"
         counts = dict(self._ask(f"SELECT change, count(*) {feed} GROUP BY change").rows)
         words = (("insert", "inserted"), ("update", "changed"), ("delete", "deleted"))
         told = [f"{counts[change]:,} rows {word}" for change, word in words if change in counts]
         return ", ".join(told) or "no row changed"
+
+    def _inserted_since(self, version: int) -> int:
+        from lakehouse.delta.ledger import read_ledger
+
+        ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name)
+        return sum(entry.metrics.inserted for entry in ledger.entries if entry.version > version)
 
     def newest_of_one_group(self, rollup: "Rollup", limit: int = 12) -> "tuple[str, Result]":
         """The newest rows of one group of a rollup, without its times, and the name of the group."""

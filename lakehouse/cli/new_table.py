@@ -48,8 +48,8 @@ def new_table(
     values = _of_file(sample, records) if sample else []
     file = _free_file(settings, new)
     proposal = propose(_of_topic(settings, topic, records) if topic else values)
-    if not proposal.key:
-        what = proposal.doubts[-1] if proposal.records > proposal.unread else "No record is a JSON object."
+    if not proposal.columns:
+        what = "No record has a field." if proposal.records > proposal.unread else "No record is a JSON object."
         raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint="NAME")
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
@@ -104,7 +104,7 @@ def _of_file(file: str, count: int) -> list[bytes | None]:
 def _text(table: str, topic: str, proposal: "Proposal") -> str:
     """The file of a declaration, as a person would write it."""
     names = ["Column", *(["Month"] if proposal.month_of else []), "StreamTable"]
-    one_row = f"Records of topic {topic}: one row for each {', '.join(proposal.key)}."
+    one_row = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
     parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(one_row)}", "file=__file__"]
     columns = "".join(f"        {_column(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]

@@ -36,7 +36,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Proposal:
-    """Columns and a key that fit every record that can be read, and what records cannot tell.
+    """Columns and a key that fit every record that can be read, and what records cannot tell; no key: a log table.
 
     ``month_of`` is a time in the key by whose month the table may be parted. ``unread`` are records that are no JSON
     objects, among ``records``.
@@ -190,7 +190,7 @@ def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: l
     different = {repr(each): each for each in objects}.values()
     tried = [some for count in range(1, _MOST_IN_KEY + 1) for some in combinations(fit, count)]
     if not tried:
-        doubts.append("No field is in every record, so none can be the key: declare one.")
+        doubts.append("No field is in every record, so none can be the key: each record is a row, in a log table.")
         return ()
     told = {some: len({tuple(_at(each, _path(c)) for c in some) for each in different}) for some in tried}
     best = next((some for some in tried if told[some] == len(different)), None)

@@ -28,8 +28,10 @@ from lakehouse.errors import DeclarationError
 class StreamTable:
     """A table kept up to date from a topic, and everything that follows from it.
 
-    Grain: one row for each ``key``. ``version`` names a column that decides, before the broker's
-    timestamp, which record is newer; ``order="offset"`` uses offsets alone instead, for topics whose
+    Grain: one row for each ``key``; where the key is empty, one for each record: a log table, to which a record is
+    added once, and which has no change feed, since it is one.
+    ``version`` names a column that decides, before the broker's timestamp, which record is newer;
+    ``order="offset"`` uses offsets alone instead, for topics whose
     producers date the records and whose keys stay in one partition: one that never gets more partitions, for keys
     then move to where offsets are lower, and their updates are stale. ``gaps`` decides what happens where
     records expired in the topic before they were merged: stop with an error, or record them and go on. Any
@@ -84,6 +86,11 @@ class StreamTable:
         return decode(value, self.fields, {**beside, "key": key, TIME: moment})
 
     @property
+    def is_log(self) -> bool:
+        """Whether it has no key: each record is a row of its own."""
+        return not self.key
+
+    @property
     def by_name(self) -> dict[str, Column]:
         """The declared columns by their names."""
         return {column.name: column for column in self.columns}
@@ -133,9 +140,18 @@ class StreamTable:
     @property
     def names(self) -> tuple[str, ...]:
         """Every name the declaration takes: its tables, and what Dagster calls its steps, checks, jobs and the like."""
-        own = (self.name, self.base_name, self.rejected_name, self.changes_name)
-        others = (*(rollup.name for rollup in self.rollups), *(reference.name for reference in self.references))
-        return (*own, *others, *self._names_in_dagster)
+        return (*self.tables, *self._names_in_dagster)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The name of every table that may follow from the declaration, whether it exists or not."""
+        own = (self.name, self.base_name, self.rejected_name)
+        return (*own, *(reference.name for reference in self.references), *self.derived)
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The names of the tables that are made from the merged one: its change feed, where it has one, and rollups."""
+        return (*(() if self.is_log else (self.changes_name,)), *(rollup.name for rollup in self.rollups))
 
     @property
     def _names_in_dagster(self) -> Iterator[str]:
@@ -144,7 +160,8 @@ class StreamTable:
             yield f"{self.name}_{suffix}"
         for nightly in ("maintenance", "checks"):
             yield from (f"{self.name}_{nightly}", f"{self.name}_{nightly}_daily")
-        yield f"{self.changes_name}_every_change_kept"
+        if not self.is_log:
+            yield f"{self.changes_name}_every_change_kept"
         yield from (f"{rollup.name}_rollup_equals_recomputation" for rollup in self.rollups)
         yield from (f"{job}_{self.name}" for job in ("merge", "maintain", "verify"))
 

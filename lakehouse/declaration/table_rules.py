@@ -32,7 +32,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _choices(table),
         _retention(table),
         columns_problems(table.columns),
-        key_problems(table.key, table.columns),
+        key_problems(table.key, table.columns) if table.key else _log(table),
         _order(table),
         _partition(table),
         _lateness(table),
@@ -87,6 +87,17 @@ def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Prob
             yield f"key column {name} must be declared and required", "Declare it with required=True."
         if times > 1:
             yield f"key column {name} stands twice", "Name it once."
+
+
+def _log(table: "StreamTable") -> Iterator[Problem]:
+    """What says something of rows that replace others: in a log table none does."""
+    if not table.columns:
+        yield "a table needs columns", "Name what its rows hold."
+    kept = [f"column {column.name}: keep" for column in table.columns if column.keep]
+    asked = {"version": table.version, "base": table.base, 'order="offset"': table.order == "offset"}
+    for said in [*kept, *(name for name, there in asked.items() if there)]:
+        fact = f"{said} is for tables with a key, and this is a log table: each record is a row"
+        yield fact, "Leave it out, or name the columns that tell one row from another as the key."
 
 
 def _order(table: "StreamTable") -> Iterator[Problem]:

@@ -29,7 +29,7 @@ def assets_of(listed: Listed) -> list[Asset]:
         *(reference_asset(listed, reference) for reference in table.references),
         *([base_asset(listed)] if table.base else []),
         merged_asset(listed),
-        changes_asset(listed),
+        *([] if table.is_log else [changes_asset(listed)]),
         *(rollup_asset(listed, rollup) for rollup in table.rollups),
         maintenance_asset(listed),
     ]

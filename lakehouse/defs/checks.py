@@ -28,7 +28,7 @@ _MERGED = {
     "accounting_stale": "Rows merged = inserted + updated + stale, and none of them is negative.",
     "ranges_contiguous": "Every batch reads on where the one before it ended: no gap, no overlap.",
     "totals": "The running totals in the ledger are the sums of its batches.",
-    "keys_unique": "No key stands in two rows.",
+    "keys_unique": "No key stands in two rows, in a log table no record.",
 }
 _DOUBTS = {
     "rejected_share": "Few records are rejected.",
@@ -44,7 +44,8 @@ def checks_of(listed: Listed) -> list[dg.AssetChecksDefinition]:
 def checks_of_their_own(listed: Listed) -> list[dg.AssetChecksDefinition]:
     """The checks that no merge waits for: those of whole tables and histories, and the one the sensor reports."""
     rollups = (rollup_check(listed, rollup) for rollup in listed.table.rollups)
-    return [planning_check(listed), merged_checks(listed), changes_check(listed), *rollups]
+    feed = [] if listed.table.is_log else [changes_check(listed)]
+    return [planning_check(listed), merged_checks(listed), *feed, *rollups]
 
 
 def verification_of(listed: Listed) -> dg.Definitions:

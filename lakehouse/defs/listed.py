@@ -40,8 +40,7 @@ class Listed:
     def written(self) -> list[dg.AssetKey]:
         """The keys of the assets that this job writes."""
         table = self.table
-        rollups = (rollup.name for rollup in table.rollups)
-        return self.keys(table.name, table.rejected_name, table.changes_name, *rollups)
+        return self.keys(table.name, table.rejected_name, *table.derived)
 
     @property
     def merged(self) -> dg.AssetKey:

@@ -42,7 +42,7 @@ def base_spec(listed: Listed) -> dg.AssetSpec:
 
 
 def merged_spec(listed: Listed) -> dg.AssetSpec:
-    """The merged table: base rows and records, the newest of each key."""
+    """The merged table: base rows and records, the newest of each key; of a log table, each record."""
     table = listed.table
     origins = {column.name: [(listed.topic, column.field.source)] for column in table.columns}
     if table.base:
@@ -84,7 +84,7 @@ def maintenance_spec(listed: Listed) -> dg.AssetSpec:
     retention = str(table.retention).removesuffix(", 0:00:00")
     return dg.AssetSpec(
         listed.key(listed.maintenance),
-        deps=listed.keys(table.name, table.changes_name, *(rollup.name for rollup in table.rollups)),
+        deps=listed.keys(table.name, *table.derived),
         description=f"Compaction and vacuum of {table.name} and of every table that belongs to it; no row changes."
         f" Each can be read as it was at any time in the last {retention}.",
         group_name=listed.group,

@@ -23,10 +23,11 @@ from lakehouse.topic.offsets import Incarnation, Range
 Kind = Literal[
     "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"
 ]
+Reached = dict[str, dict[int, int]]  # by incarnation and partition
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 4
-_OLDER: Final = (1, 2, 3)
+VERSION: Final = 5
+_OLDER: Final = (1, 2, 3, 4)
 
 
 class Frozen(BaseModel):
@@ -62,7 +63,7 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[4] = VERSION
+    metadata: Literal[5] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -74,17 +75,18 @@ class Upkeep(Frozen):
 
 
 class Commit(Frozen):
-    """What a commit says of itself: metadata version 4.
+    """What a commit says of itself: metadata version 5.
 
-    ``late`` counts the late ones among the records read, whether they were rejected for it or not.
-    ``progress`` holds the next offset of every partition after this commit, ``source`` the version of
-    the base table (or, of a derived table, its source) merged so far, ``table_version`` the version of
-    the table this commit was planned on, ``rows_version`` the newest one until then that may have changed
-    a row (``None``: not told). ``declaration`` is the hash of the one whose columns the table was given last: who
-    commits without that carries the one before on.
+    ``late`` counts the late ones among the records read, whether they were rejected for it or not. ``progress`` holds
+    the next offset of every partition after this commit, ``source`` the version of the base table (or, of a derived
+    table, its source) merged so far, ``table_version`` the version of the table this commit was planned on,
+    ``rows_version`` the newest one until then that may have changed a row (``None``: not told). ``reached`` tells, by
+    incarnation and partition, where the offsets end that were ever read, where that is not the progress: rows of them
+    may be there. ``declaration`` is the hash of the one whose columns the table was given last: who commits without
+    that carries the one before on.
     """
 
-    metadata: Literal[4] = VERSION
+    metadata: Literal[5] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -94,6 +96,7 @@ class Commit(Frozen):
     incarnation: Incarnation | None = None
     ranges: tuple[Range, ...] = ()
     progress: dict[int, int] | None = None
+    reached: Reached = {}
     read: int = 0
     rejected: int = 0
     duplicate: int = 0
@@ -111,7 +114,7 @@ class Commit(Frozen):
     def _from_older(cls, said: Any) -> Any:
         """Version 1 named cluster and topic apart, and told a progress recorded anew as a gap of no offsets.
 
-        Until version 3 what derives from a table was never appended.
+        Until version 3 what derives from a table was never appended, until version 4 no record was.
         """
         if not isinstance(said, dict) or said.get("metadata") not in _OLDER:
             return said
@@ -123,6 +126,20 @@ class Commit(Frozen):
         if said.get("kind") == "gap" and not said.get("gap"):
             now["kind"] = "recovery"
         return now | {"metadata": VERSION}
+
+
+def reached_by(commit: Commit) -> Reached:
+    """Where the progress of a commit ends, by its incarnation."""
+    return {commit.incarnation.text: commit.progress} if commit.incarnation and commit.progress else {}
+
+
+def furthest(*told: Reached) -> Reached:
+    """The greatest of what is told for each incarnation and partition."""
+    found: Reached = {}
+    for incarnation, ends in (each for one in told for each in one.items()):
+        known = found.setdefault(incarnation, {})
+        known |= {partition: max(end, known.get(partition, end)) for partition, end in ends.items()}
+    return found
 
 
 @dataclass(frozen=True)
@@ -173,7 +190,8 @@ class Entry:
         )
 
 
-_OPERATIONS: Final = {"migration": ("WRITE",), "derived": ("MERGE", "WRITE")}  # of other kinds: MERGE
+_EITHER: Final = ("MERGE", "WRITE")
+_OPERATIONS: Final = {"migration": ("WRITE",), "derived": _EITHER, "batch": _EITHER}  # of other kinds: MERGE
 _OURS: TypeAdapter[Commit | Upkeep] = TypeAdapter(Commit | Upkeep)
 
 
@@ -230,7 +248,7 @@ _MERGED_ROWS: Final = {
 
 def _metrics(operation: str, kind: Kind, counted: Mapping[str, Any]) -> Metrics:
     if operation == "WRITE":
-        appended = _figure(counted, _ADDED) if kind == "derived" else 0
+        appended = 0 if kind == "migration" else _figure(counted, _ADDED)
         return Metrics(source_rows=appended, inserted=appended)
     return Metrics(**{figure: _figure(counted, names) for figure, names in _MERGED_ROWS.items()})
 

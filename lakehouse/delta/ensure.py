@@ -39,6 +39,7 @@ def ensure_table(spark: SparkSession, layout: Layout) -> bool:
         found = _types(read_table(spark, layout).schema)
     missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
     if missing:
+        _require_same_rows(layout, [path for path, _ in missing])
         _require_new(layout, [path[0] for path, _ in missing if len(path) == 1])
         added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in missing]
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
@@ -120,6 +121,18 @@ def _require_partition(layout: Layout, stands: Sequence[str]) -> None:
             where=layout.uri,
             action="Declare the partitions the table has, or write to a new table.",
         )
+
+
+def _require_same_rows(layout: Layout, missing: Sequence[tuple[str, ...]]) -> None:
+    """Raise where a struct lacks a field without which a row means nothing: rows of a log table are others."""
+    for path in missing:
+        if len(path) > 1 and path[0] in layout.anchors:
+            raise TableError(
+                f"The rows of {layout.name} have no {'.'.join(path)}: they were written with a key where there is none"
+                " now, or without one where there is one now",
+                where=layout.uri,
+                action="Declare the key as it was, or a table of another name.",
+            )
 
 
 def _require_new(layout: Layout, missing: Sequence[str]) -> None:

@@ -11,7 +11,21 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.delta.commits import VERSION, Commit, Entry, Kind, Newer, Source, Totals, entry_of, identity_of, said_by
+from lakehouse.delta.commits import (
+    VERSION,
+    Commit,
+    Entry,
+    Kind,
+    Newer,
+    Reached,
+    Source,
+    Totals,
+    entry_of,
+    furthest,
+    identity_of,
+    reached_by,
+    said_by,
+)
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.kept import Kept
 from lakehouse.delta.log import history_of, open_table, read_commit
@@ -27,11 +41,11 @@ _NEWEST = 100  # commits read first: the entry looked for is nearly always among
 class Ledger:
     """A table's history, newest first, as far as it was read.
 
-    ``transaction`` is the table's transaction number: 0 where none of our commits was made.
-    ``complete`` says that the history reaches back to the table's creation. ``undone`` are the numbers of
-    our commits that a RESTORE undid or made void: what they say of themselves no longer holds; ``unread`` says that
-    progress was among it. ``unchanged`` are versions of which is known that they changed no row: maintenance, and
-    what keeps the table in shape. ``untold`` is the version of a RESTORE before all entries, of which nothing tells
+    ``transaction`` is the table's transaction number: 0 where none of our commits was made. ``complete`` says that the
+    history reaches back to the table's creation. ``undone`` are the numbers of our commits that a RESTORE undid or made
+    void: what they say of themselves no longer holds; ``unread`` says that progress was among it, and ``reread`` where
+    the offsets end that they read. ``unchanged`` are versions of which is known that they changed no row: maintenance,
+    and what keeps the table in shape. ``untold`` is the version of a RESTORE before all entries, of which nothing tells
     what it put back.
     """
 
@@ -45,6 +59,7 @@ class Ledger:
     foreign: tuple[Foreign, ...] = field(default=())
     undone: frozenset[int] = frozenset()
     unread: bool = False
+    reread: Reached = field(default_factory=dict)
     unchanged: frozenset[int] = frozenset()
     untold: int | None = None
 
@@ -71,6 +86,7 @@ class Ledger:
             topic=last.topic if last else None,
             incarnation=last.incarnation if last else None,
             progress=last.progress if last else None,
+            reached=self._beyond,
             totals_before=self.totals,
             source=last.source if last else None,
             folder=last.folder if last else None,
@@ -85,6 +101,22 @@ class Ledger:
         if commit is None or commit.progress is None or commit.incarnation is None:
             return None
         return Progress(commit.incarnation, commit.progress)
+
+    @property
+    def reached(self) -> Reached:
+        """Where the offsets end that were ever read, also by commits that do not count: rows of them may be there."""
+        last = self.newest.commit if self.newest else None
+        return furthest(self.reread, last.reached, reached_by(last)) if last else self.reread
+
+    @property
+    def _beyond(self) -> Reached:
+        """The same, where it is not the progress."""
+        now = reached_by(self.newest.commit) if self.newest else {}
+        beyond = {
+            incarnation: {p: end for p, end in ends.items() if end > now.get(incarnation, {}).get(p, -1)}
+            for incarnation, ends in self.reached.items()
+        }
+        return {incarnation: ends for incarnation, ends in beyond.items() if ends}
 
     @property
     def source(self) -> Source | None:
@@ -175,6 +207,7 @@ def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:
             foreign=tuple(found.foreign),
             undone=frozenset(found.undone),
             unread=found.unread,
+            reread=found.reached,
             unchanged=unchanged_versions(history),
             untold=found.untold,
         )

@@ -20,16 +20,27 @@ ORDER = (
     TableColumn("offset", "BIGINT", "Offset of the record; NULL for base rows."),
     TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."),
 )
+POSITION = (
+    TableColumn("incarnation", "STRING", "Which topic: the id of its cluster, a slash, its own id."),
+    TableColumn("partition", "INT", "Partition."),
+    TableColumn("offset", "BIGINT", "Offset."),
+)
+_LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
 RECORD, KEPT = "_record", "_kept"
 STALE = "_stale"  # says of a row to be merged that a newer one is there
 _RECORD_DOC = "The newest record of the row, or where its base row came from."
+_LOGGED_DOC = "The record of the row: where it stands, and when the broker got it."
 _KEPT_DOC = "Of each column that is merged by itself, what it came with."
 
 
 def merged_layout(table: StreamTable, settings: Settings) -> Layout:
-    """How the merged table is stored: declared columns, partition column, the order of the row and of kept columns."""
+    """How the merged table is stored: declared columns, partition column, the order of the row and of kept columns.
+
+    Of a log table, whose rows replace none, the record of the row instead of its order.
+    """
     columns = [TableColumn(c.name, c.type, c.doc) for c in table.stored]
-    columns.append(TableColumn.struct(RECORD, _RECORD_DOC, ORDER))
+    said = (_LOGGED_DOC, _LOGGED) if table.is_log else (_RECORD_DOC, ORDER)
+    columns.append(TableColumn.struct(RECORD, *said))
     if table.keep:
         orders = [TableColumn.struct(n, _kept_doc(n), kept_order(table)) for n in table.keep]
         columns.append(TableColumn.struct(KEPT, _KEPT_DOC, orders))
@@ -39,13 +50,22 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         table.doc,
         columns,
         table.partition_by.name if table.partition_by else None,
-        statistics=table.key,
+        statistics=table.key or [*(c.name for c in table.columns if c.type in ("TIMESTAMP", "DATE")), RECORD],
         change_data=True,
         retention=table.retention,
         anchors=[*table.key, RECORD],
         declaration=table.fingerprint,
-        former=Former("kafka_offset", partial(_from_flat_columns, table), partial(_flat_columns, table)),
+        former=None if table.is_log else _former(table),
     )
+
+
+def identity(table: StreamTable) -> tuple[str, ...]:
+    """The columns that tell one row of the merged table from another: the key, or the record of the row."""
+    return tuple(table.key) or (RECORD,)
+
+
+def _former(table: StreamTable) -> Former:
+    return Former("kafka_offset", partial(_from_flat_columns, table), partial(_flat_columns, table))
 
 
 def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:

@@ -35,8 +35,8 @@ _PLAIN_WRITER, _NAMES_FEATURES = 4, 7
 _DESCRIBES = {"comment"}  # what a column may say of itself; a constraint, or how it is computed, stands there too
 _TAKE_LINKS: set[Path] = set()  # folders that were seen to; a refusal may pass
 _STATISTICS = "delta.dataSkippingStatsColumns"
-# types of which deltalake writes the bounds that Spark would: not of a DOUBLE, where NaN is none, and of decimals only
-# those that a double holds exactly
+# types of which deltalake writes the bounds that Spark would, or none, as of fields of a struct: not of a DOUBLE, where
+# NaN is none, and of decimals only those that a double holds exactly
 _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[0-5]),.*")
 
 
@@ -77,8 +77,9 @@ def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
 
 
 def _tells_bounds(layout: Layout) -> bool:
-    types = {column.name: column.type for column in layout.columns}
-    return all(_BOUNDED.fullmatch(types[name].upper().replace(" ", "")) for name in layout.statistics)
+    named = (column for column in layout.columns if column.name in layout.statistics)
+    values = (column for _, column in paths(named) if not column.fields)
+    return all(_BOUNDED.fullmatch(column.type.upper().replace(" ", "")) for column in values)
 
 
 def _is_plain(table: DeltaTable, layout: Layout) -> bool:

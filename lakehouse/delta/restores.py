@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from lakehouse.delta.commits import Entry, Upkeep, committed_at, entry_of, said_by
+from lakehouse.delta.commits import Entry, Reached, Upkeep, committed_at, entry_of, furthest, reached_by, said_by
 from lakehouse.delta.log import File, FileChanges, file_changes
 
 Info = Mapping[str, Any]  # what a commit of a history says, as deltalake tells it
@@ -31,12 +31,14 @@ class Standing:
     """What of a history counts, newest first, and the numbers of our commits that a RESTORE undid or made void.
 
     ``untold`` is the version of a RESTORE before all that counts of which nothing tells what it put back.
+    ``reached`` tells where the offsets end that these read, by incarnation and partition.
     ``reaches`` is the oldest version that a RESTORE put back; ``unread`` says that progress was undone.
     """
 
     entries: list[Entry] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
     undone: set[int] = field(default_factory=set)
+    reached: Reached = field(default_factory=dict)
     unread: bool = False
     untold: int | None = None
     reaches: int | None = None
@@ -46,6 +48,7 @@ class Standing:
         for entry in entries:
             self.undone.add(entry.commit.number)
             self.unread |= bool(entry.commit.progress)
+            self.reached = furthest(self.reached, entry.commit.reached, reached_by(entry.commit))
 
     def is_told_by(self, oldest: int) -> bool:
         """Whether a history back to this version tells all of it that a next commit has to know.
@@ -89,7 +92,7 @@ def _restore(found: Standing, version: int, put_back: int | None) -> int:
     void = [entry for entry in found.entries if entry.commit.table_version < version]
     found.entries = [entry for entry in found.entries if entry.commit.table_version >= version]
     found.undo(void)
-    found.foreign += [Foreign(each.version, "MERGE made void by a RESTORE", each.committed_at) for each in void]
+    found.foreign += [Foreign(each.version, "Made void by a RESTORE", each.committed_at) for each in void]
     if put_back is None:
         found.untold = None if found.entries else version
         return -1

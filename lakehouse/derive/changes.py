@@ -13,6 +13,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry, Source
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, still_holds, to_consume
+from lakehouse.delta.order import identity
 from lakehouse.delta.write import session_settings
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 from lakehouse.spark import rows_expected
@@ -99,9 +100,9 @@ def changes_since(spark: SparkSession, upstream: Upstream, consumed: Source | No
 def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None) -> DataFrame | None:
     """Return the changes of the merged table since a version, netted, or ``None`` where they are gone.
 
-    Out: one row for each key and version that changed it: the key, ``source_version``, ``committed_at``,
-    ``_before`` and ``_after`` (structs of the other columns, NULL where there was or is no row). A pair
-    that is equal in all of them is no change.
+    Out: one row for each key (of a log table: record) and version that changed it: the key, ``source_version``,
+    ``committed_at``, ``_before`` and ``_after`` (structs of the other columns, NULL where there was or is no row). A
+    pair that is equal in all of them is no change.
     """
     if consumed and not still_holds(upstream.ledger, consumed):
         return None
@@ -138,7 +139,7 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
     row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
-    grouped = reader.load(upstream.layout.uri).groupBy(*upstream.table.key, "_commit_version")
+    grouped = reader.load(upstream.layout.uri).groupBy(*identity(upstream.table), "_commit_version")
     netted = grouped.agg(
         F.max("_commit_timestamp").alias("committed_at"), before.alias("_before"), after.alias("_after")
     )

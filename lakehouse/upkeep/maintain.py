@@ -78,8 +78,9 @@ def _refresh(engine: Engine) -> dict[str, str]:
     if not engine.ledger().exists:
         return {}
     failed: dict[str, str] = {}
-    with _noted(failed, engine.table.changes_name):
-        refresh_changes(engine)
+    if not engine.table.is_log:
+        with _noted(failed, engine.table.changes_name):
+            refresh_changes(engine)
     for rollup in engine.table.rollups:
         with _noted(failed, rollup.name):
             refresh_rollup(engine, rollup)
@@ -95,7 +96,8 @@ def _noted(failed: dict[str, str], name: str) -> Iterator[None]:
 
 
 def _derived(settings: Settings, table: StreamTable) -> Iterator[Layout]:
-    yield changes_layout(table, settings)
+    if not table.is_log:
+        yield changes_layout(table, settings)
     for rollup in table.rollups:
         yield rollup_layout(table, rollup, settings)
 

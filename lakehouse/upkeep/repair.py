@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss, plan_next_of
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.commits import Commit, Entry
+from lakehouse.delta.commits import Commit, Entry, Reached, furthest
 from lakehouse.delta.engine import Engine, merged_ledger
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger
@@ -93,7 +93,8 @@ def propose_progress(engine: Engine) -> Proposal:
         facts = (f"Partition {part.partition}: the topic holds another record at offset {part.start}" for part in other)
         raise loss(Gap(tuple(facts), tuple(other)), table)
     offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
-    said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets}
+    reached = _reached_by_rows(read_table(spark, layout)) if table.is_log else {}
+    said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets, "reached": reached}
     return Proposal((), ledger.next_commit("recovery", engine.run).model_copy(update=said))
 
 
@@ -108,12 +109,21 @@ def _untold_ledger(engine: Engine) -> Ledger:
     raise LakehouseError(f"The history of {table.name} tells its progress; there is nothing to recover", action=action)
 
 
+def _reached_by_rows(rows: DataFrame) -> Reached:
+    """Where the offsets of a log table's rows end, by incarnation and partition."""
+    end = F.expr("max(_record.offset) + 1")
+    ends = rows.groupBy("_record.incarnation", "_record.partition").agg(end).collect()
+    return furthest(*({row[0]: {row[1]: row[2]}} for row in ends))
+
+
 def _newest_rows(rows: DataFrame, table: StreamTable, state: TopicState) -> DataFrame:
     """Of each partition the row with the greatest offset that the topic holds: position, timestamp and key."""
     within = (
         f"(_record.partition = {p} AND _record.offset >= {earliest} AND _record.offset < {state.end[p]})"
         for p, earliest in state.earliest.items()
     )
+    if table.is_log:
+        rows = rows.where(F.col("_record.incarnation") == state.incarnation.text)
     place = F.expr("struct(_record.offset AS _offset, _record.time AS _time)")
     newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.offset").alias("_newest")
     grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias("_partition")).agg(newest)

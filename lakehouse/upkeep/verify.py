@@ -20,7 +20,7 @@ from lakehouse.delta.engine import Engine
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.order import merged_layout
+from lakehouse.delta.order import identity, merged_layout
 from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
@@ -41,11 +41,11 @@ _SHOWN = 5  # rows named in a failed check
 
 @table_failures()
 def verify_keys(engine: Engine) -> Finding:
-    """Check that no key stands twice in the merged table."""
+    """Check that no key stands twice in the merged table, nor a record in a log table."""
     spark, settings, table = engine.spark, engine.settings, engine.table
     rows = read_table(spark, merged_layout(table, settings))
-    columns = [F.col(name).cast("string") for name in table.key]
-    counted = rows.groupBy(*table.key).agg(F.count("*").alias("_count")).where("_count > 1")
+    columns = [F.col(name).cast("string") for name in identity(table)]
+    counted = rows.groupBy(*identity(table)).agg(F.count("*").alias("_count")).where("_count > 1")
     doubled = counted.select(*columns, "_count").limit(_SHOWN).collect()
     problems = [f"Key {', '.join(row[:-1])} stands {row[-1]} times." for row in doubled]
     advice = f"Restore a version before the write that did it (lakehouse audit {table.name} lists them)."
@@ -62,7 +62,7 @@ def verify_rows(engine: Engine, check: Check) -> Finding:
     rows = read_table(spark, merged_layout(table, settings))
     try:
         wrong = rows.where(f"NOT ({check.sql}\n)")
-        some = wrong.select(*(F.col(name).cast("string") for name in table.key)).limit(_SHOWN).collect()
+        some = wrong.select(*(F.col(name).cast("string") for name in identity(table))).limit(_SHOWN).collect()
         many = wrong.count() if some else 0
     except _OF_A_CONDITION as error:
         problem = f"It cannot be computed: {error_text(error).splitlines()[0]}."

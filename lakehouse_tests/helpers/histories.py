@@ -16,6 +16,7 @@ from lakehouse.batch.ingest import Outcome, Request
 from lakehouse.batch.load import load_base
 from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
+from lakehouse.declaration import StreamTable
 from lakehouse.delta.audit import audit
 from lakehouse.delta.engine import Engine
 from lakehouse.derive import refresh
@@ -23,7 +24,7 @@ from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.maintain import maintain
-from lakehouse_tests.helpers.model import Counted, Key, Model, Moment
+from lakehouse_tests.helpers.model import Counted, Key, Model, Moment, Rules
 from lakehouse_tests.helpers.surroundings import (
     KEYS,
     RULES,
@@ -62,11 +63,16 @@ class Histories(RuleBasedStateMachine):
         self.model = Model()
         self.spark = self.parts.spark
         self.settings = self.parts.settings
-        self.table = declared(self.model.rules)
+        self.table = self.declared(self.model.rules)
         self.tables = Tables(self.settings, self.table)
         make_topic(self.settings, self.table.topic, partitions=2)
         self.model.topic = {0: [], 1: []}
         self.compared = self.maintained = -1
+
+    @staticmethod
+    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        """The table under these rules."""
+        return declared(rules, like)
 
     @rule(sent=FEW, partition=st.integers(0, 3))
     def send(self, sent: list[Letter], partition: int) -> None:
@@ -131,7 +137,7 @@ class Histories(RuleBasedStateMachine):
     @rule(rules=st.sampled_from(RULES))
     def declare(self, rules: Any) -> None:
         self.model.rules = rules
-        self.table = declared(rules, like=self.table)
+        self.table = self.declared(rules, self.table)
 
     @rule()
     def restart(self) -> None:

@@ -9,10 +9,33 @@ from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.histories import Begun, Parts
+from lakehouse_tests.helpers.log_histories import LogHistories
 from lakehouse_tests.helpers.surroundings import KEYS, Letter
 
 STEPS = 12
+DRAWN = settings(
+    max_examples=2,
+    stateful_step_count=STEPS,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
 pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
+
+
+def test_a_random_history_of_a_log_table_gives_each_record_once(
+    spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    steps: list[None] = []
+
+    class Short(LogHistories):
+        parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
+
+    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)
+    assert len(steps) >= STEPS
 
 
 def test_a_random_history_gives_the_tables_of_the_model(
@@ -24,17 +47,7 @@ def test_a_random_history_gives_the_tables_of_the_model(
     class Short(Begun):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    drawn = settings(
-        max_examples=2,
-        stateful_step_count=STEPS,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-    )
-    run_state_machine_as_test(Short, settings=drawn, _min_steps=STEPS)  # else some end early
+    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)  # else some end early
     assert len(steps) >= 2 * STEPS
 
 

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.histories import Begun, Histories, Parts
+from lakehouse_tests.helpers.log_histories import LogHistories
 from lakehouse_tests.helpers.reliability import Attack
 
 pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
 STEPS = 40
 
 
-KINDS = [("from nothing", Histories)] * 2 + [("with a table", Begun)] * 5
+KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)] * 2 + [("with a table", Begun)] * 5
+KINDS += [("of a log table", LogHistories)] * 3
 
 
 @pytest.mark.parametrize("begins", [kind for _, kind in KINDS], ids=[name for name, _ in KINDS])

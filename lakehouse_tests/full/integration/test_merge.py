@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakehouse.batch import merge
+from lakehouse.batch import counts as batch_counts
 from lakehouse_tests.helpers.streams import Stream, counts, hour, record
 from lakehouse_tests.helpers.writers import by_spark
 
@@ -24,10 +24,10 @@ def test_delta_counts_the_rows_of_a_batch_that_no_row_of_the_files_it_reads_is_n
     assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
 
 
-@pytest.mark.parametrize("few_rows", [merge._TO_EVERYBODY, -1])
+@pytest.mark.parametrize("few_rows", [batch_counts._TO_EVERYBODY, -1])
 def test_every_row_is_counted_where_spark_joins_without_generated_code(stream, spark, monkeypatch, few_rows):
     """Spark does so for tables of more than a hundred columns; the file read here holds no row of that key."""
-    monkeypatch.setattr(merge, "_TO_EVERYBODY", few_rows)
+    monkeypatch.setattr(batch_counts, "_TO_EVERYBODY", few_rows)
     stream.send(*(record(time=hour(number)) for number in (0, 1, 3)))
     stream.merge()
     stream.send(record(time=hour(2), temperature_2m=None), b"{", b"{")

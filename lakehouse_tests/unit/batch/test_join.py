@@ -3,11 +3,10 @@
 import pytest
 
 from lakehouse.batch.counts import Counts
-from lakehouse.batch.merge import _join
 
 
 @pytest.mark.parametrize(
     ("rows", "text", "hint"), [(50_000, 1_000, "broadcast"), (50_001, 0, "merge"), (2_000, 2_000_000_000, "merge")]
 )
 def test_few_rows_are_sent_unless_there_is_much_text_in_them(rows: int, text: int, hint: str) -> None:
-    assert _join(Counts(rows, 0, 0, 0, text=text)) == hint
+    assert Counts(rows, 0, 0, 0, text=text).join == hint

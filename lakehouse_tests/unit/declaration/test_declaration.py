@@ -1,6 +1,7 @@
 """A declaration is checked when it is made, and everything else follows from it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
 from lakehouse.declaration.fields import Field
 from lakehouse.errors import DeclarationError
+from lakehouse.tables.temperatures import temperatures
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
@@ -46,7 +48,6 @@ def rollup(**changes: Any) -> Rollup:
         ),
         (lambda: declare(key=["stars"]), "key column stars must be declared and required"),
         (lambda: declare(key=["movie"]), "key column movie must be declared and required"),
-        (lambda: declare(key=[]), "a table needs a key"),
         (
             lambda: declare(partition_by=Month("stars")),
             "partition_by: Month needs a column of TIMESTAMP",
@@ -56,6 +57,10 @@ def rollup(**changes: Any) -> Rollup:
             "partition_by: Month needs a column of TIMESTAMP",
         ),
         (lambda: declare(version="revision"), "version is no column"),
+        (lambda: declare(key=[], version="rated_at"), "version is for tables with a key, and this is a log table"),
+        (lambda: declare(key=[], order="offset"), 'order="offset" is for tables with a key'),
+        (lambda: declare(key=[], columns=[ID, replace(STARS, keep=True)]), "column stars: keep is for tables with a"),
+        (lambda: declare(key=(), base=temperatures.base), "base is for tables with a key"),
         (lambda: declare(late=Late("stars", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
         (lambda: declare(late=Late("seen_at", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
         (lambda: declare(late=Late("rated_at", timedelta(-1))), "late: after is less than nothing"),
@@ -121,3 +126,11 @@ def test_the_fingerprint_changes_with_what_decides_rows(changes: dict[str, Any])
 
 def test_the_fingerprint_is_not_changed_by_what_does_not_decide_rows() -> None:
     assert declare(owner="team:other", partitions=9, rollups=[rollup()]).fingerprint == declare().fingerprint
+
+
+def test_a_table_without_a_key_is_a_log_and_has_no_change_feed() -> None:
+    log, keyed = declare(key=[], rollups=[rollup()]), declare(rollups=[rollup()])
+    assert (log.is_log, keyed.is_log) == (True, False)
+    assert (log.derived, keyed.derived) == (("ratings_by_movie",), ("ratings_changes", "ratings_by_movie"))
+    assert "ratings_changes" not in log.names
+    assert "ratings_changes_every_change_kept" not in log.names

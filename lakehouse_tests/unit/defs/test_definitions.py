@@ -16,6 +16,7 @@ from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.helpers.log_tables import log_table
 
 TOPIC, BASE, MERGED = "temperatures_topic", "temperatures_base", "temperatures"
 REJECTED, CHANGES, ROLLUP = "temperatures_rejected", "temperatures_changes", "temperatures_by_location"
@@ -200,3 +201,18 @@ def test_a_declared_check_is_one_of_the_table_and_no_name_of_ours_is_free_for_it
 
 def is_of_merged(key: dg.AssetCheckKey) -> bool:
     return key.asset_key.to_user_string() == MERGED
+
+
+def test_a_log_table_has_the_assets_checks_and_jobs_of_any_other_but_no_change_feed():
+    log = log_table()
+    (rollup,) = log.rollups
+    defs = build_defs([log])
+    specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+    own = {f"{log.name}{suffix}" for suffix in ("", "_topic", "_rejected", "_maintenance")}
+    assert set(specs) == {*own, rollup.name}
+    assert {dep.asset_key.to_user_string() for dep in specs[f"{log.name}_maintenance"].deps} == {log.name, rollup.name}
+    repository = defs.get_repository_def()
+    assert {asset for asset, _ in checks_in(repository.get_job(f"verify_{log.name}"))} == {log.name, rollup.name}
+    written = {(log.name, "batches_accounted"), (rollup.name, "touched_groups_stored")}
+    doubts = {(log.name, name) for name in ("rejected_share", "producer_time")}
+    assert checks_in(repository.get_job(f"merge_{log.name}")) == written | doubts

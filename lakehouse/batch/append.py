@@ -1,0 +1,57 @@
+"""Records → a log table: each that may enter is a row of its own, exactly once.
+
+A row is told from others by where its record stands and when the broker got it: a broker that was rolled back gives
+the same positions to other records.
+"""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.batch.counts import Counts
+from lakehouse.batch.rejected import Decided, is_covered
+from lakehouse.delta.commits import Entry
+from lakehouse.delta.layout import Layout, quoted
+from lakehouse.delta.order import RECORD
+from lakehouse.delta.plain import is_quick
+from lakehouse.delta.quick import append_quickly
+from lakehouse.delta.write import commit_append, commit_merge, commit_nothing
+from lakehouse.spark import collected
+
+
+def append_records(spark: SparkSession, layout: Layout, decided: Decided, counts: Counts) -> Entry:
+    """Append the records of a batch that may enter, in one commit; nothing of the table is read.
+
+    Those that may be there already (of a replay or a redrive, and where a commit before read as far and does not
+    count) are inserted by their positions instead: what is there is stale. Raises what ``commit_merge`` raises.
+    """
+    commit = decided.commit
+    if not counts.rows:
+        return commit_nothing(spark, layout, commit)
+    rows = _rows(decided, layout)
+    if commit.kind != "batch" or not _are_new(decided):
+        return commit_merge(spark, layout, rows.hint(counts.join), _insert(decided, layout), commit)
+    text = counts.text + counts.rows * len(decided.plan.incarnation.text)
+    few = collected(rows) if is_quick(layout, counts.rows, text) else None
+    return append_quickly(layout, few, commit) if few is not None else commit_append(spark, layout, rows, commit=commit)
+
+
+def _are_new(decided: Decided) -> bool:
+    """Whether no commit, be it one that does not count, has read records of these ranges."""
+    reached = decided.merged.reached.get(decided.plan.incarnation.text, {})
+    return all(part.start >= reached.get(part.partition, 0) for part in decided.plan.ranges if part.span)
+
+
+def _rows(decided: Decided, layout: Layout) -> DataFrame:
+    """The records that may enter, as rows of the table."""
+    incarnation = f"{quoted(decided.plan.incarnation.text)} AS incarnation"
+    record = f"struct({incarnation}, _partition AS partition, _offset AS offset, _time AS time)"
+    rows = decided.held.where("_reason IS NULL").withColumn(RECORD, F.expr(record))
+    return rows.select(*(f"`{name}`" for name in layout.names))
+
+
+def _insert(decided: Decided, layout: Layout) -> str:
+    """Insert the rows whose record is not there."""
+    named = ", ".join(f"`{name}`" for name in layout.names)
+    values = ", ".join(f"s.`{name}`" for name in layout.names)
+    same = f"s.{RECORD} = t.{RECORD} AND {is_covered(f't.{RECORD}', decided.plan)}"
+    return f"ON {same} WHEN NOT MATCHED THEN INSERT ({named}) VALUES ({values})"

@@ -1,0 +1,34 @@
+"""A log table for the tests: hourly temperatures, of which every record is a row."""
+
+from typing import Any
+from uuid import uuid4
+
+from lakehouse.declaration import Column, Day, Measure, Rollup, StreamTable
+from lakehouse_tests.helpers.streams import Stream
+
+COLUMNS = (
+    Column("latitude", "DECIMAL(9,6)", required=True, doc="Degrees north."),
+    Column("longitude", "DECIMAL(9,6)", required=True, doc="Degrees east."),
+    Column("observed_at", "TIMESTAMP", source="time", pattern="%Y-%m-%dT%H:%M", required=True, doc="Hour, UTC."),
+    Column("temperature_2m", "DOUBLE", between=(-100, 70), doc="Degrees Celsius."),
+)
+
+
+def log_table(**changes: Any) -> StreamTable:
+    """A log table under a name and a topic of its own, with a rollup by day."""
+    name = f"log_{uuid4().hex[:12]}"
+    readings = {
+        "readings": Measure("count(*)", "BIGINT", "Rows."),
+        "hottest": Measure("max(temperature_2m)", "DOUBLE", ""),
+    }
+    rollup = Rollup(f"{name}_by_day", by=["observed_day"], measures=readings, doc="Rows by day.")
+    said: dict[str, Any] = dict(columns=COLUMNS, partition_by=Day("observed_at"), rollups=[rollup], partitions=2)
+    return StreamTable(name, name, "Every temperature that was sent.", key=(), **(said | changes))
+
+
+def logged(stream: Stream) -> list[tuple[Any, ...]]:
+    """Partition, offset, hour and temperature of every row, in the order of the records."""
+    return stream.sql(
+        "SELECT _record.partition, _record.offset, date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"), temperature_2m"
+        " FROM {t} ORDER BY 1, 2"
+    )

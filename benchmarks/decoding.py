@@ -86,7 +86,9 @@ def _strictly(records: DataFrame) -> DataFrame:
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            verdicts = decode_values(batch.column("_value"), batch.column("_time").cast(pa.int64()), rules, None)
+            verdicts = decode_values(
+                batch.column("_value"), batch.column("_time").cast(pa.int64()), rules, None
+            ).verdicts
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, *verdicts.flatten()], names=[*batch.schema.names, *verdicts.type.names]
             )

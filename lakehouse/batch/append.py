@@ -11,10 +11,10 @@ from lakehouse.batch.counts import Counts
 from lakehouse.batch.rejected import Decided, is_covered
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.layout import Layout, quoted
-from lakehouse.delta.order import RECORD
+from lakehouse.delta.order import RECORD, STALE
 from lakehouse.delta.plain import is_quick
 from lakehouse.delta.quick import append_quickly
-from lakehouse.delta.write import commit_append, commit_merge, commit_nothing
+from lakehouse.delta.write import commit_append, commit_merge, commit_nothing, read_table
 from lakehouse.spark import collected
 
 
@@ -29,7 +29,7 @@ def append_records(spark: SparkSession, layout: Layout, decided: Decided, counts
         return commit_nothing(spark, layout, commit)
     rows = _rows(decided, layout)
     if commit.kind != "batch" or not _are_new(decided):
-        return commit_merge(spark, layout, rows.hint(counts.join), _insert(decided, layout), commit)
+        return _insert(spark, layout, rows, decided, counts)
     text = counts.text + counts.rows * len(decided.plan.incarnation.text)
     few = collected(rows) if is_quick(layout, counts.rows, text) else None
     return append_quickly(layout, few, commit) if few is not None else commit_append(spark, layout, rows, commit=commit)
@@ -49,9 +49,21 @@ def _rows(decided: Decided, layout: Layout) -> DataFrame:
     return rows.select(*(f"`{name}`" for name in layout.names))
 
 
-def _insert(decided: Decided, layout: Layout) -> str:
-    """Insert the rows whose record is not there."""
+def _insert(spark: SparkSession, layout: Layout, rows: DataFrame, decided: Decided, counts: Counts) -> Entry:
+    """Insert the rows whose record is not there; the others are counted as stale, and no file is written for them.
+
+    They are told before the MERGE, and it has a clause for rows that match though none does: Delta then counts its
+    source twice, and commits nothing where the counts differ.
+    """
+    covered = is_covered("_there", decided.plan)
+    there = read_table(spark, layout).select(F.col(RECORD).alias("_there")).where(covered).distinct()
+    marked = rows.join(there, F.expr(f"{RECORD} = _there"), "left")
+    marked = marked.withColumn(STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
     named = ", ".join(f"`{name}`" for name in layout.names)
     values = ", ".join(f"s.`{name}`" for name in layout.names)
-    same = f"s.{RECORD} = t.{RECORD} AND {is_covered(f't.{RECORD}', decided.plan)}"
-    return f"ON {same} WHEN NOT MATCHED THEN INSERT ({named}) VALUES ({values})"
+    clauses = (
+        f"ON s.{RECORD} = t.{RECORD} AND {is_covered(f't.{RECORD}', decided.plan)} AND NOT s.{STALE}"
+        f" WHEN MATCHED THEN UPDATE SET t.{RECORD} = s.{RECORD}"
+        f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({named}) VALUES ({values})"
+    )
+    return commit_merge(spark, layout, marked.hint(counts.join), clauses, decided.commit)

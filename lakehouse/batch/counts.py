@@ -1,6 +1,9 @@
 """What one look at the held rows of a batch finds: its records by outcome, and what prunes files of its MERGE."""
 
-from dataclasses import dataclass
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -11,6 +14,7 @@ from lakehouse.errors import AccountingError
 
 NOTHING = "false"  # prunes every file: for a batch without rows
 _TO_EVERYBODY, _TEXT_TO_EVERYBODY = 50_000, 64 * 1024 * 1024  # rows of a source, and bytes of their texts
+_MOST_OTHERS = 100
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
 
 
@@ -20,7 +24,8 @@ class Counts:
 
     ``partitions`` of the table are those in which its rows belong, where that follows from their keys; ``prune`` is a
     condition on the table (as ``t``) in literals that prunes the files in which no row of the batch can be. ``text``
-    is how much there is in the columns of texts of what may enter, in bytes.
+    is how much there is in the columns of texts of what may enter, in bytes. ``others`` are the fields that no column
+    takes, and in how many records they are.
     """
 
     read: int
@@ -30,6 +35,7 @@ class Counts:
     partitions: tuple[str, ...] | None = None
     prune: str = NOTHING
     text: int = 0
+    others: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def join(self) -> str:
@@ -57,7 +63,16 @@ def count_batch(held: DataFrame, table: StreamTable) -> Counts:
     found, late = int(row["keys"]), int(row["late"])
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
     prune = _prune(row, table) if found else NOTHING
-    return Counts(read, rejected, read - rejected - found, late, partitions, prune, int(row["text"]))
+    others = _others(held) if row["others"] else {}
+    return Counts(read, rejected, read - rejected - found, late, partitions, prune, int(row["text"]), others)
+
+
+def _others(held: DataFrame) -> dict[str, int]:
+    """The fields that no column takes, those of most records first; each batch of Arrow has told of its own."""
+    told = Counter[str]()
+    for (said,) in held.where("_others IS NOT NULL").select("_others").collect():
+        told.update(json.loads(said))
+    return dict(told.most_common(_MOST_OTHERS))
 
 
 def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
@@ -69,13 +84,15 @@ def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
     if table.partition_by and _partition_follows_key(table):
         figures.append(F.max(table.partition_by.name).alias("_belongs"))
     texts = [f"coalesce(octet_length(`{c.name}`), 0)" for c in table.columns if c.type == "STRING"]
-    figures.append(F.sum(F.expr(" + ".join(texts) or "0")).alias("_text"))
+    figures += [F.sum(F.expr(" + ".join(texts) or "0")).alias("_text"), F.count("_others").alias("_others")]
     return held.groupBy(*table.key).agg(*figures)
 
 
 def _figures(table: StreamTable) -> list[Column]:
     """The figures of a batch, from those of its keys."""
-    figures = [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text")]
+    figures = [
+        F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text", "others")
+    ]
     keys = F.count_if(F.expr("_read > _rejected")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     figures.append(keys.alias("keys"))
     if _partition_follows_key(table):

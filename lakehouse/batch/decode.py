@@ -4,6 +4,7 @@ The decoding itself (``lakehouse.declaration.verdicts``) is Python that runs ins
 Only the parts of a record that are asked for go there: every other column stays in the JVM.
 """
 
+import json
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -16,19 +17,21 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse import declaration
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
-from lakehouse.declaration.verdicts import Rules, decode_values
+from lakehouse.declaration.verdicts import Decoded, Rules, decode_values
 from lakehouse.delta.layout import quoted
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")
-_VERDICT = "_reason STRING, _detail STRING, _late BOOLEAN"
+_MOST_OTHERS = 1_000  # names that are told of one batch of Arrow
+_VERDICT = "_others STRING, _reason STRING, _detail STRING, _late BOOLEAN"
 
 
 def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
     """Decode each record into a row or a reason.
 
     In: the columns of ``PLACE`` and ``RAW``. Out, one row for each record: its place; ``_reason`` and
-    ``_detail`` (NULL where the record may enter); the raw parts (NULL where it may); ``_late``; the declared
+    ``_detail`` (NULL where the record may enter); the raw parts (NULL where it may); ``_late``; ``_others`` (of some
+    records together, by one of them: fields that no column takes, as JSON); the declared
     columns (NULL where it may not) and the partition column. No declared name begins with an underscore.
     """
     columns = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
@@ -50,6 +53,14 @@ def _decoder(table: StreamTable) -> Any:
     rules = Rules(table.fields, table.late.rule if table.late else None)
     shipped = _quick_path()
 
+    def tell(decoded: Decoded) -> pa.Array:
+        """The verdicts, of which the first says what other fields there are."""
+        verdicts, others = decoded
+        said = json.dumps(dict(others.most_common(_MOST_OTHERS))) if others else None
+        first = pa.array([said, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
+        names = [field.name for field in verdicts.type]
+        return pa.StructArray.from_arrays([first, *verdicts.flatten()], ["_others", *names])
+
     def load() -> Any:
         try:
             return pickle.loads(shipped)  # noqa: S301 - the driver's own function
@@ -60,13 +71,13 @@ def _decoder(table: StreamTable) -> Any:
 
     def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         quick = load()
-        return (decode_values(values, None, rules, quick) for values in batches)
+        return (tell(decode_values(values, None, rules, quick)) for values in batches)
 
     def decode_with_parts(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         quick = load()
         for values, *others in batches:
             parts = dict(zip(asked, others, strict=True))
-            yield decode_values(values, parts.pop(TIME, None), rules, quick, parts)
+            yield tell(decode_values(values, parts.pop(TIME, None), rules, quick, parts))
 
     return decode_with_parts if asked else decode
 

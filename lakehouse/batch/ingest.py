@@ -1,8 +1,10 @@
 """One batch, from plan to commit: where the stages meet, and only that."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -51,7 +53,8 @@ class Request:
 class Outcome:
     """What one commit to the merged table did; lag is in offsets over all partitions.
 
-    ``more`` says that there may be more to merge, up to what was asked for.
+    ``more`` says that there may be more to merge, up to what was asked for; ``others`` are fields of records that no
+    column takes, and in how many records they were.
     """
 
     entry: Entry
@@ -60,10 +63,19 @@ class Outcome:
     lag_after: int
     seconds: float
     more: bool = True
+    others: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """What it did in a sentence, for a log."""
         return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
+
+
+def others_of(outcomes: Iterable[Outcome], most: int = 20) -> dict[str, int]:
+    """The fields that no column takes, and how many records of these batches had each: so many of them at most."""
+    told = Counter[str]()
+    for outcome in outcomes:
+        told.update(outcome.others)
+    return dict(told.most_common(most))
 
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
@@ -145,18 +157,23 @@ def merge_batch(engine: Engine, bounds: Bounds, seen: Seen) -> Outcome | None:
     commit = ledger.next_commit("batch", engine.run).model_copy(
         update={"incarnation": plan.incarnation, "progress": dict(plan.progress.offsets)}
     )
-    entry, later = run_batch(engine, plan, commit, ledger)
+    entry, later, others = run_batch(engine, plan, commit, ledger)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     reached = plan.progress.offsets
     more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in later.end.items())
-    return Outcome(entry, plan, before, after, time.monotonic() - started, more)
+    return Outcome(entry, plan, before, after, time.monotonic() - started, more, others)
 
 
-def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tuple[Entry, TopicState]:
-    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit.
+class Ran(NamedTuple):
+    """A batch that was merged: its entry, the topic as it was when all had been read, and what no column takes."""
 
-    Returns its entry, and the topic as it was when all had been read.
-    """
+    entry: Entry
+    later: TopicState
+    others: Mapping[str, int]
+
+
+def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran:
+    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
     spark, settings, table = engine.spark, engine.settings, engine.table
     layout = merged_layout(table, settings)
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
@@ -169,7 +186,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> tup
         counts = count_batch(held, table)
     met = count_rows(layout.uri, layout.partition_by, counts.partitions)
     with rows_expected(spark, counts.rows, met):
-        return merge_decided(engine, Decided(held, plan, said, ledger), counts), later
+        return Ran(merge_decided(engine, Decided(held, plan, said, ledger), counts), later, counts.others)
 
 
 def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:

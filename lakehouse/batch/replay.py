@@ -66,5 +66,5 @@ def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) ->
 def _replay_batch(engine: Engine, plan: Plan) -> Outcome:
     started = time.monotonic()
     ledger = engine.ledger()
-    entry, _ = run_batch(engine, plan, ledger.next_commit("replay", engine.run), ledger)
-    return Outcome(entry, plan, 0, 0, time.monotonic() - started)
+    ran = run_batch(engine, plan, ledger.next_commit("replay", engine.run), ledger)
+    return Outcome(ran.entry, plan, 0, 0, time.monotonic() - started, others=ran.others)

@@ -133,12 +133,18 @@ def show_outcomes(
     idle: str = "Nothing to do: the table holds all there is.",
 ) -> None:
     """Print what commits did, and what was derived from them; where there was none, ``idle`` says why."""
+    from lakehouse.batch.ingest import others_of
+
     told = [outcome_facts(each) for each in outcomes]
     if json:
         return print_json({"batches": told, "derived": [each.facts for each in derived]})
     if not told:
         return say(idle)
-    print_table(list(told[0]), [list(shown_facts(facts).values()) for facts in told])
+    shown = [shown_facts(facts) for facts in told]
+    print_table(list(shown[0]), [list(facts.values()) for facts in shown])
+    others = others_of(outcomes)
+    if others:
+        say(f"Fields that no column takes: {', '.join(f'{name} ({many:,} records)' for name, many in others.items())}.")
     for each in derived:
         say(f"{each.name}: {each.changed:,} rows changed, up to date with version {each.source_version}.")
     return None

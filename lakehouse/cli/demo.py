@@ -31,7 +31,7 @@ def demo(
     """Show the whole path: base load, records, corrections, replay, and what became of each record.
 
     It works on the home's own tables. A second time sends the same records again: the rows stay as they
-    are. Where the home holds other data, nothing is touched.
+    are, and a log table holds them twice. Where the home holds other data, nothing is touched.
     """
     settings = load_settings()
     chosen = chosen_table(settings, table)
@@ -70,7 +70,8 @@ def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
             action="Run it in another home: LAKEHOUSE_HOME=.lakehouse-demo lakehouse demo",
         )
     if held:
-        say("This home holds an earlier demo: the same records are sent again, and the rows should stay as they are.")
+        then = "each is one more row" if table.is_log else "the rows should stay as they are"
+        say(f"This home holds an earlier demo: the same records are sent again, and {then}.")
     settings.make_folder()
     mark.touch()
 

@@ -32,12 +32,14 @@ def commit_facts(entry: "Entry") -> dict[str, Any]:
 
 def outcome_facts(outcome: "Outcome") -> dict[str, Any]:
     """What a commit did, and what it left; lag is in offsets."""
-    return commit_facts(outcome.entry) | {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
+    lasted = {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
+    return commit_facts(outcome.entry) | lasted | {"other_fields": dict(outcome.others)}
 
 
 def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts as a row of a table: ranges in one word each, times to the second."""
     words = {name: _in_words(facts[name]) for name in ("ranges", "gap")}
+    facts = {name: fact for name, fact in facts.items() if name != "other_fields"}
     return facts | {"committed_at": seconds(facts["committed_at"]), **words}
 
 

@@ -49,7 +49,8 @@ def new_table(
     file = _free_file(settings, new)
     proposal = propose(_of_topic(settings, topic, records) if topic else values)
     if not proposal.columns:
-        what = "No record has a field." if proposal.records > proposal.unread else "No record is a JSON object."
+        doubts = proposal.doubts[0] if len(proposal.doubts) > 1 else "No record has a field."
+        what = doubts if proposal.records > proposal.unread else "No record is a JSON object."
         raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint="NAME")
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None

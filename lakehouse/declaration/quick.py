@@ -29,11 +29,15 @@ _FAR_AWAY = 2**62
 
 
 class Plain(NamedTuple):
-    """What became of a batch: the columns, which records are late, and the rows of those that are not plain."""
+    """What became of a batch: the columns, which records are late, and the rows of those that are not plain.
+
+    ``objects`` are what the others were parsed into.
+    """
 
     columns: list[pa.Array]
     late: pa.Array
     doubtful: list[int]
+    objects: list[dict[str, Any]]
 
 
 class _Written(NamedTuple):
@@ -75,9 +79,11 @@ def decode_plain(
     judged = np.zeros(len(plain), bool)
     if late is not None:
         event = columns[[field.name for field in fields].index(late.name)]
-        judged, sure = _judge_late(event, arrived, late)
-        plain &= sure & ~(judged & late.reject)
-    return Plain([column.values for column in columns], pa.array(judged), np.flatnonzero(~plain).tolist())
+        judged, certain = _judge_late(event, arrived, late)
+        plain &= certain & ~(judged & late.reject)
+    doubtful = np.flatnonzero(~plain).tolist()
+    sure = list(compress(objects, plain.tolist())) if doubtful else objects
+    return Plain([column.values for column in columns], pa.array(judged), doubtful, sure)
 
 
 def _written(values: pa.Array) -> _Written:

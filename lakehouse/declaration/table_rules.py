@@ -11,6 +11,7 @@ from lakehouse.declaration.column_rules import columns_problems, type_problems
 from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.parts import VALUE
+from lakehouse.declaration.sql import condition_problems, measure_problems
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -165,10 +166,13 @@ def _checks(table: "StreamTable") -> Iterator[Problem]:
     for check in table.checks:
         if not check.sql.strip():
             yield f"check {check.name}: has no SQL", "Declare a condition of a row, as price > 0."
+            continue
+        for fact, action in condition_problems(check.sql, {column.name for column in table.stored}):
+            yield f"check {check.name}: {fact}", action
 
 
 def _rollup(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    for fact, action in chain(_groups(rollup, table), _measures(rollup), _inexact(rollup, table)):
+    for fact, action in chain(_groups(rollup, table), _measures(rollup, table), _inexact(rollup, table)):
         yield f"rollup {rollup.name}: {fact}", action
 
 
@@ -183,7 +187,8 @@ def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
             yield f"groups by {name} twice", "Name it once."
 
 
-def _measures(rollup: Rollup) -> Iterator[Problem]:
+def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
+    columns = {column.name for column in table.stored}
     if not rollup.measures:
         yield "has no measure", "Declare at least one, as Measure('count(*)', 'BIGINT', 'Rows.')."
     for name, measure in rollup.measures.items():
@@ -193,7 +198,8 @@ def _measures(rollup: Rollup) -> Iterator[Problem]:
             yield f"measure {name} is named like a column it groups by", "Choose another name."
         if not measure.sql.strip():
             yield f"measure {name}: has no SQL", "Declare an aggregate, as count(*)."
-        for fact, action in type_problems(measure.type):
+            continue
+        for fact, action in chain(type_problems(measure.type), measure_problems(measure.sql, columns)):
             yield f"measure {name}: {fact}", action
 
 

@@ -4,6 +4,7 @@ Both give the same rows; which of them decoded a record cannot be told from what
 driver and, shipped by value, on Spark's executors.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -12,13 +13,17 @@ import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.others import others_in
 from lakehouse.declaration.parts import TIME
-from lakehouse.declaration.records import decode
+from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import Lateness, judge_late
-from lakehouse.declaration.values import NOTHING
+from lakehouse.declaration.values import NOTHING, convert
 
 Beside = Mapping[str, pa.Array]
 """Parts of records beside their values, from which fields take theirs: binary, the newest header of a name."""
+Objects = list[dict[str, Any]]
+Judged = tuple[dict[str, Any], str | None, str | None, bool]
+"""The values of a record, reason and detail where it may not enter, and whether it is late."""
 Quick = Callable[[pa.Array, pa.Array | None, tuple[Field, ...], Lateness | None, Beside], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
 
@@ -30,12 +35,19 @@ class Rules(NamedTuple):
     late: Lateness | None
 
 
+class Decoded(NamedTuple):
+    """One verdict for each record, and how many of them have which field that no column takes."""
+
+    verdicts: pa.StructArray
+    others: Counter[str]
+
+
 def decode_values(
     values: pa.Array, arrived: pa.Array | None, rules: Rules, quick: Quick | None, beside: Beside = NOTHING
-) -> pa.StructArray:
+) -> Decoded:
     """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC, where they are asked for.
 
-    One verdict for each: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
+    A verdict is: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
     each field (NULL where it may not).
     """
     if quick is None or not len(values):
@@ -43,23 +55,26 @@ def decode_values(
     plain = quick(values, arrived, rules.fields, rules.late, beside)
     none = pa.nulls(len(values), pa.string())
     decoded = _verdicts([none, none, plain.late, *plain.columns], rules)
+    others = others_in(plain.objects, rules.fields)
     if not plain.doubtful:
-        return decoded
+        return Decoded(decoded, others)
     doubtful = pa.array(plain.doubtful, pa.int64())
     parts = {part: told.take(doubtful) for part, told in beside.items()}
     strict = _strictly(values.take(doubtful), None if arrived is None else arrived.take(doubtful), rules, parts)
     places = list(range(len(values)))
     for nth, row in enumerate(plain.doubtful):
         places[row] = len(values) + nth
-    return pa.concat_arrays([decoded, strict]).take(pa.array(places, pa.int64()))
+    verdicts = pa.concat_arrays([decoded, strict.verdicts]).take(pa.array(places, pa.int64()))
+    return Decoded(verdicts, others + strict.others)
 
 
-def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: Beside) -> pa.StructArray:
+def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: Beside) -> Decoded:
     times = [None] * len(values) if arrived is None else arrived.to_pylist()
     told = zip(*(part.to_pylist() for part in beside.values()), strict=True) if beside else repeat((), len(values))
     parts = (dict(zip(beside, each, strict=True)) for each in told)
     records = zip(values.to_pylist(), times, parts, strict=True)
-    judged = [judge(value, time, rules, part) for value, time, part in records]
+    objects: Objects = []
+    judged = [_judge(value, time, rules, part, objects) for value, time, part in records]
     columns = [
         pa.array([reason for _, reason, _, _ in judged], pa.string()),
         pa.array([detail for _, _, detail, _ in judged], pa.string()),
@@ -67,16 +82,24 @@ def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: 
     ]
     for field in rules.fields:
         columns.append(pa.array([row.get(field.name) for row, *_ in judged], arrow_type(field.type)))
-    return _verdicts(columns, rules)
+    return Decoded(_verdicts(columns, rules), others_in(objects, rules.fields))
 
 
 def judge(
     value: bytes | None, arrived: int | None, rules: Rules, beside: Mapping[str, bytes | None] = NOTHING
-) -> tuple[dict[str, Any], str | None, str | None, bool]:
+) -> Judged:
     """Decide one record strictly: its values, reason and detail, and whether it is late."""
+    return _judge(value, arrived, rules, beside, [])
+
+
+def _judge(
+    value: bytes | None, arrived: int | None, rules: Rules, beside: Mapping[str, bytes | None], objects: Objects
+) -> Judged:
+    """Decide one record; what it was parsed into is added to ``objects``."""
     fields, late = rules
     try:
-        row = decode(value, fields, {**beside, TIME: arrived})
+        objects.append(parse(value))
+        row = convert(objects[-1], fields, {**beside, TIME: arrived})
         return row, None, None, late is not None and arrived is not None and judge_late(row, arrived, late)
     except Rejection as rejection:
         return {}, rejection.reason, rejection.detail, rejection.reason == "late"

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.batch.ingest import Outcome
+from lakehouse.batch.ingest import Outcome, others_of
 from lakehouse.delta.accounting import sums
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.audit import Finding
@@ -57,7 +57,15 @@ def accounting(outcomes: Sequence[Outcome], totals: Totals) -> dict[str, Any]:
         "base_rows_inserted": base["inserted"],
         "base_rows_updated": base["updated"],
         **{f"total_{name}": count for name, count in totals.model_dump().items()},
+        **_other_fields(outcomes),
     }
+
+
+def _other_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Fields of the records that no column takes, where there are any."""
+    rows = [dg.TableRecord({"field": name, "records": many}) for name, many in others_of(outcomes).items()]
+    schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
+    return {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
 
 
 def reading(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
+from lakehouse.delta.active import count_rows
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger, require_told
-from lakehouse.errors import ConflictError
+from lakehouse.errors import ConflictError, LedgerError
 from lakehouse.settings import Settings
 from lakehouse.topic import look
 from lakehouse.topic.offsets import TopicState
@@ -42,12 +43,27 @@ class Engine:
 
 def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
     """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
-    return require_told(read_ledger(settings.table_uri(table.name), table.name), table.name)
+    return _told(table, read_ledger(settings.table_uri(table.name), table.name))
 
 
 def whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
     """The whole history: a RESTORE of long ago may have undone what resolved a record."""
-    return require_told(read_ledger(settings.table_uri(table.name), table.name, whole=True), table.name)
+    return _told(table, read_ledger(settings.table_uri(table.name), table.name, whole=True))
+
+
+def _told(table: StreamTable, ledger: Ledger) -> Ledger:
+    """Return the ledger, or raise ``LedgerError`` where it does not tell the progress.
+
+    Rows of a log table that no commit of ours tells of, as of a copy, would be appended again.
+    """
+    unknown = table.is_log and ledger.newest is None and not ledger.reread and ledger.exists
+    if unknown and count_rows(ledger.uri):
+        raise LedgerError(
+            f"Log table {table.name} holds rows, and its history holds no commit that tells how far it was read",
+            where=ledger.uri,
+            action=f"See and record what the rows themselves say with: lakehouse recover-progress {table.name}",
+        )
+    return require_told(ledger, table.name)
 
 
 def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:

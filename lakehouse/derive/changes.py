@@ -139,7 +139,9 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
     row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
-    grouped = reader.load(upstream.layout.uri).groupBy(*identity(upstream.table), "_commit_version")
+    # rows of a log table that somebody else wrote may say the same of their record: each touches its own group
+    own = upstream.row_columns if upstream.table.is_log else []
+    grouped = reader.load(upstream.layout.uri).groupBy(*identity(upstream.table), *own, "_commit_version")
     netted = grouped.agg(
         F.max("_commit_timestamp").alias("committed_at"), before.alias("_before"), after.alias("_after")
     )

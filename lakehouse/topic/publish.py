@@ -48,8 +48,8 @@ def publish(
 ) -> int:
     """Send each line as the value of one record and return how many the broker acknowledged: all of them.
 
-    A line keeps its bytes but for the line end. Its key is the merge key as text where the line can be
-    read, so that the records of one row stay in one partition; else it has none. A missing topic is created.
+    A line keeps its bytes but for the line end. Its key is the table's key as text where there is one and the line
+    can be read, so that the records of one row stay in one partition; else it has none. A missing topic is created.
     A second run sends the records a second time.
 
     Raises ``BrokerError`` where the broker acknowledges nothing for 15 seconds, ``TopicError`` where a line is
@@ -139,7 +139,12 @@ class _Sending:
 
 
 def record_key(value: bytes, fields: tuple[Field, ...]) -> bytes | None:
-    """Return the values of the key fields as text, joined by ``|``; ``None`` where the record cannot be read."""
+    """Return the values of the key fields as text, joined by ``|``; ``None`` where the record cannot be read.
+
+    So it is of a log table, which has none.
+    """
+    if not fields:
+        return None
     try:
         decoded = decode(value, fields)
     except Rejection:

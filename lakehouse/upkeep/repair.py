@@ -112,7 +112,9 @@ def _untold_ledger(engine: Engine) -> Ledger:
 def _reached_by_rows(rows: DataFrame) -> Reached:
     """Where the offsets of a log table's rows end, by incarnation and partition."""
     end = F.expr("max(_record.offset) + 1")
-    ends = rows.groupBy("_record.incarnation", "_record.partition").agg(end).collect()
+    ends = (
+        rows.where("_record.offset IS NOT NULL").groupBy("_record.incarnation", "_record.partition").agg(end).collect()
+    )
     return furthest(*({row[0]: {row[1]: row[2]}} for row in ends))
 
 

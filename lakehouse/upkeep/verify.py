@@ -47,7 +47,7 @@ def verify_keys(engine: Engine) -> Finding:
     columns = [F.col(name).cast("string") for name in identity(table)]
     counted = rows.groupBy(*identity(table)).agg(F.count("*").alias("_count")).where("_count > 1")
     doubled = counted.select(*columns, "_count").limit(_SHOWN).collect()
-    problems = [f"Key {', '.join(row[:-1])} stands {row[-1]} times." for row in doubled]
+    problems = [f"Key {', '.join(map(str, row[:-1]))} stands {row[-1]} times." for row in doubled]
     advice = f"Restore a version before the write that did it (lakehouse audit {table.name} lists them)."
     return finding("keys_unique", problems, "every key stands once", advice)
 
@@ -147,8 +147,8 @@ def rejected_share(ledger: Ledger, most: float = 0.01) -> Finding:
 
 
 def producer_time(state: TopicState, table: StreamTable) -> Finding:
-    """Check that the broker dates the records, or that something else decides which is newer."""
-    safe = not state.producer_time or table.version or table.order == "offset"
+    """Check that the broker dates the records, or that something else decides, or nothing is newer as in a log."""
+    safe = not state.producer_time or table.version or table.order == "offset" or table.is_log
     problem = (
         f"Producers date the records of {state.topic}: a producer's clock decides which record is newer."
         " Set message.timestamp.type=LogAppendTime, or declare a version column or order='offset'."

@@ -93,7 +93,7 @@ class Histories(RuleBasedStateMachine):
         if based:
             self._expect(outcomes.pop(0), based)
         for outcome in outcomes:
-            self._expect(outcome, self.model.batch(_ranges(outcome)))
+            self._expect(outcome, self.model.batch(ranges_of(outcome)))
         ends = {partition: len(records) for partition, records in self.model.topic.items()}
         assert {p: self.model.now.progress.get(p, 0) for p in ends} == ends, "all there was is merged"
 
@@ -123,7 +123,7 @@ class Histories(RuleBasedStateMachine):
             ranges.append(Range(partition, start, data.draw(st.integers(start, end), label="end")))
         request = Request(data.draw(st.sampled_from([None, 4]), label="size"))
         for outcome in replay(Engine(self.spark, self.settings, self.table), ranges, request):
-            self._expect(outcome, self.model.replay(_ranges(outcome)))
+            self._expect(outcome, self.model.replay(ranges_of(outcome)))
 
     @precondition(lambda self: self.model.rejected())
     @rule()
@@ -232,7 +232,7 @@ class Begun(Histories):
         self.send_and_merge(sent, 0, None)
 
 
-def _ranges(outcome: Outcome) -> dict[int, tuple[int, int]]:
+def ranges_of(outcome: Outcome) -> dict[int, tuple[int, int]]:
     assert outcome.plan is not None
     return {part.partition: (part.start, part.end) for part in outcome.plan.ranges}
 

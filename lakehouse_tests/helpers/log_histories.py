@@ -7,20 +7,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from lakehouse.batch import append, ingest
 from lakehouse.declaration import Late, StreamTable
 from lakehouse.delta.audit import audit
 from lakehouse.delta.engine import Engine
+from lakehouse.delta.write import commit_append
 from lakehouse.derive import refresh
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.histories import FEW, Histories
+from lakehouse_tests.helpers.histories import FEW, Histories, ranges_of
 from lakehouse_tests.helpers.log_tables import COLUMNS, log_table
 from lakehouse_tests.helpers.model import LATE_AFTER, Counted, Key, Model, Order, Row, Rules
 from lakehouse_tests.helpers.rows import rows_of
 from lakehouse_tests.helpers.surroundings import Letter, make_topic
 from lakehouse_tests.helpers.tables import Tables
+from lakehouse_tests.helpers.writers import by_spark
 
 
 class LogModel(Model):
@@ -70,6 +74,42 @@ class LogHistories(Histories):
         self._foreign(f"DELETE FROM {{t}} WHERE _record.partition = {position[0]} AND _record.offset = {position[1]}")
         del self.model.now.rows[position]
         self.model.committed(self.tables.version)
+
+    @precondition(lambda self: len(self.model.moments) > 1)
+    @rule(data=st.data(), sent=FEW)
+    def a_restore_comes_between(self, data: st.DataObject, sent: list[Letter]) -> None:
+        """The table goes back between the plan of a batch and its commit, which is void, its rows in the table."""
+        planned_on = self.tables.version
+        version = data.draw(st.sampled_from(sorted(self.model.moments)), label="version")
+        if version == planned_on:
+            return
+        self.send(sent, 0)
+        restored = list[int]()
+
+        def append_to_restored(*args: Any, **kwargs: Any) -> Any:
+            if not restored:
+                self._foreign(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+                restored.append(version)
+            return commit_append(*args, **kwargs)
+
+        with pytest.MonkeyPatch.context() as patch, by_spark():
+            patch.setattr(append, "commit_append", append_to_restored)
+            outcomes = ingest.merge_all(Engine(self.spark, self.settings, self.table))
+        if restored:
+            self._void(version, planned_on)
+        for outcome in outcomes:
+            self._expect(outcome, self.model.batch(ranges_of(outcome)))
+
+    def _void(self, version: int, planned_on: int) -> None:
+        progress = self.model.now.progress
+        read = [record for p, records in self.model.topic.items() for record in records[progress.get(p, 0) :]]
+        self.model.now.decided |= {record.position: record.reason(self.model.rules) for record in read}
+        self.model.restore(version)
+        self.model.committed(planned_on + 1)
+        for record in (each for each in read if each.reason(self.model.rules) is None):
+            place: Any = record.position
+            self.model.now.rows[place] = Row(record.temperature, record.key or (), None)
+        self.model.committed(planned_on + 2)
 
     @invariant()
     def tables_equal_the_model(self) -> None:

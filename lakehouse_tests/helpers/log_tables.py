@@ -3,8 +3,12 @@
 from typing import Any
 from uuid import uuid4
 
+from deltalake import DeltaTable
+
 from lakehouse.declaration import Column, Day, Measure, Rollup, StreamTable
-from lakehouse_tests.helpers.streams import Stream
+from lakehouse.derive.refresh import refresh_rollup
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.streams import Stream, hour, record
 
 COLUMNS = (
     Column("latitude", "DECIMAL(9,6)", required=True, doc="Degrees north."),
@@ -32,3 +36,25 @@ def logged(stream: Stream) -> list[tuple[Any, ...]]:
         "SELECT _record.partition, _record.offset, date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"), temperature_2m"
         " FROM {t} ORDER BY 1, 2"
     )
+
+
+def operations(stream: Stream) -> list[str]:
+    """What the commits of batches were, newest first."""
+    entries = {entry.version: entry.commit.kind for entry in stream.ledger.entries}
+    told = DeltaTable(stream.uri).history()
+    newest = DeltaTable(stream.uri).version()
+    return [each["operation"] for back, each in enumerate(told) if entries.get(newest - back) == "batch"]
+
+
+def at_hours(*numbers: int) -> list[bytes]:
+    return [record(time=hour(number), temperature_2m=float(number)) for number in numbers]
+
+
+def is_right(stream: Stream) -> None:
+    """Every record is accounted for, none stands twice, and the rollup is that of the rows."""
+    (rollup,) = stream.table.rollups
+    refresh_rollup(stream.engine, rollup)
+    found = verify_rollup(stream.engine, rollup)
+    assert found.passed, found.detail
+    assert verify_keys(stream.engine).passed
+    stream.assert_accounted()

@@ -71,6 +71,7 @@ def test_a_run_without_configuration_makes_every_table_and_accounts_for_every_re
     assert first["locations"]["dagster/row_count"] == 6
     parts = [record.data for record in merged["ranges"].records]
     assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)
+    assert [record.data for record in merged["other_fields"].records] == [{"field": "station", "records": 1}]
 
 
 def test_every_table_tells_where_it_is_its_version_and_how_long_it_took(lakehouse, first) -> None:

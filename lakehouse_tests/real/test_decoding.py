@@ -7,8 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.batch.decode import decode_records
+from lakehouse.batch.ingest import others_of
 from lakehouse.declaration import BrokerTime, Column, RecordHeader, RecordKey, StreamTable
+from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.helpers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(8, 13)
 
@@ -62,3 +65,18 @@ def test_key_newest_header_and_broker_time_of_a_record_are_columns(spark: SparkS
     assert [(row["id"], row["trace"], row["n"]) for row in rows[:3]] == [(1, "new", 5), (2, "none", 5), (3, "none", 5)]
     assert {row["told_at"] for row in rows[:3]} == {rows[0]["_time"]}
     assert rows[5]["_key"] == b"6", "what is rejected keeps its raw parts"
+
+
+def test_fields_that_no_column_takes_are_told_of_the_batch_that_read_them(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = Stream.create(spark, broker)
+    stream.send(record(time=hour(0), humidity=81), record(time=hour(1), humidity=None, wind={"speed": 1}))
+    stream.send(record(time="never", humidity=1), b"{", partition=1)
+    (outcome,) = stream.merge()
+    assert outcome.others == {"humidity": 3, "wind": 1}
+    stream.send(record(time=hour(2)))
+    (next_one,) = stream.merge()
+    assert next_one.others == {}
+    (again,) = stream.replay()
+    assert others_of([outcome, next_one, again]) == {"humidity": 6, "wind": 2}

@@ -374,7 +374,7 @@ def test_what_is_odd_and_does_no_harm_is_accepted() -> None:
 
 
 def test_sums_that_do_not_depend_on_the_order_of_rows_are_accepted() -> None:
-    for sql in ("sum(CAST(n AS DECIMAL(18,6)))", "max(n)", "count(n)", "sum(nn)"):
+    for sql in ("sum(CAST(n AS DECIMAL(18,6)))", "max(n)", "count(n)", "sum(stars)"):
         assert summed(sql).rollups[0].measures["total"].sql == sql
     for exact in ("INT", "DECIMAL(9,2)"):
         assert summed("avg(n)", exact)

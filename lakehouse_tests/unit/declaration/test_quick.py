@@ -40,7 +40,7 @@ def expected(value: bytes | None, arrived: int | None, rules: Rules) -> dict[str
 
 def decoded(written: Written) -> pa.StructArray:
     arrays = pa.array(written.values, pa.binary()), pa.array(written.arrived, pa.int64())
-    return decode_values(*arrays, written.rules, decode_plain)
+    return decode_values(*arrays, written.rules, decode_plain).verdicts
 
 
 def exactly(row: dict[str, Any]) -> dict[str, str]:
@@ -93,6 +93,8 @@ def test_generated_and_spoiled_records_of_every_type_become_the_same() -> None:
         seen.update(row["_reason"] for row in rows)
         arrays = pa.array(written.values, pa.binary()), pa.array(written.arrived, pa.int64())
         plain += len(rows) - len(decode_plain(*arrays, *written.rules).doubtful)
+        quickly, strictly = (decode_values(*arrays, written.rules, path).others for path in (decode_plain, None))
+        assert quickly == strictly
 
     compare()
     assert seen == {None, *REASONS}
@@ -223,7 +225,7 @@ def test_what_stands_beside_the_value_becomes_the_same(type_: str, rules: dict[s
     values = pa.array([b'{"m":1,"o":"x"}'] * len(told), pa.binary())
     rules_of_all = Rules((column.field, other.field), None)
     quickly, strictly = (
-        decode_values(values, None, rules_of_all, path, {source.part: told}) for path in (decode_plain, None)
+        decode_values(values, None, rules_of_all, path, {source.part: told}).verdicts for path in (decode_plain, None)
     )
     assert list(map(exactly, quickly.to_pylist())) == list(map(exactly, strictly.to_pylist()))
     assert {row["_reason"] for row in strictly.to_pylist()} <= {None, "invalid_utf8", "missing_field", *OF_VALUES}
@@ -271,11 +273,11 @@ def test_a_name_that_stands_twice_is_seen(text: str) -> None:
 def test_a_part_of_an_array_is_decoded_as_the_whole(type_: pa.DataType) -> None:
     values = pa.array([GOOD, GOOD[:-1] + b',"latitude":51.5}', None, b'{"a":"\\"}', GOOD], type_)
     arrived = pa.array([1, None, 3, 4, 5], pa.int64())
-    whole = decode_values(values, arrived, RULES, decode_plain)
+    whole = decode_values(values, arrived, RULES, decode_plain).verdicts
     for begin in range(5):
         part = decode_values(values.slice(begin, 2), arrived.slice(begin, 2), RULES, decode_plain)
-        assert part.equals(whole.slice(begin, 2))
-    assert len(decode_values(values[:0], arrived[:0], RULES, decode_plain)) == 0
+        assert part.verdicts.equals(whole.slice(begin, 2))
+    assert len(decode_values(values[:0], arrived[:0], RULES, decode_plain).verdicts) == 0
 
 
 @pytest.mark.parametrize(
@@ -295,8 +297,8 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
         strictly.append(value)
         return judge(value, *others)
 
-    judge = verdicts.judge
-    monkeypatch.setattr(verdicts, "judge", counted)
+    judge = verdicts._judge
+    monkeypatch.setattr(verdicts, "_judge", counted)
     good = [
         GOOD,
         GOOD.replace(b"10.4", b"null"),

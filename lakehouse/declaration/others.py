@@ -1,0 +1,51 @@
+"""Fields of records that no column takes: which there are, and in how many records, so that none goes unseen."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from lakehouse.declaration.fields import Field
+from lakehouse.declaration.parts import VALUE
+
+_FEW = 8
+_LONGEST = 100  # characters of a name; records whose names are values may have any
+Path = tuple[str, ...]
+
+
+def others_in(objects: Sequence[dict[str, Any]], fields: Iterable[Field]) -> Counter[str]:
+    """Count the records that have each field of which no column takes anything; names within others by their path.
+
+    What is inside of a field that no column takes is not looked at.
+    """
+    taken = [field.names for field in fields if field.part == VALUE]
+    found = Counter[str]()
+    for path, inside in _looked_into(objects, taken):
+        known = {names[len(path)] for names in taken if names[: len(path)] == path and len(names) > len(path)}
+        for name, many in _counted(inside, set().union(*inside) - known):
+            found[_named((*path, name))] += many
+    return found
+
+
+def _counted(objects: Sequence[dict[str, Any]], names: set[str]) -> Iterable[tuple[str, int]]:
+    """How many of the objects have each of the names: a few are asked for, of many everything is counted."""
+    if len(names) <= _FEW:
+        return ((name, sum(name in each for each in objects)) for name in names)
+    counts = Counter(chain.from_iterable(objects))
+    return ((name, counts[name]) for name in names)
+
+
+def _looked_into(
+    objects: Sequence[dict[str, Any]], taken: Sequence[Path]
+) -> Iterable[tuple[Path, Sequence[dict[str, Any]]]]:
+    """The objects, and those within them from which columns take fields, with the names that lead there."""
+    yield (), objects
+    for path in dict.fromkeys(names[:depth] for names in taken for depth in range(1, len(names))):
+        inside: Sequence[Any] = objects
+        for name in path:
+            inside = [inner for each in inside if isinstance(inner := each.get(name), dict)]
+        yield path, inside
+
+
+def _named(path: Path) -> str:
+    return ".".join(path)[:_LONGEST].encode("utf-8", "replace").decode()

@@ -1,0 +1,92 @@
+"""SQL of a declaration: what is no expression, names what is not there, or gives another answer each time."""
+
+import pytest
+
+from lakehouse.declaration.sql import condition_problems, measure_problems
+
+COLUMNS = ("price", "sold_at", "comment")
+
+
+def refused(sql: str, *, measure: bool = False) -> str:
+    """The first thing that is wrong."""
+    problems = (measure_problems if measure else condition_problems)(sql, COLUMNS)
+    return next((fact for fact, action in problems if action), "")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "price > 0 AND sold_at <= now()",
+        "PRICE BETWEEN 0 AND 10 -- in euros",
+        "comment IS NULL OR comment RLIKE '^[a-z]+$'",
+        "`comment` <> ''",
+        "sold_at > DATE'2020-01-01' - INTERVAL 1 DAY",
+        "CASE WHEN price > 1 THEN comment = 'dear' ELSE true END",
+        "exists(split(comment, ' '), word -> word <> '') AND size(filter(array(price), each -> each > 1)) = 1",
+        "if(price > 1, 1, 0) <=> 1",
+    ],
+)
+def test_a_condition_of_the_columns_of_a_row_is_none_of_this(sql: str) -> None:
+    assert refused(sql) == ""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "count(*)",
+        "sum(CAST(price AS DECIMAL(18,6)))",
+        "count(*) FILTER (WHERE price > 1)",
+        "max_by(comment, sold_at)",
+        "percentile(price, 0.5)",
+        "count(DISTINCT comment) - count_if(price > 1)",
+    ],
+)
+def test_an_aggregate_that_is_the_same_in_any_order_is_none_of_this(sql: str) -> None:
+    assert refused(sql, measure=True) == ""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("price) AND (price", "price >", "price > 1; DROP TABLE t", "SELECT price", "price FROM t", "price AS p", "*"),
+        *("price > 'a", "price > 1 /* never", "show tables", "price, sold_at"),
+    ],
+)
+def test_what_is_no_single_expression_is_refused(sql: str) -> None:
+    assert "is no SQL expression" in refused(sql)
+    assert "is no SQL expression" in refused(sql, measure=True)
+
+
+@pytest.mark.parametrize("sql", ["price > (SELECT max(price) FROM t)", "sum(price) OVER () > 1", "(SELECT 1)"])
+def test_what_looks_at_other_rows_is_refused(sql: str) -> None:
+    assert "looks at other rows" in refused(sql)
+
+
+@pytest.mark.parametrize(("sql", "name"), [("cost > 0", "cost"), ("t.price > 0", "t"), ("max(x -> y)", "y")])
+def test_a_column_that_is_not_there_is_named(sql: str, name: str) -> None:
+    assert f"names an unknown column: {name}" in refused(sql)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("rand()", "randn()", "random()", "uuid()", "shuffle(array(1))", "monotonically_increasing_id()"),
+        *("spark_partition_id()", "input_file_name()", "reflect('a', 'b')", "java_method('a', 'b')"),
+    ],
+)
+def test_chance_is_refused(call: str) -> None:
+    assert "differs by chance" in refused(f"{call} IS NOT NULL")
+    assert "differs by chance" in refused(f"max({call})", measure=True)
+
+
+@pytest.mark.parametrize("call", ["now()", "current_date", "current_date()", "current_timestamp", "curdate()"])
+def test_a_measure_does_not_ask_the_clock(call: str) -> None:
+    assert "differs by the clock" in refused(f"count_if(sold_at < {call})", measure=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["first", "first_value", "last", "last_value", "any_value", "array_agg", "collect_list", "collect_set", "listagg"],
+)
+def test_a_measure_does_not_follow_the_order_of_rows(name: str) -> None:
+    assert "differs by the order in which rows meet" in refused(f"size({name}(price))", measure=True)

@@ -197,6 +197,7 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
         {
             "_reason": F.lit(None).cast("string"),
             "_late": F.lit(False),
+            "_others": F.lit(None).cast("string"),
             "_time": F.lit(None).cast("timestamp"),
             "_partition": F.lit(None).cast("int"),
             "_offset": F.lit(None).cast("bigint"),

@@ -115,7 +115,7 @@ def _redrive_part(engine: Engine, part: _Part) -> Outcome | None:
         store_rejected(engine.spark, rejected_layout(engine.table, engine.settings), decided)
         return None
     entry: Entry = merge_decided(engine, decided, counts)
-    return Outcome(entry, None, 0, 0, time.monotonic() - started)
+    return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.others)
 
 
 def _spans(held: DataFrame) -> tuple[Range, ...]:

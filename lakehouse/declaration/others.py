@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from lakehouse.declaration.fields import Field
 from lakehouse.declaration.parts import VALUE
 
-_FEW = 8
+_FEW, _MOST = 8, 1_000  # names that are asked for one by one, and that are told
 _LONGEST = 100  # characters of a name; records whose names are values may have any
 Path = tuple[str, ...]
 
@@ -16,7 +16,8 @@ Path = tuple[str, ...]
 def others_in(objects: Sequence[dict[str, Any]], fields: Iterable[Field]) -> Counter[str]:
     """Count the records that have each field of which no column takes anything; names within others by their path.
 
-    What is inside of a field that no column takes is not looked at.
+    What is inside of a field that no column takes is not looked at. Where there are very many, those of most records
+    are told; those whose names are as long as nobody reads, and begin alike, are one.
     """
     taken = [field.names for field in fields if field.part == VALUE]
     found = Counter[str]()
@@ -32,7 +33,7 @@ def _counted(objects: Sequence[dict[str, Any]], names: set[str]) -> Iterable[tup
     if len(names) <= _FEW:
         return ((name, sum(name in each for each in objects)) for name in names)
     counts = Counter(chain.from_iterable(objects))
-    return ((name, counts[name]) for name in names)
+    return islice(((name, many) for name, many in counts.most_common() if name in names), _MOST)
 
 
 def _looked_into(
@@ -48,4 +49,6 @@ def _looked_into(
 
 
 def _named(path: Path) -> str:
-    return ".".join(path)[:_LONGEST].encode("utf-8", "replace").decode()
+    shown = ".".join(f"`{name}`" if "." in name else name for name in path)
+    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+    return shown.encode("utf-8", "replace").decode()

@@ -3,7 +3,7 @@
 Whether its types fit is for Spark to say.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 _BY_CHANCE = {"input_file_name", "monotonically_increasing_id", "rand", "randn", "random", "randstr", "shuffle"}
 _BY_CHANCE |= {"java_method", "reflect", "spark_partition_id", "try_reflect", "uniform", "uuid"}
 _BY_THE_CLOCK = {"curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"}
-# another figure where the rows meet in another order; collect_list, collect_set and listagg by the parser's names
+_BY_CHANCE |= {"current_user", "session_user", "user"}
+# another figure where the rows meet in another order; collect_set and listagg as the parser calls them
 _BY_ORDER = {"any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"}
+_WRITTEN = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
+# unless it is made the same again
+_SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
 
 
 def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
@@ -32,28 +36,53 @@ def measure_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
     yield from _problems(sql, columns, varying | dict.fromkeys(_BY_ORDER, "by the order in which rows meet"))
 
 
-def _problems(sql: str, columns: Collection[str], varying: dict[str, str]) -> Iterator[Problem]:
+def _problems(sql: str, columns: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:
     import sqlglot  # noqa: PLC0415 - slow to import, and declarations without SQL need none of it
     from sqlglot import exp  # noqa: PLC0415
 
     try:
         root = sqlglot.parse_one(sql, read="spark", into=exp.Condition)
+        if isinstance(root, exp.Command | exp.Block | exp.Star) or sql.rstrip().endswith(";"):
+            raise sqlglot.errors.ParseError("more than an expression")
+        yield from _wrong(sql, root, {name.lower() for name in columns}, varying)
+    except RecursionError:  # nested deeper than this process can look into: Spark says whether it can
+        return
     except sqlglot.errors.SqlglotError:
-        root = None
-    if root is None or isinstance(root, exp.Command | exp.Block | exp.Star):
         action = "Write one expression of Spark's SQL; a name that is a word of SQL stands in backticks."
         yield f"{sql!r} is no SQL expression", action
-        return
-    if root.find(exp.Query, exp.Window):
+
+
+def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:
+    from sqlglot import exp  # noqa: PLC0415
+
+    if root.find(exp.Query, exp.Values, exp.Window):
         yield f"{sql!r} looks at other rows", "Write it over the columns of the table alone, without SELECT or OVER."
-    known = {name.lower() for name in columns}
+    if root.find(exp.Placeholder, exp.Parameter):
+        yield f"{sql!r} has a parameter, which nobody fills in", "Write the value."
     for column in root.find_all(exp.Column):
         name = column.parts[0].name
-        if name.lower() not in known:
-            yield f"{sql!r} names an unknown column: {name}", f"The table has {', '.join(sorted(columns))}."
+        if name.lower() not in known and not column.find_ancestor(exp.DataType):
+            yield f"{sql!r} names an unknown column: {name}", f"The table has {', '.join(sorted(known))}."
     for function in root.find_all(exp.Func):
-        for name in sorted({each.lower() for each in _names(function)} & varying.keys()):
-            yield f"{sql!r} differs {varying[name]}: {name}()", "Leave it out: it has to give the same each time."
+        for name in [each.lower() for each in _names(function) if each.lower() in varying][:1]:
+            if name not in _BY_ORDER or not _is_settled(function):
+                fact = f"{sql!r} differs {varying[name]}: {_WRITTEN.get(name, name)}()"
+                yield fact, "Leave it out: it has to give the same each time."
+
+
+def _is_settled(function: "exp.Func") -> bool:
+    """Whether the order in which a function has met rows is gone again in what is made of its result."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if function.find(exp.Order):
+        return True
+    around: exp.Expr | None = function.parent
+    while around is not None:
+        names = {each.lower() for each in _names(around)} if isinstance(around, exp.Func) else set[str]()
+        if names & _SETTLE:
+            return True
+        around = around.parent
+    return False
 
 
 def _names(function: "exp.Func") -> list[str]:

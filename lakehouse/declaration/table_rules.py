@@ -167,7 +167,7 @@ def _checks(table: "StreamTable") -> Iterator[Problem]:
         if not check.sql.strip():
             yield f"check {check.name}: has no SQL", "Declare a condition of a row, as price > 0."
             continue
-        for fact, action in condition_problems(check.sql, {column.name for column in table.stored}):
+        for fact, action in condition_problems(check.sql, {*(column.name for column in table.stored), "_record"}):
             yield f"check {check.name}: {fact}", action
 
 
@@ -188,7 +188,8 @@ def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
 
 
 def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    columns = {column.name for column in table.stored}
+    # which record the newest of a key is changes without the row: no measure of a table with a key follows it
+    columns = {*(column.name for column in table.stored), *(["_record"] if table.is_log else [])}
     if not rollup.measures:
         yield "has no measure", "Declare at least one, as Measure('count(*)', 'BIGINT', 'Rows.')."
     for name, measure in rollup.measures.items():

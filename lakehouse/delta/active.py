@@ -34,6 +34,13 @@ def active_files(
     return files.filter(pc.is_in(files["partition"], pa.array(list(values), pa.string())))
 
 
+def holds_files(uri: str) -> bool:
+    """Whether a table is there and has an active file."""
+    table = open_table(uri)
+    with log_failures(uri):
+        return table is not None and bool(table.get_add_actions().num_rows)
+
+
 def count_rows(uri: str, partition: str | None = None, values: Collection[str] | None = None) -> int:
     """Count the rows of a table, from its log alone; 0 where there is no table.
 

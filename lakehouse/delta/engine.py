@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.active import count_rows
+from lakehouse.delta.active import holds_files
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger, require_told
 from lakehouse.errors import ConflictError, LedgerError
@@ -57,7 +57,7 @@ def _told(table: StreamTable, ledger: Ledger) -> Ledger:
     Rows of a log table that no commit of ours tells of, as of a copy, would be appended again.
     """
     unknown = table.is_log and ledger.newest is None and not ledger.reread and ledger.exists
-    if unknown and count_rows(ledger.uri):
+    if unknown and holds_files(ledger.uri):
         raise LedgerError(
             f"Log table {table.name} holds rows, and its history holds no commit that tells how far it was read",
             where=ledger.uri,

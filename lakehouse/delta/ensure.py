@@ -43,8 +43,7 @@ def ensure_table(spark: SparkSession, layout: Layout) -> bool:
         _require_new(layout, [path[0] for path, _ in missing if len(path) == 1])
         added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in missing]
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
-    wrong = layout.corrections(stands.configuration) | (layout.statistics_properties if missing else {})
-    wrong = {name: value for name, value in wrong.items() if stands.configuration.get(name) != value}
+    wrong = layout.corrections(stands.configuration)
     if wrong:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(wrong)})")
     return there is None or migrated or bool(missing) or bool(wrong)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
+STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"
 _LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
@@ -87,10 +88,17 @@ class Layout:
         return self.retention_properties | ({CHANGE_DATA: "true"} if self.change_data else {})
 
     def corrections(self, stands: Mapping[str, str]) -> dict[str, str]:
-        """The lasting properties that a table with these has to be given; a log may be kept longer than it must."""
+        """The lasting properties that a table with these has to be given; a log may be kept longer than it must.
+
+        So are the columns with statistics, where it has those of fewer declared columns and no others.
+        """
         wrong = {name: value for name, value in self.lasting.items() if stands.get(name) != value}
         if _seconds(stands.get(_KEEP_LOG, "")) >= _seconds(self.lasting[_KEEP_LOG]):
             wrong.pop(_KEEP_LOG, None)
+        wanted, named = self.statistics_properties.get(STATISTICS, ""), stands.get(STATISTICS, "")
+        before = [name for name in wanted.split(",") if name in named.split(",")]
+        if named and named != wanted and named == ",".join(before):  # some of ours: others were declared since
+            wrong[STATISTICS] = wanted
         return wrong
 
     @property
@@ -107,7 +115,7 @@ class Layout:
         """
         types = {column.name: column.type for column in self.columns}
         named = [name for name in self.statistics if types[name] != "BOOLEAN" and name != self.partition_by]
-        return {"delta.dataSkippingStatsColumns": ",".join(named)} if named else {}
+        return {STATISTICS: ",".join(named)} if named else {}
 
     @property
     def retention_properties(self) -> dict[str, str]:

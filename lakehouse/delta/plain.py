@@ -17,7 +17,7 @@ from deltalake.schema import StructType
 
 from lakehouse.delta.active import active_files
 from lakehouse.delta.files import MOST_FILES, path_of
-from lakehouse.delta.layout import Layout, paths
+from lakehouse.delta.layout import STATISTICS, Layout, paths
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
 
@@ -34,7 +34,6 @@ _FEATURES = {"appendOnly", "invariants", "changeDataFeed"}  # of a table that de
 _PLAIN_WRITER, _NAMES_FEATURES = 4, 7
 _DESCRIBES = {"comment"}  # what a column may say of itself; a constraint, or how it is computed, stands there too
 _TAKE_LINKS: set[Path] = set()  # folders that were seen to; a refusal may pass
-_STATISTICS = "delta.dataSkippingStatsColumns"
 # types of which deltalake writes the bounds that Spark would, or none, as of fields of a struct: not of a DOUBLE, where
 # NaN is none, and of decimals only those that a double holds exactly
 _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[0-5]),.*")
@@ -89,7 +88,7 @@ def _is_plain(table: DeltaTable, layout: Layout) -> bool:
     told = needs.min_writer_version == _NAMES_FEATURES and features <= _FEATURES
     known = needs.min_reader_version == 1 and (needs.min_writer_version <= _PLAIN_WRITER or told)
     wanted = layout.statistics_properties
-    bounded = bool(wanted) and said.configuration.get(_STATISTICS) == wanted[_STATISTICS]
+    bounded = bool(wanted) and said.configuration.get(STATISTICS) == wanted[STATISTICS]
     ours = bounded and set(said.configuration) <= set(layout.properties)
     fields = table.schema().fields
     same = {field.name for field in fields} == set(layout.names) and all(map(_is_free, fields))

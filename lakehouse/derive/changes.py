@@ -139,13 +139,20 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
     row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
     before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
-    # rows of a log table that somebody else wrote may say the same of their record: each touches its own group
+    # rows of a log table that somebody else wrote may say the same of their record, or all the same: each is counted
+    more = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
     own = upstream.row_columns if upstream.table.is_log else []
     grouped = reader.load(upstream.layout.uri).groupBy(*identity(upstream.table), *own, "_commit_version")
     netted = grouped.agg(
-        F.max("_commit_timestamp").alias("committed_at"), before.alias("_before"), after.alias("_after")
+        F.max("_commit_timestamp").alias("committed_at"),
+        before.alias("_before"),
+        after.alias("_after"),
+        F.expr(more).alias("_more"),
     )
-    return netted.withColumnRenamed("_commit_version", "source_version").where("NOT (_before <=> _after)")
+    changed = netted.withColumnRenamed("_commit_version", "source_version").where(
+        "NOT (_before <=> _after) OR _more <> 0"
+    )
+    return changed.drop("_more")
 
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:

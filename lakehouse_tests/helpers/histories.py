@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from lakehouse.batch import ingest
 from lakehouse.batch.ingest import Outcome, Request
@@ -141,7 +142,8 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.spark = self.parts.spark.newSession()
+        spark: Any = self.parts.spark
+        self.spark = spark.cloneSession() if is_remote() else spark.newSession()
 
     @rule(values=st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, *TEMPERATURES]), min_size=1))
     def reload_base(self, values: dict[Any, float | None]) -> None:

@@ -139,11 +139,12 @@ def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) ->
 
 
 def _unit(held: Sequence[Decimal]) -> Epoch | None:
-    """The unit in which numbers would be times of our days; ``None`` where in none."""
+    """The unit in which numbers would be times of our days, exactly to the microsecond; ``None`` where in none."""
     for unit, places in EPOCHS.items():
         first, last = (day * 10 ** (6 - places) for day in _OUR_DAYS)
         if first <= min(held) and max(held) <= last:
-            return unit
+            exact = all(value.scaleb(places) % 1 == 0 for value in held)  # else two that differ might be one time
+            return unit if exact else None
     return None
 
 

@@ -77,10 +77,12 @@ class StreamTable:
     ) -> dict[str, Any]:
         """Decode one record into a value for each column; an absent or null field is ``None``.
 
-        ``key``, ``headers`` and the broker's ``time`` are asked where a column takes its value from them.
-        Whether it is late is not asked: that depends on when the broker got it. Raises ``Rejection`` with the reason
-        and the detail where it may not enter.
+        ``key``, ``headers`` and the broker's ``time``, which has a zone, are asked where a column takes its value from
+        them. Whether it is late is not asked: that depends on when the broker got it. Raises ``Rejection`` with the
+        reason and the detail where it may not enter, ``ValueError`` where the time has no zone.
         """
+        if time and time.tzinfo is None:
+            raise ValueError(f"The broker's time has no zone: {time}")
         beside: dict[str, Any] = {f"{HEADER}{name}": told for name, told in (headers or {}).items()}
         moment = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
         return decode(value, self.fields, {**beside, "key": key, TIME: moment})

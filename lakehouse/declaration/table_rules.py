@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lakehouse.declaration.column_rules import columns_problems, type_problems
 from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, SHAPE, is_name
-from lakehouse.declaration.parts import VALUE
+from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.sql import condition_problems, measure_problems
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
 
@@ -140,6 +140,9 @@ def _lateness(table: "StreamTable") -> Iterator[Problem]:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
             yield "late needs a TIMESTAMP or DATE column", f"{table.late.column} is none: name one."
+        if column is not None and column.field.part == TIME:
+            fact = f"late: {column.name} is the broker's time itself, and no record is late by it"
+            yield fact, "Name the column that tells when it happened."
         if table.late.after < timedelta(0):
             yield "late: after is less than nothing", "Declare how long after its event a record may come."
 

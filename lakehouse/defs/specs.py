@@ -10,6 +10,7 @@ import dagster as dg
 from lakehouse.batch.load import base_layout
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
+from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.defs.listed import Listed
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.order import merged_layout
@@ -147,7 +148,9 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 
 
 def _record_type(column: Column) -> str:
-    """What a field is in a record, which is JSON."""
+    """What a field is in a record, which is JSON; what stands beside its value is text, but for the broker's time."""
+    if column.field.part != VALUE:
+        return "timestamp" if column.field.part == TIME else "string"
     if column.type == "STRING" or column.pattern is not None:
         return "string"
     return "boolean" if column.type == "BOOLEAN" else "number"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -126,6 +126,11 @@ def test_the_fingerprint_changes_with_what_decides_rows(changes: dict[str, Any])
 
 def test_the_fingerprint_is_not_changed_by_what_does_not_decide_rows() -> None:
     assert declare(owner="team:other", partitions=9, rollups=[rollup()]).fingerprint == declare().fingerprint
+
+
+def test_the_time_of_the_broker_has_a_zone() -> None:
+    with pytest.raises(ValueError, match="no zone"):
+        declare().decode(b"{}", time=datetime(2026, 1, 1))
 
 
 def test_a_table_without_a_key_is_a_log_and_has_no_change_feed() -> None:

@@ -97,6 +97,11 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(type_="DECIMAL(0,0)"), "column n: no such type"),
     (one(type_="DECIMAL(2,5)"), r"column n: DECIMAL\(2,5\) has more places than digits"),
     (one(type_="DECIMAL(09,6)"), "column n: no such type"),
+    (one(source=RecordHeader("\ud800")), "column n: its header is named by what is no text"),
+    (
+        lambda: declare(column("told_at", "TIMESTAMP", source=BrokerTime()), late=Late("told_at", timedelta(1))),
+        "late: told_at is the broker's time itself",
+    ),
     (one(type_="STRING", between=(1, 2)), "column n: between is for numbers"),
     (one(type_="BOOLEAN", between=(0, 1)), "column n: between is for numbers"),
     (one(type_="DATE", pattern="%Y-%m-%d", between=(0, 1)), "column n: between is for numbers"),

@@ -113,6 +113,13 @@ def test_numbers_that_would_be_times_of_our_days_are_where_they_are_named_so() -
     ]
 
 
+def test_a_number_finer_than_a_microsecond_is_no_time_as_two_would_be_one() -> None:
+    (column,) = propose([b'{"at": 1767225600.0000001}', b'{"at": 1767225600.0000002}']).columns
+    assert (column.type, column.epoch) == ("DECIMAL(19,7)", None)
+    (column,) = propose([b'{"at": 1767225600.000001}', b'{"at": 1767225600.000002}']).columns
+    assert (column.type, column.epoch) == ("TIMESTAMP", "seconds")
+
+
 def test_fields_within_fields_are_columns_with_the_names_that_lead_to_them() -> None:
     proposal = of({"id": 1, "to": {"name": "a", "at": {"Zip": 5}}}, {"id": 2, "to": {"name": "b", "at": {"Zip": 6}}})
     assert [(each.name, each.source, each.type, each.required) for each in proposal.columns] == [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration import Reference
 from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.names import is_text
 from lakehouse.declaration.records import decode, parse
 from lakehouse.declaration.values import convert_value
 from lakehouse.errors import BaseFileError
@@ -88,7 +89,7 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     reader = _READERS.get(file.suffix.lower())
     if reader is None or not file.is_file():
         raise _refusal(file, "Neither a JSON nor a Parquet file")
-    if not _is_text(file.name):
+    if not is_text(file.name):
         raise _refusal(file, "The name of the file is not UTF-8, and rows are stored with it")
     columns = reader(file)
     rows = len(next(iter(columns.values()), ()))
@@ -99,14 +100,6 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     converted = {field.name: _convert_column(file, field, columns.get(field.source, none)) for field in fields}
     places = {"_file": [file.name] * rows, "_place": range(rows)}
     return _arrow(places | converted, {"_file": "STRING", "_place": "BIGINT"} | _types(fields))
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _convert_column(file: Path, field: Field, values: Sequence[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from math import ceil, floor
 
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import WHOLE, Rejection
-from lakehouse.declaration.names import SHAPE, is_name
+from lakehouse.declaration.names import SHAPE, is_name, is_text
 from lakehouse.declaration.parts import BrokerTime, RecordHeader
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
 from lakehouse.declaration.values import convert_value
@@ -47,18 +47,10 @@ def column_problems(column: Column) -> Iterator[Problem]:
     named = column.source.name if isinstance(column.source, RecordHeader) else column.source
     if named is not None and not named:
         yield "its source names no field", "Name it, or the fields that lead to it."
-    if isinstance(column.source, RecordHeader) and not _is_text(column.source.name):
+    if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
     if column.default is not None:
         yield from _default_problems(column)
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def type_problems(type_: str) -> Iterator[Problem]:

@@ -28,3 +28,12 @@ IN_CATALOG = "duckdb_"
 def is_name(text: str) -> bool:
     """Whether a table or a column may have this name, if it is not taken."""
     return bool(_NAME.fullmatch(text)) and len(text) <= LONGEST
+
+
+def is_text(name: str) -> bool:
+    """Whether a name of somebody else's can be written, in UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

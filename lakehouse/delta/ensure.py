@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakehouse.delta.failures import table_failures
-from lakehouse.delta.layout import Layout, listed, paths, quoted
+from lakehouse.delta.layout import Layout, TableColumn, listed, paths, quoted
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.log import open_table
@@ -30,23 +31,44 @@ def ensure_table(spark: SparkSession, layout: Layout) -> bool:
     with table_failures(layout.uri), conflicts(layout.name):
         there = open_table(layout.uri)
         table = there or _create(spark, layout)
-        stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
+        lack = lacking(layout, table)
+    missing = lack.columns
+    if lack.form and layout.former:
+        migrate(spark, layout, layout.former)
+        missing = _missing(layout, _types(read_table(spark, layout).schema))
+    if missing:
+        added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in missing]
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
+    if lack.properties:
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(lack.properties)})")
+    return there is None or lack.form or bool(missing) or bool(lack.properties)
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What a table lacks of its layout: today's form, columns and fields of structs by their names, properties."""
+
+    form: bool
+    columns: Sequence[tuple[tuple[str, ...], TableColumn]]
+    properties: Mapping[str, str]
+
+
+def lacking(layout: Layout, table: DeltaTable) -> Lack:
+    """What an opened table lacks; nothing is written. Raises ``TableError`` where it does not fit."""
+    stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
     _require_types(layout, found)
     _require_partition(layout, stands.partition_columns)
-    migrated = layout.former is not None and is_former(layout, [path[0] for path in found if len(path) == 1])
-    if migrated and layout.former:
-        migrate(spark, layout, layout.former)
-        found = _types(read_table(spark, layout).schema)
+    former = layout.former is not None and is_former(layout, [path[0] for path in found if len(path) == 1])
+    return Lack(former, () if former else _missing(layout, found), layout.corrections(stands.configuration))
+
+
+def _missing(layout: Layout, found: Mapping[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], TableColumn]]:
+    """The columns that a table with these lacks; ``TableError`` where one of them may not be added."""
     missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
     if missing:
         _require_same_rows(layout, [path for path, _ in missing])
         _require_new(layout, [path[0] for path, _ in missing if len(path) == 1])
-        added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in missing]
-        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
-    wrong = layout.corrections(stands.configuration)
-    if wrong:
-        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(wrong)})")
-    return there is None or migrated or bool(missing) or bool(wrong)
+    return missing
 
 
 def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:

@@ -1,7 +1,8 @@
 """What keeps tables in shape and shows how they stand.
 
-``maintain`` compacts and vacuums, ``repair`` records what a person decides where records or the history are gone,
-``status`` tells how far a table is, ``rejections`` which records are rejected, ``verify`` checks the data itself. A new
-verb that looks at tables, or looks after them, goes here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. It knows
-batches, derived tables, queries and all they are made of, but not which tables are declared, nor Dagster.
+``plan`` tells what a declaration changes in its tables (``layouts``), ``maintain`` compacts and vacuums, ``repair``
+records what a person decides where records or the history are gone, ``status`` tells how far a table is, ``rejections``
+which records are rejected, ``verify`` checks the data itself. A new verb that looks at tables, or looks after them,
+goes here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. It knows batches, derived tables, queries and all they are
+made of, but not which tables are declared, nor Dagster.
 """

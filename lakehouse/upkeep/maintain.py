@@ -13,8 +13,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehouse.batch.load import base_layout, reference_layout
-from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Source
 from lakehouse.delta.engine import Engine, again
@@ -22,14 +20,12 @@ from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger, still_holds
 from lakehouse.delta.log import active_files, read_history
-from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing, upkeep
-from lakehouse.derive.feed import changes_layout
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
-from lakehouse.derive.rollup import rollup_layout
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.spark import FILE_SIZE
+from lakehouse.upkeep.layouts import derived_layouts, layouts_of
 
 _SEVERAL = 2  # small files in one partition that are worth one instead
 _RECENT = 20  # commits in which to look for what VACUUM tells of itself
@@ -64,7 +60,7 @@ def maintain(engine: Engine) -> list[Maintained]:
     settings, table = engine.settings, engine.table
     failed = _refresh(engine)
     needed = _Needed(settings, table, failed)
-    there = [layout for layout in _layouts(settings, table) if read_ledger(layout.uri, layout.name).exists]
+    there = [layout for layout in layouts_of(settings, table) if read_ledger(layout.uri, layout.name).exists]
     return [
         _left(layout, failed[layout.name])
         if layout.name in failed
@@ -95,23 +91,6 @@ def _noted(failed: dict[str, str], name: str) -> Iterator[None]:
         failed[name] = str(error)
 
 
-def _derived(settings: Settings, table: StreamTable) -> Iterator[Layout]:
-    if not table.is_log:
-        yield changes_layout(table, settings)
-    for rollup in table.rollups:
-        yield rollup_layout(table, rollup, settings)
-
-
-def _layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
-    yield merged_layout(table, settings)
-    yield rejected_layout(table, settings)
-    if table.base:
-        yield base_layout(table, settings)
-    yield from _derived(settings, table)
-    for reference in table.references:
-        yield reference_layout(table, reference, settings)
-
-
 def _left(layout: Layout, reason: str) -> Maintained:
     files = sum(len(part) for part in _file_sizes(layout))
     return Maintained(layout.name, read_ledger(layout.uri, layout.name).version, files, files, kept=reason)
@@ -127,7 +106,7 @@ class _Needed:
 
     def reason(self) -> str | None:
         """Why VACUUM has to wait; ``None`` where every derived table has read what it could remove."""
-        for layout in _derived(self.settings, self.table):
+        for layout in derived_layouts(self.settings, self.table):
             consumed = read_ledger(layout.uri, layout.name).source
             if self._misses(consumed):
                 upto = f"up to version {consumed.version}" if consumed else "not at all"

@@ -23,7 +23,7 @@ from lakehouse_tests.helpers.places import ROOT
 
 VERBS = sorted(
     (
-        "demo init new-table up doctor topics peek publish load-base merge follow replay redrive maintain status audit"
+        "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain status audit"
         " rejected query accept-gap recover-progress"
     ).split()
 )

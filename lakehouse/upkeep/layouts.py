@@ -1,0 +1,31 @@
+"""The tables that follow from a declaration, as they are stored."""
+
+from collections.abc import Iterator
+
+from lakehouse.batch.load import base_layout, reference_layout
+from lakehouse.batch.rejected import rejected_layout
+from lakehouse.declaration import StreamTable
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.order import merged_layout
+from lakehouse.derive.feed import changes_layout
+from lakehouse.derive.rollup import rollup_layout
+from lakehouse.settings import Settings
+
+
+def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that are made from the merged one."""
+    if not table.is_log:
+        yield changes_layout(table, settings)
+    for rollup in table.rollups:
+        yield rollup_layout(table, rollup, settings)
+
+
+def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """Every table of a declaration, the merged one first."""
+    yield merged_layout(table, settings)
+    yield rejected_layout(table, settings)
+    if table.base:
+        yield base_layout(table, settings)
+    yield from derived_layouts(settings, table)
+    for reference in table.references:
+        yield reference_layout(table, reference, settings)

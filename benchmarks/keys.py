@@ -11,7 +11,8 @@ from benchmarks.turns import Measured, in_turn
 from benchmarks.world import World, new_world
 from lakehouse.batch.ingest import prepare
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.delta.order import RECORD, merged_layout
+from lakehouse.declaration.names import RECORD
+from lakehouse.delta.order import merged_layout
 from lakehouse.topic import create_topic, publish
 
 RECORDS = 5_000

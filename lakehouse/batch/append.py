@@ -9,9 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import Counts
 from lakehouse.batch.rejected import Decided, is_covered
+from lakehouse.declaration.names import RECORD
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.layout import Layout, quoted
-from lakehouse.delta.order import RECORD, STALE
+from lakehouse.delta.order import STALE
 from lakehouse.delta.plain import is_quick
 from lakehouse.delta.quick import append_quickly
 from lakehouse.delta.write import commit_append, commit_merge, commit_nothing, read_table

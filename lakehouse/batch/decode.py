@@ -22,7 +22,6 @@ from lakehouse.delta.layout import quoted
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")
-_MOST_OTHERS = 1_000  # names that are told of one batch of Arrow
 _VERDICT = "_others STRING, _reason STRING, _detail STRING, _late BOOLEAN"
 
 
@@ -56,7 +55,7 @@ def _decoder(table: StreamTable) -> Any:
     def tell(decoded: Decoded) -> pa.Array:
         """The verdicts, of which the first says what other fields there are."""
         verdicts, others = decoded
-        said = json.dumps(dict(others.most_common(_MOST_OTHERS))) if others else None
+        said = json.dumps(others) if others else None
         first = pa.array([said, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
         names = [field.name for field in verdicts.type]
         return pa.StructArray.from_arrays([first, *verdicts.flatten()], ["_others", *names])

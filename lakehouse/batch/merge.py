@@ -10,10 +10,11 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from lakehouse.batch.counts import Counts
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.order import KEPT, RECORD, STALE, Newer, kept_order, newer_than_stored, stored_with
+from lakehouse.delta.order import KEPT, STALE, Newer, kept_order, newer_than_stored, stored_with
 from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.write import commit_merge, read_table

@@ -6,8 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
 from lakehouse.delta.layout import TableColumn
-from lakehouse.delta.order import KEPT, ORDER, RECORD, kept_order, order_of
+from lakehouse.delta.order import KEPT, ORDER, kept_order, order_of
 
 
 def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) -> DataFrame:

@@ -66,8 +66,9 @@ def _judged(record: "Record", table: "StreamTable") -> dict[str, Any]:
 
     rules = Rules(table.fields, table.late.rule if table.late else None)
     beside = {"key": record.key, **{f"{HEADER}{name}": told for name, told in record.headers}}
-    row, reason, detail, late = judge(record.value, record.milliseconds * 1000, rules, beside)
-    return {"row": None if reason else row, "reason": reason, "detail": detail, "late": late}
+    judged = judge(record.value, record.milliseconds * 1000, rules, beside)
+    row = None if judged.reason else judged.row
+    return {"row": row, "reason": judged.reason, "detail": judged.detail, "late": judged.late}
 
 
 def _in_words(facts: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from lakehouse.cli.output import print_json, print_table, say
 from lakehouse.cli.session import load_settings
 
 verbs = typer.Typer()
-REFUSED = 1
+_REFUSED = 1  # as every verb that found something wrong
 
 
 @verbs.command(epilog=examples("lakehouse plan", "lakehouse plan orders --json"))
@@ -29,4 +29,4 @@ def plan(table: TableArgument = None, json: JsonOption = False) -> None:
     else:
         say("The tables are as they are declared.")
     if any(change.kind == "refuse" for change in changes):
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(_REFUSED)

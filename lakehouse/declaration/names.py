@@ -7,6 +7,9 @@ LONGEST = 200  # a folder, a lock and a partition of that name still fit into a 
 SHAPE = f"names are lower case letters, digits and _, begin with a letter and have at most {LONGEST} characters"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
+RECORD = "_record"
+"""The column of a merged table that tells the record of each row."""
+
 IN_FEED = ("change", "source_table_id", "source_version", "since_version", "committed_at", "number", "reconciled")
 """Columns of the change feed that stand beside those of the key: no key has these names.
 

@@ -11,13 +11,26 @@ from lakehouse.declaration.field_types import Problem
 if TYPE_CHECKING:
     from sqlglot import exp
 
-# another figure each time, by chance, or by who computes it and from which file
-_BY_CHANCE = {"input_file_name", "monotonically_increasing_id", "rand", "randn", "random", "randstr", "shuffle"}
-_BY_CHANCE |= {"java_method", "reflect", "spark_partition_id", "try_reflect", "uniform", "uuid"}
-_BY_THE_CLOCK = {"curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"}
-_BY_CHANCE |= {"current_user", "session_user", "user"}
-# another figure where the rows meet in another order; collect_set and listagg as the parser calls them
-_BY_ORDER = {"any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"}
+# another figure each time
+_BY_CHANCE = dict.fromkeys(
+    (
+        *("current_user", "input_file_name", "java_method", "monotonically_increasing_id", "rand", "randn", "random"),
+        *("randstr", "reflect", "session_user", "shuffle", "spark_partition_id", "try_reflect", "uniform", "user"),
+        "uuid",
+    ),
+    "by chance, or by who computes it",
+)
+_BY_THE_CLOCK = dict.fromkeys(
+    ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"), "by the clock"
+)
+# collect_set and listagg as the parser calls them
+_BY_ORDER = dict.fromkeys(
+    (
+        *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last"),
+        "last_value",
+    ),
+    "by the order in which rows meet",
+)
 _WRITTEN = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
 # unless it is made the same again
 _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
@@ -25,31 +38,37 @@ _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort
 
 def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
     """What is wrong with a condition of a row of these columns; it may ask the clock."""
-    yield from _problems(sql, columns, dict.fromkeys(_BY_CHANCE, "by chance, or by who computes it"))
+    yield from _problems(sql, columns, _BY_CHANCE)
 
 
 def measure_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
     """What is wrong with an aggregate over rows of these columns: a recomputation gives the same figure."""
-    varying = dict.fromkeys(_BY_CHANCE, "by chance, or by who computes it") | dict.fromkeys(
-        _BY_THE_CLOCK, "by the clock"
-    )
-    yield from _problems(sql, columns, varying | dict.fromkeys(_BY_ORDER, "by the order in which rows meet"))
+    yield from _problems(sql, columns, _BY_CHANCE | _BY_THE_CLOCK | _BY_ORDER)
 
 
 def _problems(sql: str, columns: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:
+    try:
+        root = _parsed(sql)
+        if root is not None:
+            yield from _wrong(sql, root, {name.lower() for name in columns}, varying)
+            return
+    except RecursionError:  # nested deeper than this process can look into: Spark says whether it can
+        return
+    action = "Write one expression of Spark's SQL; a name that is a word of SQL stands in backticks."
+    yield f"{sql!r} is no SQL expression", action
+
+
+def _parsed(sql: str) -> "exp.Expr | None":
+    """One expression, ``None`` where it is none."""
     import sqlglot  # noqa: PLC0415 - slow to import, and declarations without SQL need none of it
     from sqlglot import exp  # noqa: PLC0415
 
     try:
         root = sqlglot.parse_one(sql, read="spark", into=exp.Condition)
-        if isinstance(root, exp.Command | exp.Block | exp.Star) or sql.rstrip().endswith(";"):
-            raise sqlglot.errors.ParseError("more than an expression")
-        yield from _wrong(sql, root, {name.lower() for name in columns}, varying)
-    except RecursionError:  # nested deeper than this process can look into: Spark says whether it can
-        return
     except sqlglot.errors.SqlglotError:
-        action = "Write one expression of Spark's SQL; a name that is a word of SQL stands in backticks."
-        yield f"{sql!r} is no SQL expression", action
+        return None
+    more = isinstance(root, exp.Command | exp.Block | exp.Star) or sql.rstrip().endswith(";")
+    return None if more else root
 
 
 def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:

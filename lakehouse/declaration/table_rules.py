@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.column_rules import columns_problems, type_problems
 from lakehouse.declaration.field_types import Problem, field_problems
-from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, SHAPE, is_name
+from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, RECORD, SHAPE, is_name
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.sql import condition_problems, measure_problems
 from lakehouse.declaration.vocabulary import Column, Reference, Rollup
@@ -170,7 +170,7 @@ def _checks(table: "StreamTable") -> Iterator[Problem]:
         if not check.sql.strip():
             yield f"check {check.name}: has no SQL", "Declare a condition of a row, as price > 0."
             continue
-        for fact, action in condition_problems(check.sql, {*(column.name for column in table.stored), "_record"}):
+        for fact, action in condition_problems(check.sql, {*(column.name for column in table.stored), RECORD}):
             yield f"check {check.name}: {fact}", action
 
 
@@ -192,7 +192,7 @@ def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
 
 def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
     # which record the newest of a key is changes without the row: no measure of a table with a key follows it
-    columns = {*(column.name for column in table.stored), *(["_record"] if table.is_log else [])}
+    columns = {*(column.name for column in table.stored), *([RECORD] if table.is_log else [])}
     if not rollup.measures:
         yield "has no measure", "Declare at least one, as Measure('count(*)', 'BIGINT', 'Rows.')."
     for name, measure in rollup.measures.items():

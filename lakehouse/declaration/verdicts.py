@@ -21,9 +21,6 @@ from lakehouse.declaration.values import NOTHING, convert
 
 Beside = Mapping[str, pa.Array]
 """Parts of records beside their values, from which fields take theirs: binary, the newest header of a name."""
-Objects = list[dict[str, Any]]
-Judged = tuple[dict[str, Any], str | None, str | None, bool]
-"""The values of a record, reason and detail where it may not enter, and whether it is late."""
 Quick = Callable[[pa.Array, pa.Array | None, tuple[Field, ...], Lateness | None, Beside], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
 
@@ -33,6 +30,19 @@ class Rules(NamedTuple):
 
     fields: tuple[Field, ...]
     late: Lateness | None
+
+
+class Judged(NamedTuple):
+    """What became of a record: its values, reason and detail where it may not enter, and whether it is late.
+
+    ``parsed`` is the object its value holds, ``None`` where it holds none.
+    """
+
+    parsed: dict[str, Any] | None
+    row: dict[str, Any]
+    reason: str | None
+    detail: str | None
+    late: bool
 
 
 class Decoded(NamedTuple):
@@ -73,36 +83,31 @@ def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: 
     told = zip(*(part.to_pylist() for part in beside.values()), strict=True) if beside else repeat((), len(values))
     parts = (dict(zip(beside, each, strict=True)) for each in told)
     records = zip(values.to_pylist(), times, parts, strict=True)
-    objects: Objects = []
-    judged = [_judge(value, time, rules, part, objects) for value, time, part in records]
+    judged = [judge(value, time, rules, part) for value, time, part in records]
     columns = [
-        pa.array([reason for _, reason, _, _ in judged], pa.string()),
-        pa.array([detail for _, _, detail, _ in judged], pa.string()),
-        pa.array([late for *_, late in judged], pa.bool_()),
+        pa.array([each.reason for each in judged], pa.string()),
+        pa.array([each.detail for each in judged], pa.string()),
+        pa.array([each.late for each in judged], pa.bool_()),
     ]
     for field in rules.fields:
-        columns.append(pa.array([row.get(field.name) for row, *_ in judged], arrow_type(field.type)))
+        columns.append(pa.array([each.row.get(field.name) for each in judged], arrow_type(field.type)))
+    objects = [each.parsed for each in judged if each.parsed is not None]
     return Decoded(_verdicts(columns, rules), others_in(objects, rules.fields))
 
 
 def judge(
     value: bytes | None, arrived: int | None, rules: Rules, beside: Mapping[str, bytes | None] = NOTHING
 ) -> Judged:
-    """Decide one record strictly: its values, reason and detail, and whether it is late."""
-    return _judge(value, arrived, rules, beside, [])
-
-
-def _judge(
-    value: bytes | None, arrived: int | None, rules: Rules, beside: Mapping[str, bytes | None], objects: Objects
-) -> Judged:
-    """Decide one record; what it was parsed into is added to ``objects``."""
+    """Decide one record strictly."""
     fields, late = rules
+    parsed: dict[str, Any] | None = None
     try:
-        objects.append(parse(value))
-        row = convert(objects[-1], fields, {**beside, TIME: arrived})
-        return row, None, None, late is not None and arrived is not None and judge_late(row, arrived, late)
+        parsed = parse(value)
+        row = convert(parsed, fields, {**beside, TIME: arrived})
+        is_late = late is not None and arrived is not None and judge_late(row, arrived, late)
+        return Judged(parsed, row, None, None, is_late)
     except Rejection as rejection:
-        return {}, rejection.reason, rejection.detail, rejection.reason == "late"
+        return Judged(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late")
 
 
 def _verdicts(columns: list[pa.Array], rules: Rules) -> pa.StructArray:

@@ -18,12 +18,12 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
+from lakehouse.delta.reached import Reached
 from lakehouse.topic.offsets import Incarnation, Range
 
 Kind = Literal[
     "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"
 ]
-Reached = dict[str, dict[int, int]]  # by incarnation and partition
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
 VERSION: Final = 5
@@ -127,19 +127,10 @@ class Commit(Frozen):
             now["kind"] = "recovery"
         return now | {"metadata": VERSION}
 
-
-def reached_by(commit: Commit) -> Reached:
-    """Where the progress of a commit ends, by its incarnation."""
-    return {commit.incarnation.text: commit.progress} if commit.incarnation and commit.progress else {}
-
-
-def furthest(*told: Reached) -> Reached:
-    """The greatest of what is told for each incarnation and partition."""
-    found: Reached = {}
-    for incarnation, ends in (each for one in told for each in one.items()):
-        known = found.setdefault(incarnation, {})
-        known |= {partition: max(end, known.get(partition, end)) for partition, end in ends.items()}
-    return found
+    @property
+    def ends(self) -> Reached:
+        """Its progress, by its incarnation."""
+        return {self.incarnation.text: self.progress} if self.incarnation and self.progress else {}
 
 
 @dataclass(frozen=True)

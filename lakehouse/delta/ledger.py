@@ -17,18 +17,16 @@ from lakehouse.delta.commits import (
     Entry,
     Kind,
     Newer,
-    Reached,
     Source,
     Totals,
     entry_of,
-    furthest,
     identity_of,
-    reached_by,
     said_by,
 )
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.kept import Kept
 from lakehouse.delta.log import history_of, open_table, read_commit
+from lakehouse.delta.reached import Reached, beyond, furthest
 from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
 from lakehouse.delta.row_versions import unchanged_versions
 from lakehouse.errors import LedgerError
@@ -86,7 +84,7 @@ class Ledger:
             topic=last.topic if last else None,
             incarnation=last.incarnation if last else None,
             progress=last.progress if last else None,
-            reached=self._beyond,
+            reached=beyond(self.reached, last.ends if last else {}),
             totals_before=self.totals,
             source=last.source if last else None,
             folder=last.folder if last else None,
@@ -106,17 +104,7 @@ class Ledger:
     def reached(self) -> Reached:
         """Where the offsets end that were ever read, also by commits that do not count: rows of them may be there."""
         last = self.newest.commit if self.newest else None
-        return furthest(self.reread, last.reached, reached_by(last)) if last else self.reread
-
-    @property
-    def _beyond(self) -> Reached:
-        """The same, where it is not the progress."""
-        now = reached_by(self.newest.commit) if self.newest else {}
-        beyond = {
-            incarnation: {p: end for p, end in ends.items() if end > now.get(incarnation, {}).get(p, -1)}
-            for incarnation, ends in self.reached.items()
-        }
-        return {incarnation: ends for incarnation, ends in beyond.items() if ends}
+        return furthest(self.reread, last.reached, last.ends) if last else self.reread
 
     @property
     def source(self) -> Source | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn
 from lakehouse.settings import Settings
 
@@ -26,7 +27,7 @@ POSITION = (
     TableColumn("offset", "BIGINT", "Offset."),
 )
 _LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
-RECORD, KEPT = "_record", "_kept"
+KEPT = "_kept"
 STALE = "_stale"  # says of a row to be merged that a newer one is there
 _RECORD_DOC = "The newest record of the row, or where its base row came from."
 _LOGGED_DOC = "The record of the row: where it stands, and when the broker got it."

@@ -10,8 +10,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from lakehouse.delta.commits import Entry, Reached, Upkeep, committed_at, entry_of, furthest, reached_by, said_by
+from lakehouse.delta.commits import Entry, Upkeep, committed_at, entry_of, said_by
 from lakehouse.delta.log import File, FileChanges, file_changes
+from lakehouse.delta.reached import Reached, furthest
 
 Info = Mapping[str, Any]  # what a commit of a history says, as deltalake tells it
 _STORED = ("batch", "derived", "load", "rejected")  # commits before which all that was undone is stored, or nothing is
@@ -48,7 +49,7 @@ class Standing:
         for entry in entries:
             self.undone.add(entry.commit.number)
             self.unread |= bool(entry.commit.progress)
-            self.reached = furthest(self.reached, entry.commit.reached, reached_by(entry.commit))
+            self.reached = furthest(self.reached, entry.commit.reached, entry.commit.ends)
 
     def is_told_by(self, oldest: int) -> bool:
         """Whether a history back to this version tells all of it that a next commit has to know.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.ensure import lacking
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import Layout
@@ -36,12 +36,14 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
     changes = []
     for layout in layouts_of(settings, table):
         changes += [Change(layout.name, *each) for each in _changes(layout)]
-        ledger = read_ledger(layout.uri, layout.name)
-        if layout.name in rollups and ledger.newest and not is_as_declared(ledger, rollups[layout.name]):
-            changes.append(
-                Change(layout.name, "compute anew", "it is declared otherwise than it was made: every group")
-            )
+        if layout.name in rollups and _is_declared_anew(layout, rollups[layout.name]):
+            changes.append(Change(layout.name, "compute anew", "it was made by another declaration: every group"))
     return changes
+
+
+def _is_declared_anew(layout: Layout, rollup: Rollup) -> bool:
+    ledger = read_ledger(layout.uri, layout.name)
+    return ledger.newest is not None and not is_as_declared(ledger, rollup)
 
 
 def _changes(layout: Layout) -> Iterator[tuple[Kind, str]]:

@@ -12,12 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss, plan_next_of
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.commits import Commit, Entry, Reached, furthest
+from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, merged_ledger
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.migrate import in_todays_form
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.reached import Reached, furthest
 from lakehouse.delta.write import commit_nothing, read_table
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.settings import Settings

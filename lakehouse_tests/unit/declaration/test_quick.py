@@ -297,8 +297,8 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
         strictly.append(value)
         return judge(value, *others)
 
-    judge = verdicts._judge
-    monkeypatch.setattr(verdicts, "_judge", counted)
+    judge = verdicts.judge
+    monkeypatch.setattr(verdicts, "judge", counted)
     good = [
         GOOD,
         GOOD.replace(b"10.4", b"null"),

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lakehouse.batch.sources import OpenMeteoFiles
     from lakehouse.declaration import (
+        Avro,
         BaseSamples,
         BrokerTime,
         Check,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
 __all__ = [
+    "Avro",
     "BaseSamples",
     "BrokerTime",
     "Check",

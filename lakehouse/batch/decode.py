@@ -16,40 +16,48 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse import declaration
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.verdicts import Decoded, Rules, decode_values
 from lakehouse.delta.layout import quoted
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")
+# of 32 bits, without a sign, as lakehouse.declaration.framing reads it
+_SCHEMA = (
+    "IF(octet_length(_value) >= 5 AND substring(_value, 1, 1) = X'00',"
+    " CAST(conv(hex(substring(_value, 2, 4)), 16, 10) AS BIGINT), NULL)"
+)
 _VERDICT = "_others STRING, _reason STRING, _detail STRING, _late BOOLEAN"
 
 
-def decode_records(records_read: DataFrame, table: StreamTable) -> DataFrame:
-    """Decode each record into a row or a reason.
+def decode_records(records_read: DataFrame, table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> DataFrame:
+    """Decode each record into a row or a reason; ``schemas`` are those that are known, where their ids are told.
 
     In: the columns of ``PLACE`` and ``RAW``. Out, one row for each record: its place; ``_reason`` and
     ``_detail`` (NULL where the record may enter); the raw parts (NULL where it may); ``_late``; ``_others`` (of some
     records together, by one of them: fields that no column takes, as JSON); the declared
-    columns (NULL where it may not) and the partition column. No declared name begins with an underscore.
+    columns (NULL where it may not) and the partition column; ``_schema``, where its format tells one, is the id of its
+    schema, NULL where none can be read. No declared name begins with an underscore.
     """
     columns = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
-    decode = F.arrow_udf(_decoder(table), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
+    decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
     asked = [F.expr(_of_record(part)) for part in _asked(table)]  # what need not be asked need not be sent
     judged = records_read.withColumn("_verdict", decode_once("_value", *asked))
     raw = (F.expr(f"CASE WHEN _verdict._reason IS NOT NULL THEN {name} END").alias(name) for name in RAW)
-    decoded = judged.select(*PLACE, *raw, "_verdict.*")
+    schema = [F.expr(_SCHEMA).alias("_schema")] if table.format.framed else []
+    decoded = judged.select(*PLACE, *raw, *schema, "_verdict.*")
     if table.partition_by is None or table.partition_column is None:
         return decoded
     return decoded.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
 
 
-def _decoder(table: StreamTable) -> Any:
+def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they need not have this package."""
     cloudpickle.register_pickle_by_value(declaration)  # type: ignore[no-untyped-call]
-    rules = Rules(table.fields, table.late.rule if table.late else None)
+    fields, late, form = table.fields, table.late.rule if table.late else None, table.format
     shipped = _quick_path()
 
     def tell(decoded: Decoded) -> pa.Array:
@@ -60,20 +68,21 @@ def _decoder(table: StreamTable) -> Any:
         names = [field.name for field in verdicts.type]
         return pa.StructArray.from_arrays([first, *verdicts.flatten()], ["_others", *names])
 
-    def load() -> Any:
+    def load() -> tuple[Rules, Any]:
+        rules = Rules(fields, late, parser_of(form, schemas))
         try:
-            return pickle.loads(shipped)  # noqa: S301 - the driver's own function
+            return rules, pickle.loads(shipped)  # noqa: S301 - the driver's own function
         except ImportError:
-            return None
+            return rules, None
 
     asked = _asked(table)
 
     def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        quick = load()
+        rules, quick = load()
         return (tell(decode_values(values, None, rules, quick)) for values in batches)
 
     def decode_with_parts(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        quick = load()
+        rules, quick = load()
         for values, *others in batches:
             parts = dict(zip(asked, others, strict=True))
             yield tell(decode_values(values, parts.pop(TIME, None), rules, quick, parts))

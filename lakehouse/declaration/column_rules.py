@@ -12,7 +12,7 @@ from math import ceil, floor
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import WHOLE, Rejection
 from lakehouse.declaration.names import SHAPE, is_name, is_text
-from lakehouse.declaration.parts import BrokerTime, RecordHeader
+from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
 from lakehouse.declaration.values import convert_value
 from lakehouse.declaration.vocabulary import Column
@@ -24,22 +24,25 @@ _WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
 _OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)\s*$", re.DOTALL)
 
 
-def columns_problems(columns: Sequence[Column]) -> Iterator[Problem]:
-    """What is wrong with the columns of one table."""
+def columns_problems(columns: Sequence[Column], *, typed: bool = False) -> Iterator[Problem]:
+    """What is wrong with the columns of one table; of ``typed`` records, times may be what they are."""
     for column in columns:
         if not is_name(column.name):
             yield f"column {column.name!r}: {SHAPE}", "Choose another name, and name the field in its source."
-        for fact, action in column_problems(column):
+        for fact, action in column_problems(column, typed=typed):
             yield f"column {column.name}: {fact}", action
     for name, times in Counter(column.name for column in columns).items():
         if times > 1:
             yield f"two columns have the same name: {name}", "Give one another, and name the field in its source."
 
 
-def column_problems(column: Column) -> Iterator[Problem]:
+def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]:
     """What is wrong with one column, whatever its name."""
     yield from type_problems(column.type)
-    yield from _broker_time_problems(column) if isinstance(column.source, BrokerTime) else _time_problems(column)
+    if isinstance(column.source, BrokerTime):
+        yield from _broker_time_problems(column)
+    else:
+        yield from _time_problems(column, typed)
     if column.between is not None:
         yield from _between_problems(column)
     if column.keep and column.required:
@@ -75,9 +78,9 @@ def _broker_time_problems(column: Column) -> Iterator[Problem]:
         yield "a broker time is a TIMESTAMP as it is", "Declare that type, and neither pattern nor epoch."
 
 
-def _time_problems(column: Column) -> Iterator[Problem]:
+def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:
     timed = column.type in ("TIMESTAMP", "DATE")
-    if timed and not column.pattern and not column.epoch:
+    if timed and not column.pattern and not column.epoch and not (typed and column.field.part == VALUE):
         example = "pattern='%Y-%m-%dT%H:%M', or epoch='seconds' where it is a number"
         yield "a time needs a pattern", f"Declare how it is written, as {example}."
     for way in ("pattern", "epoch"):

@@ -1,10 +1,13 @@
 """The rule for one field of a record, and the verdict where it is broken."""
 
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from lakehouse.declaration.parts import VALUE
 
+OF_SCHEMAS = ("wrong_magic", "unknown_schema", "unusable_schema", "invalid_avro")
+"""Reasons to reject a record that only those have before which the id of a schema stands."""
 REASONS = (
     "tombstone",
     "empty_value",
@@ -22,6 +25,7 @@ REASONS = (
     "no_such_date",
     "out_of_range",
     "invalid_text",
+    *OF_SCHEMAS,
     "late",
 )
 Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]
@@ -88,6 +92,7 @@ def shown(raw: Any) -> str:
 
 
 def kind(raw: Any) -> str:
-    """What a value is, in JSON's words."""
+    """What a value is, in JSON's words, and in Avro's for what JSON has not."""
     names = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
+    names |= {bytes: "bytes", date: "a day", datetime: "a moment"}
     return names.get(type(raw), "a number")

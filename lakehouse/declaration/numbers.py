@@ -17,10 +17,15 @@ def as_written(number: str) -> Decimal | Beyond:
         return Beyond(number)
 
 
+def shifted(number: int, scale: int) -> Decimal:
+    """A whole number of units of the last of so many places."""
+    return _EXACTLY.scaleb(Decimal(number), -scale)
+
+
 def exact_number(raw: Any, field: Field) -> Decimal:
     """The number as it is written; ``Rejection`` for what is none, or not finite."""
     if isinstance(raw, Beyond):
-        raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, whose exponent is beyond any number")
+        raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, beyond any number of ours")
     if not isinstance(raw, Decimal | float | int) or isinstance(raw, bool):
         wrong_type(raw, field)
     exact = Decimal(repr(raw)) if isinstance(raw, float) else Decimal(raw)

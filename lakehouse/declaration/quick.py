@@ -16,11 +16,14 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from lakehouse.declaration.fields import Field
+from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.framing import Parse
 from lakehouse.declaration.parts import TIME, VALUE
-from lakehouse.declaration.quick_columns import Converted, Mask, convert, read_parts
+from lakehouse.declaration.quick_columns import Converted, Mask, convert, convert_any, read_parts
+from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import Lateness
 from lakehouse.declaration.values import NOTHING
+from lakehouse.declaration.verdicts import Rules
 
 _QUOTE, _BACKSLASH = b'"\\'
 _FAR = re.compile(rb"[eE][+-]?\d{9}")
@@ -51,8 +54,7 @@ class _Written(NamedTuple):
 def decode_plain(
     values: pa.Array,
     arrived: pa.Array | None,
-    fields: tuple[Field, ...],
-    late: Lateness | None,
+    rules: Rules,
     beside: Mapping[str, pa.Array] = NOTHING,
 ) -> Plain:
     """Decode the plain ones of some records; ``arrived`` are broker times in microseconds since 1970, UTC.
@@ -61,21 +63,24 @@ def decode_plain(
     records from which fields take their values.
     What the columns hold in the other rows means nothing.
     """
-    written = _written(values)
-    objects, plain = _parse(written.each)
+    fields, late = rules.fields, rules.late
+    written = None if rules.parse else _written(values)
+    objects, plain = _parse(written.each) if written else _parse_by(rules.parse or parse, values.to_pylist())
     parts = {part: told.to_pylist() for part, told in {**beside, TIME: arrived}.items() if told is not None}
     nothing = [None] * len(objects)
+    convert_value = convert if written else convert_any
     columns = [
-        convert(_values(objects, field.names), field)
+        convert_value(_values(objects, field.names), field)
         if field.part == VALUE
         else convert(read_parts(parts.get(field.part, nothing), field), field)
         for field in fields
     ]
     for column in columns:
         plain &= column.plain
-    zeros = {row for column in columns for row in column.zeros}
-    plain[[row for row in zeros if _FAR.search(written.each[row] or b"")]] = False
-    plain &= _without_duplicates(written, objects, fields, columns)
+    if written:
+        zeros = {row for column in columns for row in column.zeros}
+        plain[[row for row in zeros if _FAR.search(written.each[row] or b"")]] = False
+        plain &= _without_duplicates(written, objects, fields, columns)
     judged = np.zeros(len(plain), bool)
     if late is not None:
         event = columns[[field.name for field in fields].index(late.name)]
@@ -104,6 +109,19 @@ def _parse(written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
         return parsed, np.ones(len(parsed), bool)
     objects = [each if type(each) is dict else {} for each in parsed]
     return objects, np.fromiter((type(each) is dict for each in parsed), bool, len(parsed))
+
+
+def _parse_by(parse: Parse, written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
+    """The same by our own parser, of a format that no other parses as strictly."""
+    parsed = [_or_none(parse, each) for each in written]
+    return [each or {} for each in parsed], np.fromiter((each is not None for each in parsed), bool, len(parsed))
+
+
+def _or_none(parse: Parse, written: bytes | None) -> dict[str, Any] | None:
+    try:
+        return parse(written)
+    except Rejection:
+        return None
 
 
 def _parse_one(written: bytes | None) -> Any:

@@ -5,6 +5,7 @@ rounding the binary fraction that a native parser made of it cannot tell.
 """
 
 from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, inf, nextafter
@@ -22,6 +23,7 @@ from lakehouse.declaration.values import as_read, convert_value
 
 Mask = npt.NDArray[np.bool_]
 _NONE = type(None)
+_MADE = {datetime, date, Decimal, Beyond}
 _FAR = WHOLE["BIGINT"]
 _SHORT = 18  # bytes of a number that 64 bits hold, as a whole number or to its nearest double
 _MOST_SCALE = 18  # of a power of ten in 64 bits
@@ -50,6 +52,22 @@ def convert(raw: list[Any], field: Field) -> Converted:
         return _with_default(converted, raw, field)
     plain = converted.plain & converted.present if field.required else converted.plain
     return converted._replace(plain=plain)
+
+
+def convert_any(raw: list[Any], field: Field) -> Converted:
+    """Convert what another parser made of one field: also days, moments and decimals as they are."""
+    written = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
+    if written and _MADE.isdisjoint(map(type, raw)):
+        return convert(raw, field)
+    plain = np.ones(len(raw), bool)
+    converted: list[Any] = [None] * len(raw)
+    for row, value in enumerate(raw):
+        try:
+            converted[row] = convert_value(value, field)
+        except Rejection:
+            plain[row] = False
+    values = pa.array(converted, arrow_type(field.type))
+    return _converted(values, _valid(values), plain)
 
 
 def read_parts(parts: list[Any], field: Field) -> list[Any]:

@@ -31,8 +31,7 @@ def decode(value: bytes | None, fields: tuple[Field, ...], beside: Mapping[str, 
 
 def parse(value: bytes | None) -> dict[str, Any]:
     """Parse the bytes of one record as a JSON object, with numbers exactly as written."""
-    if value is None:
-        raise Rejection("tombstone", "the record has no value; deletes are not declared for this table")
+    value = require_value(value)
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -43,6 +42,15 @@ def parse(value: bytes | None) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise Rejection("not_an_object", f"the value is {kind(parsed)}, not an object")
     return parsed
+
+
+def require_value(value: bytes | None) -> bytes:
+    """Return the value of a record; ``Rejection`` where it has none."""
+    if value is None:
+        raise Rejection("tombstone", "the record has no value; deletes are not declared for this table")
+    if not value:
+        raise Rejection("empty_value", "the value is empty")
+    return value
 
 
 def _parse_text(text: str) -> Any:

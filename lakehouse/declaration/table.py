@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.fields import Field
+from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.parts import HEADER, TIME
-from lakehouse.declaration.records import decode
+from lakehouse.declaration.records import parse
 from lakehouse.declaration.table_rules import table_problems
+from lakehouse.declaration.values import convert
 from lakehouse.declaration.vocabulary import (
+    Avro,
     Check,
     Column,
     Json,
@@ -52,7 +56,7 @@ class StreamTable:
     gaps: Literal["stop", "accept"] = "stop"
     max_records: int = 500_000
     retention: timedelta = timedelta(days=7)
-    format: Json = field(default_factory=Json)
+    format: Json | Avro = field(default_factory=Json)
     partitions: int = 3
     owner: str = "team:lakehouse"
     base: Rows | None = None
@@ -74,18 +78,21 @@ class StreamTable:
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         time: datetime | None = None,
+        schemas: Mapping[int, WriterSchema] = NO_SCHEMAS.known,
     ) -> dict[str, Any]:
         """Decode one record into a value for each column; an absent or null field is ``None``.
 
         ``key``, ``headers`` and the broker's ``time``, which has a zone, are asked where a column takes its value from
-        them. Whether it is late is not asked: that depends on when the broker got it. Raises ``Rejection`` with the
-        reason and the detail where it may not enter, ``ValueError`` where the time has no zone.
+        them, and ``schemas`` by their ids where the format has ids. Whether it is late is not asked: that depends on
+        when the broker got it. Raises ``Rejection`` with the reason and the detail where it may not enter,
+        ``ValueError`` where the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
         beside: dict[str, Any] = {f"{HEADER}{name}": told for name, told in (headers or {}).items()}
         moment = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
-        return decode(value, self.fields, {**beside, "key": key, TIME: moment})
+        parsed = (parser_of(self.format, Schemas(schemas, {})) or parse)(value)
+        return convert(parsed, self.fields, {**beside, "key": key, TIME: moment})
 
     @property
     def is_log(self) -> bool:
@@ -172,7 +179,8 @@ class StreamTable:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
         # a word that a column does not say is left out: what was written before there was one is declared the same
-        said = [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
+        said: list[object] = ["framed"] if isinstance(self.format, Json) and self.format.framed else []
+        said += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
         parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late, *said)
         return fingerprint_of(*parts)
 

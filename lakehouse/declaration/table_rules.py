@@ -12,7 +12,7 @@ from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, RECORD, SHAPE, is_name
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.sql import condition_problems, measure_problems
-from lakehouse.declaration.vocabulary import Column, Reference, Rollup
+from lakehouse.declaration.vocabulary import Avro, Column, Reference, Rollup
 
 if TYPE_CHECKING:
     from lakehouse.declaration.table import StreamTable
@@ -32,7 +32,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _table_names(table),
         _choices(table),
         _retention(table),
-        columns_problems(table.columns),
+        columns_problems(table.columns, typed=isinstance(table.format, Avro)),
         key_problems(table.key, table.columns) if table.key else _log(table),
         _order(table),
         _partition(table),

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.fields import Epoch, Field, Rejection, out_of_range, shown, wrong_type
+from lakehouse.declaration.fields import Beyond, Epoch, Field, Rejection, out_of_range, shown, wrong_type
 from lakehouse.declaration.numbers import exact_number, rounded, whole
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,11 +62,14 @@ def read_time(raw: Any, field: Field) -> datetime | date:
         return raw if raw.tzinfo else raw.replace(tzinfo=UTC)
     if isinstance(raw, date) and not isinstance(raw, datetime) and field.type == "DATE":
         return raw
-    return _written(raw, field) if field.epoch is None else _counted(exact_number(raw, field), field)
+    if isinstance(raw, Beyond):
+        out_of_range(raw, field)
+    if field.epoch is not None:
+        return _counted(exact_number(raw, field), field)
+    return _written(raw, field.pattern, field) if field.pattern else wrong_type(raw, field)
 
 
-def _written(raw: Any, field: Field) -> datetime | date:
-    pattern = field.pattern or ""
+def _written(raw: Any, pattern: str, field: Field) -> datetime | date:
     if not isinstance(raw, str):
         wrong_type(raw, field)
     if not re.fullmatch(_shape(pattern), raw, re.ASCII):

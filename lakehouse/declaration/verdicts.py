@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.framing import Parse
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.records import parse
@@ -21,15 +22,16 @@ from lakehouse.declaration.values import NOTHING, convert
 
 Beside = Mapping[str, pa.Array]
 """Parts of records beside their values, from which fields take theirs: binary, the newest header of a name."""
-Quick = Callable[[pa.Array, pa.Array | None, tuple[Field, ...], Lateness | None, Beside], Any]
+Quick = Callable[[pa.Array, pa.Array | None, "Rules", Beside], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
 
 
 class Rules(NamedTuple):
-    """What decides about a record: a rule for each field, and when it is late."""
+    """What decides about a record: a rule for each field, when it is late, and what parses it; ``None``: JSON."""
 
     fields: tuple[Field, ...]
     late: Lateness | None
+    parse: Parse | None = None
 
 
 class Judged(NamedTuple):
@@ -62,7 +64,7 @@ def decode_values(
     """
     if quick is None or not len(values):
         return _strictly(values, arrived, rules, beside)
-    plain = quick(values, arrived, rules.fields, rules.late, beside)
+    plain = quick(values, arrived, rules, beside)
     none = pa.nulls(len(values), pa.string())
     decoded = _verdicts([none, none, plain.late, *plain.columns], rules)
     others = others_in(plain.objects, rules.fields)
@@ -99,11 +101,11 @@ def judge(
     value: bytes | None, arrived: int | None, rules: Rules, beside: Mapping[str, bytes | None] = NOTHING
 ) -> Judged:
     """Decide one record strictly."""
-    fields, late = rules
+    late = rules.late
     parsed: dict[str, Any] | None = None
     try:
-        parsed = parse(value)
-        row = convert(parsed, fields, {**beside, TIME: arrived})
+        parsed = (rules.parse or parse)(value)
+        row = convert(parsed, rules.fields, {**beside, TIME: arrived})
         is_late = late is not None and arrived is not None and judge_late(row, arrived, late)
         return Judged(parsed, row, None, None, is_late)
     except Rejection as rejection:

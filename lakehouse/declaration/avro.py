@@ -1,0 +1,289 @@
+"""Avro, read strictly: the bytes of a record by the schema it was written with, as values of fields by their names.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's
+executors. A schema is as ``topic.schemas`` tells it: every name in full, what it refers to before it.
+"""
+
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+from lakehouse.declaration.avro_logical import as_meant, shortest
+from lakehouse.declaration.fields import Rejection
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+"""Read a value that begins at a place in the bytes: the value, and the place behind it."""
+Named = dict[str, tuple[Any, Read]]
+"""Schemas that have a name, and how each is read."""
+
+
+class WriterSchema(NamedTuple):
+    """A schema by which records are written, in JSON, and those that it refers to, each after what it refers to."""
+
+    text: str
+    references: tuple[str, ...] = ()
+
+
+def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
+    """Return what reads records of that schema, whose bytes begin at a place.
+
+    It raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8`` and
+    ``invalid_avro``; making it raises one with ``unusable_schema`` where no record of that schema can be read.
+    """
+    named: Named = {}
+    for each in schema.references:
+        _reader(json.loads(each), named)
+    root = json.loads(schema.text)
+    if not isinstance(root, dict) or root.get("type") != "record":
+        raise Rejection("unusable_schema", "it is the schema of no record")
+    read = _reader(root, named)
+
+    def read_record(written: bytes, start: int) -> dict[str, Any]:
+        try:
+            value, end = read(written, start)
+        except (IndexError, struct.error):
+            raise Rejection("truncated", f"the record ends after {len(written)} bytes, within a value") from None
+        except RecursionError:
+            raise Rejection("invalid_avro", "nested too deeply") from None
+        if end != len(written):
+            raise Rejection("trailing_bytes", f"{len(written) - end} bytes follow the record")
+        return dict(value)
+
+    return read_record
+
+
+def _reader(schema: Any, named: Named) -> Read:
+    """How values of a schema are read."""
+    if isinstance(schema, str):
+        return _PLAIN.get(schema) or _by_name(schema, named)
+    if isinstance(schema, list):
+        return _union([_reader(each, named) for each in schema])
+    kind = schema["type"]
+    if isinstance(kind, str) and kind in _COMPOSED:
+        return _COMPOSED[kind](schema, named)
+    return _meant(schema, _reader(kind, named))
+
+
+def _named(schema: Mapping[str, Any], named: Named, read: Read) -> Read:
+    named[schema["name"]] = schema, read
+    return read
+
+
+def _by_name(name: str, named: Named) -> Read:
+    """How a named schema is read; it may stand within itself."""
+    if name not in named:
+        raise Rejection("unusable_schema", f"it refers to {name}, which it does not hold")
+    return named[name][1]
+
+
+def _meant(schema: Mapping[str, Any], read: Read) -> Read:
+    """What is written in another type than it means."""
+    mean = as_meant(schema)
+    if mean is None:
+        return read
+
+    def read_meant(written: bytes, at: int) -> tuple[Any, int]:
+        value, at = read(written, at)
+        return mean(value), at
+
+    return read_meant
+
+
+def _record(schema: Mapping[str, Any], named: Named) -> Read:
+    fields: list[tuple[str, Read]] = []
+
+    def read(written: bytes, at: int) -> tuple[Any, int]:
+        found = {}
+        for name, field in fields:
+            found[name], at = field(written, at)
+        return found, at
+
+    _named(schema, named, read)
+    fields += [(each["name"], _reader(each["type"], named)) for each in schema["fields"]]
+    return read
+
+
+def _union(branches: Sequence[Read]) -> Read:
+    def read(written: bytes, at: int) -> tuple[Any, int]:
+        branch, at = _long(written, at)
+        if not 0 <= branch < len(branches):
+            raise Rejection("invalid_avro", f"branch {branch} of a union of {len(branches)}")
+        return branches[branch](written, at)
+
+    return read
+
+
+def _enum(schema: Mapping[str, Any], named: Named) -> Read:
+    symbols = schema["symbols"]
+
+    def read(written: bytes, at: int) -> tuple[Any, int]:
+        index, at = _long(written, at)
+        if not 0 <= index < len(symbols):
+            raise Rejection("invalid_avro", f"symbol {index} of {len(symbols)}")
+        return symbols[index], at
+
+    return _named(schema, named, read)
+
+
+def _fixed(schema: Mapping[str, Any], named: Named) -> Read:
+    size = schema["size"]
+
+    def read(written: bytes, at: int) -> tuple[Any, int]:
+        return _cut(written, at, size), at + size
+
+    return _named(schema, named, _meant(schema, read))
+
+
+def _array(schema: Mapping[str, Any], named: Named) -> Read:
+    item = _reader(schema["items"], named)
+    if _takes_nothing(schema["items"], named):
+        # some bytes could say that there are more of them than any memory holds
+        raise Rejection("unusable_schema", "it has an array of what takes no byte")
+
+    def read(written: bytes, at: int) -> tuple[Any, int]:
+        found: list[Any] = []
+
+        def one(at: int) -> int:
+            value, at = item(written, at)
+            found.append(value)
+            return at
+
+        return found, _blocks(written, at, one)
+
+    return read
+
+
+def _map(schema: Mapping[str, Any], named: Named) -> Read:
+    value = _reader(schema["values"], named)
+
+    def read(written: bytes, at: int) -> tuple[Any, int]:
+        found: dict[str, Any] = {}
+
+        def one(at: int) -> int:
+            name, at = _string(written, at)
+            if name in found:
+                raise Rejection("duplicate_name", f"{name!r} stands more than once")
+            found[name], at = value(written, at)
+            return at
+
+        return found, _blocks(written, at, one)
+
+    return read
+
+
+def _blocks(written: bytes, at: int, one: Callable[[int], int]) -> int:
+    """Read all items, block by block; one whose count is negative says its size."""
+    while True:
+        count, at = _long(written, at)
+        if count == 0:
+            return at
+        end = None
+        if count < 0:
+            size, at = _long(written, at)
+            end = at + size
+        if abs(count) > len(written) - at:
+            raise Rejection("truncated", f"{abs(count)} items in {len(written) - at} bytes")
+        for _ in range(abs(count)):
+            at = one(at)
+        if end not in (None, at):
+            raise Rejection("invalid_avro", "a block has not the size that it says")
+
+
+def _takes_nothing(schema: Any, named: Named, within: frozenset[str] = frozenset()) -> bool:
+    """Whether a value of the schema may be of no byte at all."""
+    if isinstance(schema, str) and schema in named and schema not in within:
+        return _takes_nothing(named[schema][0], named, within | {schema})
+    if not isinstance(schema, dict):
+        return bool(schema == "null")
+    if schema["type"] == "record":
+        return all(_takes_nothing(each["type"], named, within | {schema["name"]}) for each in schema["fields"])
+    return schema.get("size") == 0 or _takes_nothing(schema["type"], named, within)
+
+
+def _null(_: bytes, at: int) -> tuple[None, int]:
+    return None, at
+
+
+def _boolean(written: bytes, at: int) -> tuple[bool, int]:
+    byte = written[at]
+    if byte > 1:
+        raise Rejection("invalid_avro", f"byte {byte} is neither true nor false")
+    return byte == 1, at + 1
+
+
+def _long(written: bytes, at: int) -> tuple[int, int]:
+    """A whole number of 64 bits: seven in each byte, the lowest first, the sign in the lowest of all."""
+    byte = written[at]
+    at += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at
+    value, shift = byte & 0x7F, 7
+    while byte >= 0x80:
+        byte = written[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if value >> 64:
+            raise Rejection("invalid_avro", "a number of more than 64 bits")
+        if shift > 70:
+            raise Rejection("invalid_avro", "a number of more than ten bytes")
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _int(written: bytes, at: int) -> tuple[int, int]:
+    value, at = _long(written, at)
+    if not -(2**31) <= value < 2**31:
+        raise Rejection("invalid_avro", f"{value} is no number of 32 bits")
+    return value, at
+
+
+def _float(written: bytes, at: int) -> tuple[Any, int]:
+    (value,) = struct.unpack_from("<f", written, at)
+    return shortest(value), at + 4
+
+
+def _double(written: bytes, at: int) -> tuple[Any, int]:
+    (value,) = struct.unpack_from("<d", written, at)
+    return value if isfinite(value) else shortest(value), at + 8
+
+
+def _bytes(written: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _long(written, at)
+    if size < 0:
+        raise Rejection("invalid_avro", f"a text or bytes of size {size}")
+    return _cut(written, at, size), at + size
+
+
+def _string(written: bytes, at: int) -> tuple[str, int]:
+    held, end = _bytes(written, at)
+    try:
+        return held.decode(), end
+    except UnicodeDecodeError as error:
+        raise Rejection("invalid_utf8", f"byte {end - len(held) + error.start} is not UTF-8") from None
+
+
+def _cut(written: bytes, at: int, size: int) -> bytes:
+    if size > len(written) - at:
+        raise Rejection("truncated", f"the record ends after {len(written)} bytes, within a value")
+    return written[at : at + size]
+
+
+_PLAIN: dict[str, Read] = {
+    "null": _null,
+    "boolean": _boolean,
+    "int": _int,
+    "long": _long,
+    "float": _float,
+    "double": _double,
+    "bytes": _bytes,
+    "string": _string,
+}
+_COMPOSED: dict[str, Callable[[Mapping[str, Any], Named], Read]] = {
+    "record": _record,
+    "enum": _enum,
+    "fixed": _fixed,
+    "array": _array,
+    "map": _map,
+}

@@ -1,0 +1,86 @@
+"""What Avro writes in another type than it means: days, moments, decimals, UUIDs; and numbers of 32 bits."""
+
+import struct
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+from uuid import UUID
+
+from lakehouse.declaration.fields import Beyond
+from lakehouse.declaration.numbers import shifted
+
+_FIRST_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS = {"millis": 1000, "micros": 1}
+_MOST_BYTES = 64  # of a decimal: no column holds as many digits, and to tell those of a megabyte takes minutes
+_SIXTEEN = 16
+_DIGITS = range(6, 10)  # of a number of 32 bits: so many tell it from any other
+
+
+def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
+    """What turns a value of a schema into what it means; ``None`` where it means itself.
+
+    A logical type that is unknown, or does not fit the type it stands on, means nothing, as the format has it.
+    """
+    meant, kind = schema.get("logicalType"), schema["type"]
+    if meant == "date" and kind == "int":
+        return _day
+    if meant == "decimal" and kind in ("bytes", "fixed"):
+        return _decimals(schema.get("scale", 0))
+    if meant == "uuid" and kind == "fixed" and schema["size"] == _SIXTEEN:
+        return lambda value: str(UUID(bytes=value))
+    if kind == "long" and isinstance(meant, str):
+        unit = meant.removeprefix("local-").removeprefix("timestamp-")
+        if meant.endswith(f"timestamp-{unit}") and unit in _MICROSECONDS:
+            return _moments(_MICROSECONDS[unit])
+        if meant.endswith("timestamp-nanos"):
+            return _of_nanoseconds
+    return None
+
+
+def shortest(value: float) -> float | Decimal:
+    """A number of 32 bits as the shortest that means it; what is not finite as a decimal, which says so."""
+    if not isfinite(value):
+        return Decimal(value)
+    for digits in _DIGITS:
+        written = float(f"{value:.{digits}g}")
+        try:
+            if struct.pack("<f", written) == struct.pack("<f", value):
+                return written
+        except OverflowError:  # rounded up beyond the greatest
+            continue
+    return value
+
+
+def _day(days: int) -> date | Beyond:
+    try:
+        return _FIRST_DAY + timedelta(days=days)
+    except OverflowError:
+        return Beyond(f"day {days} from 1970")
+
+
+def _moments(microseconds: int) -> Callable[[int], datetime | Beyond]:
+    def moment(units: int) -> datetime | Beyond:
+        try:
+            return _EPOCH + timedelta(microseconds=units * microseconds)
+        except OverflowError:
+            return Beyond(f"{units * microseconds} microseconds after 1970")
+
+    return moment
+
+
+def _of_nanoseconds(nanoseconds: int) -> datetime | Beyond:
+    """The moment to the microsecond: ties are rounded away from 1970."""
+    whole, rest = divmod(abs(nanoseconds), 1000)
+    microseconds = whole + (rest >= 500)
+    return _moments(1)(microseconds if nanoseconds >= 0 else -microseconds)
+
+
+def _decimals(scale: int) -> Callable[[bytes], Decimal | Beyond]:
+    def decimal(written: bytes) -> Decimal | Beyond:
+        if len(written) > _MOST_BYTES:
+            return Beyond(f"a decimal of {len(written)} bytes")
+        return shifted(int.from_bytes(written, signed=True), scale)
+
+    return decimal

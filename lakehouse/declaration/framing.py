@@ -1,0 +1,78 @@
+"""What stands before a value that was written with a schema registry: a zero byte, and the id of its schema.
+
+Pure and self-contained (the standard library only), as ``avro``.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from lakehouse.declaration.avro import WriterSchema, reader_of
+from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.records import parse, require_value
+from lakehouse.declaration.vocabulary import Avro, Json
+
+Parse = Callable[[bytes | None], dict[str, Any]]
+"""What makes fields of the bytes of a record's value, or raises ``Rejection``."""
+_FRAME, _SIZE = ">BI", 5
+
+
+class Schemas(NamedTuple):
+    """Writers' schemas by their ids: those that are known, and why others cannot be used."""
+
+    known: Mapping[int, WriterSchema]
+    unusable: Mapping[int, str]
+
+
+NO_SCHEMAS = Schemas({}, {})
+
+
+def parser_of(form: Json | Avro, schemas: Schemas = NO_SCHEMAS) -> Parse | None:
+    """Return what parses the values of a format; ``None`` for plain JSON, which others than ours parse too."""
+    if isinstance(form, Avro):
+        return _avro_parser(schemas)
+    return _parse_framed if form.framed else None
+
+
+def unframed(value: bytes | None) -> tuple[int, bytes]:
+    """The id of a value's schema, and the value.
+
+    Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``wrong_magic`` and ``truncated``.
+    """
+    value = require_value(value)
+    if value[0] != 0:
+        raise Rejection("wrong_magic", f"the first byte is {value[0]}, and 0 before what a schema registry knows")
+    if len(value) < _SIZE:
+        raise Rejection("truncated", f"the record ends after {len(value)} bytes, within the id of its schema")
+    _, schema_id = struct.unpack_from(_FRAME, value)
+    return schema_id, value
+
+
+def framed(schema_id: int, value: bytes) -> bytes:
+    """Return a value with the id of its schema before it."""
+    return struct.pack(_FRAME, 0, schema_id) + value
+
+
+def _parse_framed(value: bytes | None) -> dict[str, Any]:
+    _, held = unframed(value)
+    return parse(held[_SIZE:])
+
+
+def _avro_parser(schemas: Schemas) -> Parse:
+    readers: dict[int, Callable[[bytes, int], dict[str, Any]]] = {}
+    unusable = dict(schemas.unusable)
+    for schema_id, schema in schemas.known.items():
+        try:
+            readers[schema_id] = reader_of(schema)
+        except Rejection as rejection:
+            unusable[schema_id] = rejection.detail
+
+    def parse_avro(value: bytes | None) -> dict[str, Any]:
+        schema_id, held = unframed(value)
+        if schema_id in readers:
+            return readers[schema_id](held, _SIZE)
+        if schema_id in unusable:
+            raise Rejection("unusable_schema", f"schema {schema_id}: {unusable[schema_id]}")
+        raise Rejection("unknown_schema", f"the registry knows no schema {schema_id}")
+
+    return parse_avro

@@ -1,0 +1,348 @@
+"""Avro is read as its own library writes it, and strictly: what is spoiled is a reason, and never another error."""
+
+import io
+import json
+import struct
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakehouse.declaration import Avro, Column, Json, StreamTable
+from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.avro import WriterSchema, reader_of
+from lakehouse.declaration.fields import REASONS, Rejection
+from lakehouse.declaration.framing import Schemas, framed, parser_of
+from lakehouse.declaration.quick import decode_plain
+from lakehouse.declaration.verdicts import Rules, decode_values
+
+pytestmark = pytest.mark.invariant(8, 13)
+
+AMOUNT = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
+PLACE = {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}
+ALL = {
+    "type": "record",
+    "name": "Sale",
+    "fields": [
+        {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "text", "type": ["null", "string"]},
+        {"name": "small", "type": "int"},
+        {"name": "large", "type": "long"},
+        {"name": "half", "type": "float"},
+        {"name": "double", "type": "double"},
+        {"name": "yes", "type": "boolean"},
+        {"name": "amount", "type": ["null", AMOUNT]},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "seen", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["NEW", "OLD"]}},
+        {"name": "place", "type": ["null", PLACE]},
+        {"name": "other", "type": ["null", "Place"]},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "notes", "type": {"type": "map", "values": ["null", "long"]}},
+    ],
+}
+MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+SALES = st.fixed_dictionaries(
+    {
+        "id": st.uuids(),
+        "text": st.none() | st.text(max_size=20),
+        "small": st.integers(-(2**31), 2**31 - 1),
+        "large": st.integers(-(2**63), 2**63 - 1),
+        "half": st.floats(width=32, allow_nan=False, allow_infinity=False),
+        "double": st.floats(allow_nan=False, allow_infinity=False),
+        "yes": st.booleans(),
+        "amount": st.none() | st.decimals(-(10**9), 10**9, places=2),
+        "day": st.dates(),
+        "at": MOMENTS,
+        "seen": st.none() | MOMENTS.map(lambda moment: moment.replace(microsecond=0)),
+        "kind": st.sampled_from(["NEW", "OLD"]),
+        "place": st.none() | st.fixed_dictionaries({"city": st.text(max_size=8)}),
+        "other": st.none() | st.fixed_dictionaries({"city": st.text(max_size=8)}),
+        "tags": st.lists(st.text(max_size=5), max_size=4),
+        "notes": st.dictionaries(st.text(max_size=5), st.none() | st.integers(-(2**63), 2**63 - 1), max_size=3),
+    }
+)
+A_SALE: dict[str, Any] = {
+    "id": UUID(int=5),
+    "text": "caf\u00e9",
+    "small": -7,
+    "large": 2**40,
+    "half": 0.5,
+    "double": 1.25,
+    "yes": True,
+    "amount": Decimal("12.30"),
+    "day": date(2024, 2, 29),
+    "at": datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=UTC),
+    "seen": None,
+    "kind": "OLD",
+    "place": {"city": "Oslo"},
+    "other": None,
+    "tags": ["a", "b"],
+    "notes": {"n": 1, "none": None},
+}
+COLUMNS = (
+    Column("id", "STRING", "A UUID.", required=True),
+    Column("text", "STRING", "A text."),
+    Column("small", "INT", "A number."),
+    Column("large", "BIGINT", "A number."),
+    Column("half", "DOUBLE", "A number of 32 bits."),
+    Column("double", "DOUBLE", "A number.", between=(-1e300, 1e300)),
+    Column("yes", "BOOLEAN", "Whether."),
+    Column("amount", "DECIMAL(12,2)", "An amount."),
+    Column("day", "DATE", "A day."),
+    Column("at", "TIMESTAMP", "A moment."),
+    Column("seen", "TIMESTAMP", "A moment."),
+    Column("kind", "STRING", "An enum."),
+    Column("city", "STRING", "Within another.", source=("place", "city")),
+    Column("n", "BIGINT", "Of a map.", source=("notes", "n")),
+)
+TABLE = StreamTable("sales", "sales", "Sales.", COLUMNS, key=["id"], format=Avro())
+
+
+def schema_of(schema: Any) -> WriterSchema:
+    return WriterSchema(json.dumps(fastavro.parse_schema(schema, _write_hint=False)))
+
+
+def written(schema: Any, value: Any) -> bytes:
+    into = io.BytesIO()
+    fastavro.schemaless_writer(into, fastavro.parse_schema(schema), value)
+    return into.getvalue()
+
+
+def of(*types: Any) -> dict[str, Any]:
+    fields = [{"name": f"f{number}", "type": each} for number, each in enumerate(types)]
+    return {"type": "record", "name": "R", "fields": fields}
+
+
+def read(schema: Any, body: bytes) -> Any:
+    return reader_of(schema_of(schema))(body, 0)
+
+
+def reason(schema: Any, body: bytes) -> str:
+    with pytest.raises(Rejection) as rejected:
+        read(schema, body)
+    return rejected.value.reason
+
+
+SCHEMAS = Schemas({7: schema_of(ALL)}, {})
+RULES = Rules(TABLE.fields, None, parser_of(TABLE.format, SCHEMAS))
+
+
+@given(SALES)
+def test_every_type_is_read_as_it_was_written(sale: dict[str, Any]) -> None:
+    found = read(ALL, written(ALL, sale))
+    assert found.pop("half") == pytest.approx(sale["half"], rel=1e-7, abs=1e-45)
+    expected = {**sale, "id": str(sale["id"])}
+    del expected["half"]
+    assert found == expected
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_a_number_of_32_bits_is_the_shortest_that_means_it(number: float) -> None:
+    found = read(of("float"), struct.pack("<f", number))["f0"]
+    assert struct.pack("<f", found) == struct.pack("<f", number)
+    assert len(repr(found)) <= len(repr(number))
+
+
+def test_a_number_of_32_bits_is_what_its_writer_wrote() -> None:
+    assert read(of("float"), struct.pack("<f", 7.1)) == {"f0": 7.1}
+
+
+@given(st.lists(SALES, min_size=1, max_size=5))
+def test_many_records_are_decoded_as_one_by_one(sales: list[dict[str, Any]]) -> None:
+    values: list[bytes | None] = [framed(7, written(ALL, sale)) for sale in sales]
+    whole = written(ALL, sales[0])
+    values += [None, b"", b"\x01abcd", b"\x00\x00", framed(8, b""), framed(7, whole[:-1]), framed(7, whole + b"\x00")]
+    array = pa.array(values, pa.binary())
+    quickly, strictly = (decode_values(array, None, RULES, path) for path in (decode_plain, None))
+    assert quickly.verdicts.to_pylist() == strictly.verdicts.to_pylist()
+    assert quickly.others == strictly.others
+    quickly.verdicts.validate(full=True)
+    told = [row["_reason"] for row in quickly.verdicts.to_pylist()]
+    spoiled = ["tombstone", "empty_value", "wrong_magic", "truncated", "unknown_schema", "truncated", "trailing_bytes"]
+    assert told[-7:] == spoiled
+    assert quickly.verdicts.field("at").type == arrow_type("TIMESTAMP")
+
+
+def test_values_are_those_of_their_logical_types() -> None:
+    row = TABLE.decode(framed(7, written(ALL, A_SALE)), schemas=SCHEMAS.known)
+    assert row["id"] == "00000000-0000-0000-0000-000000000005"
+    assert row["amount"] == Decimal("12.30")
+    assert (row["day"], row["at"], row["seen"]) == (A_SALE["day"], A_SALE["at"], None)
+    assert (row["kind"], row["city"], row["n"]) == ("OLD", "Oslo", 1)
+
+
+@pytest.mark.parametrize("end", range(len(written(ALL, A_SALE))))
+def test_a_record_that_is_cut_off_anywhere_is_truncated(end: int) -> None:
+    assert reason(ALL, written(ALL, A_SALE)[:end]) == "truncated"
+
+
+@given(st.data())
+def test_spoiled_bytes_are_a_row_or_a_reason_and_never_another_error(data: st.DataObject) -> None:
+    body = bytearray(framed(7, written(ALL, A_SALE)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    array = pa.array([bytes(body)], pa.binary())
+    quickly, strictly = (decode_values(array, None, RULES, path).verdicts.to_pylist() for path in (decode_plain, None))
+    assert repr(quickly) == repr(strictly)
+    assert strictly[0]["_reason"] in (None, *REASONS)
+
+
+FAR = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"  # the greatest number of 64 bits
+
+
+@pytest.mark.parametrize(
+    ("types", "body", "expected"),
+    [
+        ([["null", "string"]], b"\x01", "invalid_avro"),
+        ([["null", "string"]], b"\x04", "invalid_avro"),
+        ([{"type": "enum", "name": "E", "symbols": ["A"]}], b"\x01", "invalid_avro"),
+        ([{"type": "enum", "name": "E", "symbols": ["A"]}], b"\x02", "invalid_avro"),
+        (["boolean"], b"\x02", "invalid_avro"),
+        (["long"], b"\xff" * 9 + b"\x02", "invalid_avro"),
+        (["long"], b"\x80" * 10 + b"\x00", "invalid_avro"),
+        (["int"], b"\x80\x80\x80\x80\x10", "invalid_avro"),
+        (["string"], b"\x01", "invalid_avro"),
+        (["string"], FAR, "truncated"),
+        (["string"], b"\x04\xff\xfe", "invalid_utf8"),
+        (["bytes"], FAR, "truncated"),
+        ([{"type": "array", "items": "long"}], FAR + b"\x00", "truncated"),
+        ([{"type": "array", "items": "long"}], b"\x01\x04\x02\x00", "invalid_avro"),
+        ([{"type": "map", "values": "long"}], b"\x04\x02a\x02\x02a\x04\x00", "duplicate_name"),
+        ([], b"\x00", "trailing_bytes"),
+    ],
+)
+def test_what_no_writer_writes_is_refused(types: list[Any], body: bytes, expected: str) -> None:
+    assert reason(of(*types), body) == expected
+
+
+def test_a_uuid_of_sixteen_bytes_is_its_text() -> None:
+    schema = of({"type": "fixed", "name": "Id", "size": 16, "logicalType": "uuid"})
+    assert read(schema, UUID(int=5).bytes) == {"f0": "00000000-0000-0000-0000-000000000005"}
+
+
+def test_blocks_that_say_their_size_are_read() -> None:
+    schema = of({"type": "array", "items": "long"})
+    assert read(schema, b"\x03\x04\x02\x04\x02\x06\x00") == {"f0": [1, 2, 3]}
+
+
+def test_a_record_nested_without_end_is_refused() -> None:
+    schema = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+    assert read(schema, b"\x02\x00") == {"next": {"next": None}}
+    assert reason(schema, b"\x02" * 1_000_000 + b"\x00") == "invalid_avro"
+
+
+NOTHING = {"type": "record", "name": "Nothing", "fields": [{"name": "none", "type": "null"}]}
+
+
+@pytest.mark.parametrize("items", ["null", NOTHING, {"type": "fixed", "name": "Zero", "size": 0}])
+def test_a_schema_of_arrays_without_bytes_is_of_no_use(items: Any) -> None:
+    with pytest.raises(Rejection, match="takes no byte"):
+        reader_of(schema_of(of({"type": "array", "items": items})))
+
+
+@pytest.mark.parametrize("schema", ["string", ["null", "string"], {"type": "map", "values": "long"}])
+def test_a_schema_of_no_record_is_of_no_use(schema: Any) -> None:
+    parse = parser_of(Avro(), Schemas({1: WriterSchema(json.dumps(schema))}, {2: "no Avro"}))
+    assert parse
+    for schema_id, why in ((1, "schema 1: it is the schema of no record"), (2, "schema 2: no Avro")):
+        with pytest.raises(Rejection) as rejected:
+            parse(framed(schema_id, b"\x00"))
+        assert rejected.value.args == ("unusable_schema", why)
+
+
+def test_schemas_that_others_refer_to_are_read_with_them() -> None:
+    named: dict[str, Any] = {}
+    place = fastavro.parse_schema({**PLACE, "namespace": "geo"}, named, _write_hint=False)
+    sale = fastavro.parse_schema(of("geo.Place", ["null", "geo.Place"]), named, _write_hint=False)
+    into = io.BytesIO()
+    value = {"f0": {"city": "Oslo"}, "f1": {"city": "Rome"}}
+    fastavro.schemaless_writer(into, fastavro.parse_schema(of("geo.Place", ["null", "geo.Place"]), named), value)
+    schema = WriterSchema(json.dumps(sale), (json.dumps(place),))
+    assert reader_of(schema)(into.getvalue(), 0) == value
+
+
+def test_records_of_several_schemas_decode_by_the_names_of_their_fields() -> None:
+    first = {"type": "record", "name": "M", "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]}
+    second = {
+        "type": "record",
+        "name": "M",
+        "fields": [
+            {"name": "n", "type": "double"},
+            {"name": "more", "type": "string"},
+            {"name": "id", "type": "string"},
+        ],
+    }
+    columns = [Column("id", "STRING", "Which.", required=True), Column("n", "DOUBLE", "How much.")]
+    table = StreamTable("m", "m", "M.", columns, key=["id"], format=Avro())
+    schemas = {1: schema_of(first), 2: schema_of(second)}
+    values = [
+        framed(1, written(first, {"id": "a", "n": 3})),
+        framed(2, written(second, {"id": "b", "n": 2.5, "more": "x"})),
+    ]
+    rules = Rules(table.fields, None, parser_of(table.format, Schemas(schemas, {})))
+    for path in (decode_plain, None):
+        decoded = decode_values(pa.array(values, pa.binary()), None, rules, path)
+        rows = decoded.verdicts.to_pylist()
+        assert [(row["id"], row["n"]) for row in rows] == [("a", 3.0), ("b", 2.5)]
+        assert decoded.others == {"more": 1}
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "expected"),
+    [
+        ({"type": "int", "logicalType": "date"}, 2**31 - 1, "out_of_range"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, 2**62, "out_of_range"),
+        ({"type": "long", "logicalType": "timestamp-micros"}, -(2**63), "out_of_range"),
+        ({"type": "long", "logicalType": "timestamp-nanos"}, 1_500, None),
+        ("double", float("nan"), "not_finite"),
+        ("float", float("inf"), "not_finite"),
+        ("bytes", b"x", "wrong_type"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}, b"\x7f" * 100_000, "out_of_range"),
+    ],
+)
+def test_a_value_that_its_column_does_not_hold_is_refused(type_: Any, value: Any, expected: str | None) -> None:
+    raw = {"type": type_["type"]} if isinstance(type_, dict) else type_
+    body = written(of(raw), {"f0": value})
+    kinds = {"date": "DATE", "decimal": "DECIMAL(4,1)"}
+    logical = type_.get("logicalType", "") if isinstance(type_, dict) else ""
+    kind = kinds.get(logical, "TIMESTAMP" if logical else "DOUBLE")
+    column = Column("v", kind, "A value.", source="f0")
+    for path in (decode_plain, None):
+        rules = Rules((column.field,), None, parser_of(Avro(), Schemas({1: schema_of(of(type_))}, {})))
+        (row,) = decode_values(pa.array([framed(1, body)], pa.binary()), None, rules, path).verdicts.to_pylist()
+        assert row["_reason"] == expected
+        assert expected or row["v"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=2)
+
+
+def test_an_unread_moment_beyond_all_calendars_harms_nobody() -> None:
+    schema = of("string", {"type": "long", "logicalType": "timestamp-millis"})
+    body = written(of("string", "long"), {"f0": "a", "f1": 2**62})
+    table = StreamTable("t", "t", "T.", [Column("f0", "STRING", "A.", required=True)], key=["f0"], format=Avro())
+    assert table.decode(framed(1, body), schemas={1: schema_of(schema)}) == {"f0": "a"}
+
+
+def test_framed_json_is_decoded_behind_the_id_of_its_schema() -> None:
+    table = replace(TABLE, columns=COLUMNS[:2], format=Json(framed=True))
+    rules = Rules(table.fields, None, parser_of(table.format))
+    values = [framed(9, b'{"id": "a"}'), b'{"id": "a"}', framed(9, b""), framed(9, b'{"id": "a"}}'), None]
+    for path in (decode_plain, None):
+        rows = decode_values(pa.array(values, pa.binary()), None, rules, path).verdicts.to_pylist()
+        reasons = [None, "wrong_magic", "empty_value", "trailing_bytes", "tombstone"]
+        assert [row["_reason"] for row in rows] == reasons
+        assert rows[0]["id"] == "a"
+
+
+def test_the_fingerprint_tells_formats_and_that_of_plain_json_is_as_it_was() -> None:
+    columns = (replace(COLUMNS[0]), COLUMNS[1])
+    prints = {replace(TABLE, columns=columns, format=form).fingerprint for form in (Json(), Json(framed=True), Avro())}
+    assert len(prints) == 3
+    assert repr(Json()) == "Json()"

@@ -12,7 +12,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Virtual environment, pinned Python packages and jars; a second call is quick
-	@$(BIN)/python -m lakehouse.local.jars
+	@$(BIN)/python -m lakehouse.local.jars registry
 
 check: install ## Lint, format, types, import rules, and that every test can be collected
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import lakehouse.spark
 from lakehouse.declaration import StreamTable
 from lakehouse.local.broker import running_broker
+from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session, stop_session
 from lakehouse.tables.temperatures import temperatures
@@ -53,6 +54,13 @@ def broker(home: Settings) -> Iterator[Settings]:
     """Settings of a home whose embedded broker runs."""
     with running_broker(home):
         yield home
+
+
+@pytest.fixture(scope="session")
+def registry(broker: Settings) -> Iterator[Settings]:
+    """Settings of a home whose embedded broker and schema registry run."""
+    with running_registry(broker):
+        yield broker
 
 
 @pytest.fixture(scope="session")

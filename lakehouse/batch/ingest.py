@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.append import append_records
 from lakehouse.batch.counts import Counts, count_batch
-from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import gap_commit, plan_table
+from lakehouse.batch.held import hold
 from lakehouse.batch.load import merge_base
 from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.batch.newest import newest_per_key
@@ -179,7 +179,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     with rows_expected(spark, plan.span):
         with read_failures(plan, command):
-            held = decode_records(read_records(spark, settings, plan), table).localCheckpoint()
+            held = hold(engine, read_records(spark, settings, plan), confirm=commit.kind == "batch")
         later = engine.look()
         require_same_topic(plan, later, command)
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import count_batch
-from lakehouse.batch.decode import decode_records
+from lakehouse.batch.held import hold
 from lakehouse.batch.ingest import Outcome, merge_decided, prepare
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.batch.unresolved import unresolved
@@ -107,7 +107,7 @@ def _redrive_part(engine: Engine, part: _Part) -> Outcome | None:
     started = time.monotonic()
     ledger = whole_ledger(engine.settings, engine.table)
     rows = part.rows(engine, ledger)
-    held = decode_records(rows.selectExpr(*_RECORD), engine.table).localCheckpoint()
+    held = hold(engine, rows.selectExpr(*_RECORD), confirm=False)
     counts = count_batch(held, engine.table)
     plan = Plan(engine.table.topic, part.incarnation, _spans(held))
     decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger)

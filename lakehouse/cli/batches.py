@@ -91,7 +91,7 @@ def merge(
     request = ingest.Request(max_records=max_records)
     if dry_run:
         return _show_plan(settings, chosen, request, json)
-    with broker(settings), engine(settings, chosen) as working:
+    with broker(settings, chosen), engine(settings, chosen) as working:
         with merging() as shown:
             outcomes = ingest.merge_all(working, request, shown)
         with busy("Bringing feed and rollups up to date"):
@@ -169,7 +169,7 @@ def replay(
     settings = load_settings()
     chosen = chosen_table(settings, table)
     ranges = _ranges(partition, start, end)
-    with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
+    with broker(settings, chosen), engine(settings, chosen) as working, busy("Replaying"):
         outcomes = merge_again(working, ranges)
         derived = refresh(working)
     return show_outcomes(outcomes, derived, json)

@@ -43,7 +43,7 @@ def follow(
     settings = load_settings()
     chosen = chosen_table(settings, table)
     try:
-        with broker(settings):
+        with broker(settings, chosen):
             complain(f"Following topic {chosen.topic}; Ctrl-C ends it.")
             merged = _follow(settings, chosen, max_records, idle_exit)
     except KeyboardInterrupt:

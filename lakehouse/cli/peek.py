@@ -37,7 +37,7 @@ def peek(
             f"{name} is neither a declared table nor the name of a topic", param_hint="TABLE|TOPIC"
         )
     topic = table.topic if table else name
-    with broker(settings):
+    with broker(settings, *([table] if table else [])):
         records = newest_records(settings, topic, limit)
     facts = [record_facts(each) | (_judged(each, table) if table else {}) for each in records]
     if json:

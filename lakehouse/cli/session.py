@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,25 @@ def load_settings() -> "Settings":
 
 
 @contextmanager
-def broker(settings: "Settings") -> Iterator[str]:
-    """The broker of the settings; an embedded one that is not up is started, and stopped afterwards."""
+def broker(settings: "Settings", *tables: "StreamTable") -> Iterator[str]:
+    """The broker of the settings, and the registry where one of the tables needs it.
+
+    What is embedded and not up is started, and stopped afterwards.
+    """
     from lakehouse.local.broker import running_broker
 
-    with busy("Looking for the broker") as status, running_broker(settings) as address:
+    with busy("Looking for the broker") as status, running_broker(settings) as address, registry(settings, *tables):
         status.stop()
         yield address
+
+
+@contextmanager
+def registry(settings: "Settings", *tables: "StreamTable") -> Iterator[None]:
+    """The schema registry of the settings, where one of the tables needs it, as the broker."""
+    from lakehouse.local.registry import running_registry
+
+    with running_registry(settings) if any(table.has_schemas for table in tables) else nullcontext():
+        yield
 
 
 @contextmanager

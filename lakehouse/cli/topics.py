@@ -95,7 +95,11 @@ def publish(
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    with _records(chosen, file, generate) as records, broker(settings) as address, bar("Sending", records.total) as at:
+    with (
+        _records(chosen, file, generate) as records,
+        broker(settings, chosen) as address,
+        bar("Sending", records.total) as at,
+    ):
         create_topic(settings, chosen, partitions)
         acknowledged = send(settings, chosen, records.lines, PublishOptions(rate=rate, on_progress=at))
     if json:

@@ -7,6 +7,7 @@ executors. A schema is as ``topic.schemas`` tells it: every name in full, what i
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -240,13 +241,14 @@ def _int(written: bytes, at: int) -> tuple[int, int]:
 
 
 def _float(written: bytes, at: int) -> tuple[Any, int]:
+    end = at + 4
     (value,) = struct.unpack_from("<f", written, at)
-    return shortest(value), at + 4
+    return shortest(value, written[at:end]), end
 
 
 def _double(written: bytes, at: int) -> tuple[Any, int]:
     (value,) = struct.unpack_from("<d", written, at)
-    return value if isfinite(value) else shortest(value), at + 8
+    return value if isfinite(value) else Decimal(value), at + 8
 
 
 def _bytes(written: bytes, at: int) -> tuple[bytes, int]:
@@ -257,7 +259,13 @@ def _bytes(written: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _string(written: bytes, at: int) -> tuple[str, int]:
-    held, end = _bytes(written, at)
+    size = written[at]
+    if size < 0x80 and not size & 1:  # most are short: told in one byte, of which the lowest bit is the sign
+        at += 1
+        end = at + (size >> 1)
+        held = written[at:end] if end <= len(written) else _cut(written, at, end - at)
+    else:
+        held, end = _bytes(written, at)
     try:
         return held.decode(), end
     except UnicodeDecodeError as error:

@@ -15,7 +15,7 @@ _FIRST_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS = {"millis": 1000, "micros": 1}
 _MOST_BYTES = 64  # of a decimal: no column holds as many digits, and to tell those of a megabyte takes minutes
 _SIXTEEN = 16
-_DIGITS = range(6, 10)  # of a number of 32 bits: so many tell it from any other
+_FORMS = ("%.6g", "%.7g", "%.8g", "%.9g")  # of so many digits, a number of 32 bits is told from any other
 
 
 def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
@@ -39,15 +39,18 @@ def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     return None
 
 
-def shortest(value: float) -> float | Decimal:
-    """A number of 32 bits as the shortest that means it; what is not finite as a decimal, which says so."""
+def shortest(value: float, written: bytes) -> float | Decimal:
+    """A number of 32 bits, which are ``written``, as the shortest that means it.
+
+    What is not finite is a decimal: no column holds it, and it is no value that is missing.
+    """
     if not isfinite(value):
         return Decimal(value)
-    for digits in _DIGITS:
-        written = float(f"{value:.{digits}g}")
+    for form in _FORMS:
+        short = float(form % value)
         try:
-            if struct.pack("<f", written) == struct.pack("<f", value):
-                return written
+            if struct.pack("<f", short) == written:
+                return short
         except OverflowError:  # rounded up beyond the greatest
             continue
     return value

@@ -100,6 +100,11 @@ class StreamTable:
         return not self.key
 
     @property
+    def has_schemas(self) -> bool:
+        """Whether its records are read by schemas of a registry."""
+        return isinstance(self.format, Avro)
+
+    @property
     def by_name(self) -> dict[str, Column]:
         """The declared columns by their names."""
         return {column.name: column for column in self.columns}
@@ -142,6 +147,11 @@ class StreamTable:
         return f"{self.name}_rejected"
 
     @property
+    def schemas_name(self) -> str:
+        """Name of the table that keeps the schemas by which records were read."""
+        return f"{self.name}_schemas"
+
+    @property
     def changes_name(self) -> str:
         """Name of the change feed."""
         return f"{self.name}_changes"
@@ -155,7 +165,8 @@ class StreamTable:
     def tables(self) -> tuple[str, ...]:
         """The name of every table that may follow from the declaration, whether it exists or not."""
         own = (self.name, self.base_name, self.rejected_name)
-        return (*own, *(reference.name for reference in self.references), *self.derived)
+        schemas = (self.schemas_name,) if self.has_schemas else ()
+        return (*own, *schemas, *(reference.name for reference in self.references), *self.derived)
 
     @property
     def derived(self) -> tuple[str, ...]:

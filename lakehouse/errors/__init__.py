@@ -12,6 +12,7 @@ imports nothing of ours.
     ├── SetupError         Java, a jar or another part of the machine is missing or damaged
     ├── BrokerError        the broker cannot be reached or does not answer
     │   └── BrokerRefusedError     it is there and refuses us: to wait does not help
+    ├── RegistryError      the schema registry cannot be reached, or gives an id another meaning
     ├── TopicError         the topic is missing or is not what the declaration says
     ├── DataLossError      records that were never merged are gone from the topic
     │   └── ReadLossError  those of a plan went away before they were read: plan again
@@ -76,6 +77,10 @@ class BrokerError(LakehouseError):
 
 class BrokerRefusedError(BrokerError):
     """The broker is there and refuses us; a setting or a right has to change, and to wait does not help."""
+
+
+class RegistryError(LakehouseError):
+    """The schema registry cannot be reached or used, or an id means another schema there than it did."""
 
 
 class TopicError(LakehouseError):

@@ -1,8 +1,8 @@
-"""The jars of Spark and of the broker: fetched once, then checked against a committed list.
+"""The jars of Spark, of the broker and of the registry: fetched once, then checked against a committed list.
 
 What is wanted stands in ``ivy.xml`` and, file by file with its SHA-256, in ``jars.sha256``. The cache lies
 outside the repository and serves every clone on a machine; once it is full, no network is needed.
-``python -m lakehouse.local.jars`` fills it.
+``python -m lakehouse.local.jars [registry]`` fills it.
 """
 
 import hashlib
@@ -21,9 +21,10 @@ from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.local.ivy import fetch
 from lakehouse.settings import Settings
 
-Group = Literal["broker", "spark"]
+Group = Literal["broker", "registry", "spark"]
 State = Literal["sound", "missing", "damaged"]
 GROUPS: tuple[Group, ...] = ("broker", "spark")
+"""What everybody needs; the registry is for tables whose records name a schema."""
 _LIST = Path(__file__).parent / "jars.sha256"
 
 
@@ -154,7 +155,8 @@ def main() -> int:
     """Fill the cache and say so in one line; return the exit code."""
     try:
         settings = Settings.load()
-        count = sum(len(ensure_jars(settings, group)) for group in GROUPS)
+        more: tuple[Group, ...] = ("registry",) if "registry" in sys.argv[1:] else ()
+        count = sum(len(ensure_jars(settings, group)) for group in (*GROUPS, *more))
     except LakehouseError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1

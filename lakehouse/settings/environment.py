@@ -27,6 +27,7 @@ from lakehouse.settings.shapes import (
     Remote,
     Root,
     Servers,
+    Url,
 )
 
 _PREFIX = "LAKEHOUSE_"
@@ -83,6 +84,13 @@ class Settings(BaseSettings):
     kafka_properties: Properties | None = Field(
         None, description="JSON object of any other property of Kafka's clients; its values are never shown."
     )
+    registry_url: Url | None = Field(
+        None, description="http(s)://host[:port][/path] of a schema registry. Unset: the embedded one of this home."
+    )
+    registry_username: str | None = Field(None, description="Of the schema registry, with its password.")
+    registry_password: SecretStr | None = Field(None, description="Of the schema registry; never shown.")
+    registry_token: SecretStr | None = Field(None, description="Of the schema registry, instead; never shown.")
+    registry_ca_file: PemFile | None = Field(None, description="PEM file of the authority that signed the registry.")
     spark_master: Master = Field(
         "local[*]", description="Spark master of a session started here, as local[2] or spark://host:7077."
     )
@@ -110,6 +118,9 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"{self.kafka_security_protocol} needs {_PREFIX}KAFKA_USERNAME and {_PREFIX}KAFKA_PASSWORD"
             )
+        if bool(self.registry_username) != bool(self.registry_password):
+            both = f"{_PREFIX}REGISTRY_USERNAME and {_PREFIX}REGISTRY_PASSWORD"
+            raise ValueError(f"{both} go together, and one of them is missing")
         if bool(self.kafka_client_certificate_file) != bool(self.kafka_client_key_file):
             both = f"{_PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {_PREFIX}KAFKA_CLIENT_KEY_FILE"
             raise ValueError(f"{both} go together, and one of them is missing")

@@ -111,6 +111,15 @@ def _require_properties(given: Any) -> Any:
     return text
 
 
+def _require_url(url: str) -> str:
+    address = urlsplit(url)
+    if address.scheme not in ("http", "https") or not address.hostname or _CONTROL.search(url) or " " in url:
+        raise ValueError("it is no address that begins with http:// or https://")
+    if "@" in address.netloc or address.query or address.fragment:
+        raise ValueError("it is shown in many places and may hold no user, no password and no query")
+    return url
+
+
 def _expanded(path: Any) -> Any:
     return Path(path).expanduser() if isinstance(path, str | Path) else path
 
@@ -129,3 +138,4 @@ Servers = Annotated[
     _written(f"{_SERVER}(,{_SERVER})*", "it is no list of servers alone"),
     AfterValidator(_require_ports),
 ]
+Url = Annotated[str, AfterValidator(_require_url)]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lakehouse.batch.load import base_layout, reference_layout
 from lakehouse.batch.rejected import rejected_layout
+from lakehouse.batch.schemas import schemas_layout
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.order import merged_layout
@@ -24,6 +25,8 @@ def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
     """Every table of a declaration, the merged one first."""
     yield merged_layout(table, settings)
     yield rejected_layout(table, settings)
+    if table.has_schemas:
+        yield schemas_layout(table, settings)
     if table.base:
         yield base_layout(table, settings)
     yield from derived_layouts(settings, table)

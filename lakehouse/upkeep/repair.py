@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss, plan_next_of
+from lakehouse.batch.schemas import kept_schemas
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, merged_ledger
@@ -87,7 +88,7 @@ def propose_progress(engine: Engine) -> Proposal:
     if seen:
         plan = Plan(state.topic, state.incarnation, seen)
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
-            records = decode_records(read_records(spark, settings, plan), table)
+            records = decode_records(read_records(spark, settings, plan), table, kept_schemas(settings, table))
             found = {row[0] for row in records.join(newest, newest.columns).select("_partition").collect()}
     other = [part for part in seen if part.partition not in found]
     if other and table.order == "offset":

@@ -18,7 +18,7 @@ SAME_TESTS = (
 )
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("limit", ["FEW_ROWS", "VERY_FEW_ROWS", ""], ids=["many", "some", "few, by Spark"])
 def test_the_plans_of_larger_batches_give_the_same_rows_and_counts(limit: str) -> None:
     tests = [str(ROOT / "lakehouse_tests" / "real" / name) for name in SAME_TESTS]

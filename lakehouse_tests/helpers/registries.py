@@ -1,0 +1,71 @@
+"""A topic of Avro records on a real broker, with their schemas in a real registry."""
+
+import io
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import fastavro
+
+from lakehouse.declaration import Avro, Column, Late, Measure, Rollup, StreamTable
+from lakehouse.declaration.framing import framed
+from lakehouse.settings import Settings
+from lakehouse.topic.registry import registry
+
+FIRST = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "total", "type": "double"},
+    ],
+}
+CUSTOMER = {"type": "record", "name": "Customer", "fields": [{"name": "name", "type": ["null", "string"]}]}
+SECOND = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "customer", "type": ["null", CUSTOMER], "default": None},
+        {"name": "total", "type": ["null", "double"]},
+        *FIRST["fields"][:2],
+        {"name": "channel", "type": "string", "default": "shop"},
+    ],
+}
+COLUMNS = (
+    Column("id", "DECIMAL(20,0)", "Number of the order.", required=True),
+    Column("ordered_at", "TIMESTAMP", "When it was ordered, UTC.", source="at", required=True),
+    Column("total", "DOUBLE", "What it costs.", between=(0, 1e6)),
+    Column("customer", "STRING", "Who ordered it.", source=("customer", "name")),
+)
+
+
+def order_table(**changes: Any) -> StreamTable:
+    """A table of Avro records, nested, with a decimal key and no partition, under a name and topic of its own."""
+    name = f"orders_{uuid4().hex[:12]}"
+    measures = {"orders": Measure("count(*)", "BIGINT", "Orders."), "dearest": Measure("max(total)", "DOUBLE", "")}
+    rollup = Rollup(f"{name}_by_customer", by=["customer"], measures=measures, doc="Orders by customer.")
+    said: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], partitions=1, format=Avro())
+    return StreamTable(name, name, "Orders.", **(said | changes))
+
+
+def late_after(days: int) -> Late:
+    from datetime import timedelta
+
+    return Late("ordered_at", timedelta(days=days))
+
+
+def register(settings: Settings, table: StreamTable, schema: Mapping[str, Any]) -> int:
+    with registry(settings) as talk:
+        return talk.register(f"{table.topic}-value", json.dumps({**schema, "namespace": table.name}))
+
+
+def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
+    into = io.BytesIO()
+    fastavro.schemaless_writer(into, fastavro.parse_schema(dict(schema)), value)
+    return into.getvalue()
+
+
+def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    return [framed(schema_id, body(schema, value)) for value in values]

@@ -1,0 +1,164 @@
+"""Avro records, whose schemas are in a real registry: read by the one that wrote each, and by no other."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehouse.batch import schemas
+from lakehouse.batch.redrive import redrive
+from lakehouse.batch.replay import replay
+from lakehouse.batch.schemas import kept_schemas
+from lakehouse.declaration import Column, Json, StreamTable
+from lakehouse.declaration.framing import framed
+from lakehouse.delta.engine import Engine
+from lakehouse.derive.refresh import refresh_changes, refresh_rollup
+from lakehouse.errors import RegistryError
+from lakehouse.settings import Settings
+from lakehouse.topic import create_topic
+from lakehouse.topic import registry as registries
+from lakehouse.upkeep.rejections import list_rejected
+from lakehouse.upkeep.verify import verify_rollup
+from lakehouse_tests.helpers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse_tests.helpers.streams import Stream, counts
+
+pytestmark = pytest.mark.invariant(1, 3, 7, 8)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def order(number: int, **more: Any) -> dict[str, Any]:
+    return {"id": Decimal(number), "at": NOON + timedelta(minutes=number), "total": float(number), **more}
+
+
+def stream_of(spark: Any, settings: Settings, table: StreamTable) -> Stream:
+    made = Stream(spark, settings, table)
+    create_topic(settings, table)
+    return made
+
+
+@pytest.fixture
+def stream(spark, registry: Settings) -> Stream:
+    return stream_of(spark, registry, order_table())
+
+
+def totals(stream: Stream) -> list[tuple[Any, ...]]:
+    return stream.sql("SELECT CAST(id AS INT), total, customer FROM {t} ORDER BY id")
+
+
+def test_versions_of_a_schema_in_one_batch_decode_right(stream: Stream) -> None:
+    first = register(stream.settings, stream.table, FIRST)
+    second = register(stream.settings, stream.table, SECOND)
+    assert first != second
+    new = order(2, total=7.5, customer={"name": "Ann"}, channel="web")
+    changed = order(1, total=None, customer=None, channel="shop")
+    stream.send(*written(first, FIRST, [order(1), order(3)]), *written(second, SECOND, [new, changed]))
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=4, rejected=0, duplicate=1, inserted=3, updated=0, stale=0)
+    assert outcome.others == {"channel": 2}
+    assert totals(stream) == [(1, None, None), (2, 7.5, "Ann"), (3, 3.0, None)]
+    ((at,),) = stream.sql("SELECT ordered_at FROM {t} WHERE id = 2")
+    assert at.astimezone(UTC) == NOON + timedelta(minutes=2)
+    kept = kept_schemas(stream.settings, stream.table).known
+    assert kept.keys() == {first, second}
+    refresh_changes(stream.engine)
+    (rollup,) = stream.table.rollups
+    refresh_rollup(stream.engine, rollup)
+    assert verify_rollup(stream.engine, rollup).passed
+    stream.assert_accounted()
+
+
+def test_spoiled_records_are_rejected_each_with_its_reason(stream: Stream) -> None:
+    known = register(stream.settings, stream.table, FIRST)
+    (good,) = written(known, FIRST, [order(1)])
+    bad = [b"\x01" + good[1:], good[:3], good[:-1], good + b"\x00", None, framed(known + 5000, good[5:])]
+    stream.send(good, *bad)
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=7, rejected=6, duplicate=0, inserted=1, updated=0, stale=0)
+    told = {each.reason: each.count for each in list_rejected(stream.settings, stream.table)}
+    assert told == {"wrong_magic": 1, "truncated": 2, "trailing_bytes": 1, "tombstone": 1, "unknown_schema": 1}
+    stream.assert_accounted()
+
+
+def test_records_of_an_unknown_schema_are_redriven_once_it_is_there(stream: Stream) -> None:
+    known = register(stream.settings, stream.table, FIRST)
+    coming = known + 1
+    stream.send(*written(known, FIRST, [order(1)]), *written(coming, SECOND, [order(2, customer=None, channel="a")]))
+    stream.merge()
+    assert redrive(stream.engine) == []
+    assert register(stream.settings, stream.table, SECOND) == coming
+    (outcome,) = redrive(stream.engine, "unknown_schema")
+    assert outcome.entry.metrics.inserted == 1
+    assert [row[0] for row in totals(stream)] == [1, 2]
+    stream.assert_accounted()
+
+
+def test_replay_and_redrive_need_no_registry_and_a_batch_waits_for_it_in_vain(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = register(stream.settings, stream.table, FIRST)
+    (dear,) = written(known, FIRST, [order(2, total=2e6)])
+    stream.send(*written(known, FIRST, [order(1)]), dear)
+    stream.merge()
+    monkeypatch.setattr(registries, "_PATIENCE", 0.0)
+    gone = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
+    wider = replace(
+        stream.table, columns=[*stream.table.columns[:2], Column("total", "DOUBLE", "Any."), stream.table.columns[3]]
+    )
+    engine = Engine(stream.spark, gone, wider)
+    (again,) = replay(Engine(stream.spark, gone, stream.table))
+    assert (again.entry.commit.read, again.entry.metrics.updated) == (2, 0)
+    (driven,) = redrive(engine)
+    assert driven.entry.metrics.inserted == 1
+    stream.send(*written(known, FIRST, [order(3)]))
+    version = stream.ledger.version
+    with pytest.raises(RegistryError, match="cannot be reached"):
+        Stream(stream.spark, gone, stream.table).merge()
+    assert stream.ledger.version == version
+    stream.merge()
+    assert [row[0] for row in totals(stream)] == [1, 2, 3]
+
+
+def test_a_registry_that_gives_an_id_another_meaning_stops_the_batch(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = register(stream.settings, stream.table, FIRST)
+    stream.send(*written(known, FIRST, [order(1)]))
+    stream.merge()
+    stream.send(*written(known, FIRST, [order(2)]))
+    real = registries.Registry.schema
+    other = register(stream.settings, stream.table, SECOND)
+    monkeypatch.setattr(registries.Registry, "schema", lambda self, _: real(self, other))
+    with pytest.raises(RegistryError, match=f"Schema {known} of the registry is another one now"):
+        stream.merge()
+    monkeypatch.setattr(registries.Registry, "schema", lambda *_: None)
+    with pytest.raises(RegistryError, match=f"Schema {known} is not in the registry any more"):
+        stream.merge()
+    monkeypatch.undo()
+    (outcome,) = stream.merge()
+    assert outcome.entry.metrics.inserted == 1
+
+
+def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    real = registries.Registry.schema
+    monkeypatch.setattr(registries.Registry, "schema", lambda self, each: asked.append(each) or real(self, each))
+    monkeypatch.setattr(schemas, "MOST_ASKED", 5)
+    known = register(stream.settings, stream.table, FIRST)
+    stream.send(*(framed(each, b"") for each in range(10**6, 10**6 + 50)), *written(known, FIRST, [order(1)]))
+    (outcome,) = stream.merge()
+    assert asked == [known, *range(10**6, 10**6 + 4)]
+    assert counts(outcome.entry) == dict(read=51, rejected=50, duplicate=0, inserted=1, updated=0, stale=0)
+
+
+def test_a_table_without_schemas_asks_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "registry", None)
+    columns = [Column("id", "INT", "Number.", required=True)]
+    table = order_table(columns=columns, rollups=[], format=Json(framed=True))
+    made = stream_of(spark, registry, table)
+    made.send(framed(3, b'{"id": 1}'), b'{"id": 2}')
+    (outcome,) = made.merge()
+    assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
+    assert not Path(registry.table_uri(table.schemas_name)).exists()

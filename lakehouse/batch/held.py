@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 
 from lakehouse.batch.decode import decode_records
-from lakehouse.batch.schemas import kept_schemas, learn
+from lakehouse.batch.schemas import kept_schemas
 from lakehouse.delta.engine import Engine
 
 _MOST_IDS = 10_000
@@ -20,6 +20,8 @@ def hold(engine: Engine, records: DataFrame, *, confirm: bool) -> DataFrame:
     held = decode_records(records, table, known).localCheckpoint()
     if not table.has_schemas:
         return held
+    from lakehouse.batch.learning import learn  # noqa: PLC0415 - what speaks to a registry is slow to import
+
     found = learn(engine, known, _schemas_of(held), confirm=confirm)
     return held if found is known else decode_records(records, table, found).localCheckpoint()
 

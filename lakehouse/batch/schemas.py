@@ -4,44 +4,29 @@ So a replay and a redrive need no registry, and a registry that was made anew, a
 stops a batch instead of having its records read by another schema than they were written with.
 """
 
-from collections.abc import Collection, Mapping
-
 import pyarrow as pa
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas
-from lakehouse.delta.engine import Engine
-from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
-from lakehouse.delta.write import commit_merge
-from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
-from lakehouse.topic.registry import Registry, registry
-from lakehouse.topic.schemas import UnusableSchemaError, fingerprint
 
-_COLUMNS = (
+COLUMNS = (
     TableColumn("id", "BIGINT", "Id of the schema in the registry."),
     TableColumn("fingerprint", "STRING", "SHA-256 of what it means, whatever its spacing."),
     TableColumn("schema", "STRING", "The schema, as JSON with every name in full."),
     TableColumn("references", "ARRAY<STRING>", "Schemas that it refers to, each after those that it refers to itself."),
 )
-_CLAUSES = (
-    "ON s.id = t.id WHEN NOT MATCHED THEN INSERT (id, fingerprint, `schema`, `references`)"
-    " VALUES (s.id, s.fingerprint, s.`schema`, s.`references`)"
-)
-MOST_ASKED = 200
-"""Ids that are unknown and asked for in one batch: bytes that are none of ours may tell any."""
 
 
 def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the schemas are kept: one row for each id, never changed."""
     doc = f"Schemas by which records of topic {table.topic} were read: what each id meant."
     uri = settings.table_uri(table.schemas_name)
-    return Layout(table.schemas_name, uri, doc, _COLUMNS, retention=table.retention, anchors=["id", "schema"])
+    return Layout(table.schemas_name, uri, doc, COLUMNS, retention=table.retention, anchors=["id", "schema"])
 
 
 def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
@@ -53,69 +38,3 @@ def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
         there = open_table(layout.uri)
         rows = pa.table(there.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist() if there else []
     return Schemas({row["id"]: WriterSchema(row["schema"], tuple(row["references"] or ())) for row in rows}, {})
-
-
-def learn(engine: Engine, known: Schemas, ids: Collection[int], *, confirm: bool) -> Schemas:
-    """Ask the registry for ids that are not known, and keep what it says; what is known where nothing is new.
-
-    With ``confirm``, those that are known have to mean there what they meant. Raises ``RegistryError`` where they do
-    not, and where the registry does not answer; an id that it does not know stays unknown.
-    """
-    unknown = sorted(set(ids) - known.known.keys())[:MOST_ASKED]
-    confirmed = sorted(set(ids) & known.known.keys()) if confirm else []
-    if not unknown and not confirmed:
-        return known
-    with registry(engine.settings) as asked:
-        for schema_id in confirmed:
-            _require_same(asked, schema_id, known.known[schema_id], engine.table)
-        found, unusable = _ask(asked, unknown)
-    if found:
-        _keep(engine, found)
-    return Schemas({**known.known, **found}, unusable) if found or unusable else known
-
-
-def _ask(asked: Registry, ids: Collection[int]) -> tuple[dict[int, WriterSchema], dict[int, str]]:
-    found, unusable = dict[int, WriterSchema](), dict[int, str]()
-    for schema_id in ids:
-        try:
-            schema = asked.schema(schema_id)
-        except UnusableSchemaError as error:
-            unusable[schema_id] = str(error)
-            continue
-        if schema is not None:
-            found[schema_id] = schema
-    return found, unusable
-
-
-def _require_same(asked: Registry, schema_id: int, kept: WriterSchema, table: StreamTable) -> None:
-    try:
-        now = asked.schema(schema_id)
-    except UnusableSchemaError as error:
-        raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
-    if now is None:
-        raise _changed(table, f"Schema {schema_id} is not in the registry any more")
-    if fingerprint(now) != fingerprint(kept):
-        raise _changed(table, f"Schema {schema_id} of the registry is another one now")
-
-
-def _keep(engine: Engine, found: Mapping[int, WriterSchema]) -> None:
-    """Keep schemas; where another process has kept another one for an id meanwhile, that is an error."""
-    layout = schemas_layout(engine.table, engine.settings)
-    ensure_table(engine.spark, layout)
-    rows = [(i, fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
-    columns = ", ".join(f"`{column.name}` {column.type}" for column in _COLUMNS)
-    commit = read_ledger(layout.uri, layout.name).next_commit("load", engine.run)
-    commit_merge(engine.spark, layout, engine.spark.createDataFrame(rows, columns), _CLAUSES, commit)
-    kept = kept_schemas(engine.settings, engine.table).known
-    for schema_id, schema in found.items():
-        if fingerprint(kept[schema_id]) != fingerprint(schema):
-            raise _changed(engine.table, f"Schema {schema_id} of the registry is another one now")
-
-
-def _changed(table: StreamTable, fact: str) -> RegistryError:
-    return RegistryError(
-        f"{fact}, and records were read by the one that is kept in {table.schemas_name}",
-        where=f"table {table.name}",
-        action="Nothing was written. A registry that was made anew gives its ids to other schemas: bring back its data,"
-        " or have what is written with the new one on a topic, and in a table, of its own.",
-    )

@@ -1,7 +1,7 @@
 """``doctor``: every part the project stands on, its version and its state, and what to do about it."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +16,7 @@ from lakehouse.cli.session import load_settings
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
 
 if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
     from lakehouse.settings import Settings
 
 verbs = typer.Typer()
@@ -64,6 +65,7 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield _tried("declarations", lambda: _declarations(settings))
     yield from _properties(settings)
     yield from _broker(settings)
+    yield from _registry(settings)
     yield _browser()
 
 
@@ -198,18 +200,18 @@ def _broker(settings: "Settings") -> Iterator[Part]:
         yield Part(f"broker ({kind})", "", state, detail)
         return
     yield Part(f"broker ({kind})", "", "ok", address)
-    for topic in _topics(settings):
-        yield _topic(settings, topic, present)
+    for table in _declared(settings):
+        yield _topic(settings, table.topic, present)
 
 
-def _topics(settings: "Settings") -> list[str]:
-    """The topics of the declared tables; where these cannot be told, their own part says why."""
+def _declared(settings: "Settings") -> "Sequence[StreamTable]":
+    """The declared tables; where these cannot be told, their own part says why."""
     from lakehouse.declared import declared_tables
 
     try:
-        return [table.topic for table in declared_tables(settings)]
+        return declared_tables(settings)
     except LakehouseError:
-        return []
+        return ()
 
 
 def _topic(settings: "Settings", topic: str, present: list[str]) -> Part:
@@ -225,6 +227,22 @@ def _topic(settings: "Settings", topic: str, present: list[str]) -> Part:
     if state.producer_time:
         return Part(name, f"{len(state.end)} partitions", "note", _TOPIC_ADVICE)
     return Part(name, f"{len(state.end)} partitions", "ok", "dated by the broker")
+
+
+def _registry(settings: "Settings") -> Iterator[Part]:
+    """The schema registry, where a declared table needs it; an embedded one need not be up."""
+    if not any(table.has_schemas for table in _declared(settings)):
+        return
+    from lakehouse.errors import RegistryError
+    from lakehouse.topic.registry import Registry
+
+    outside = settings.registry_url is not None
+    name = f"registry ({'outside' if outside else 'embedded'})"
+    try:
+        yield Part(name, "", "ok", Registry(settings, patience=0).require_answer())
+    except RegistryError as error:
+        detail = str(error) if outside else "Not up; verbs that need it start it, lakehouse up keeps it."
+        yield Part(name, "", "broken" if outside else "note", detail)
 
 
 def _browser() -> Part:

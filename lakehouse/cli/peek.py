@@ -10,7 +10,10 @@ from lakehouse.cli.output import print_json, print_table, say
 from lakehouse.cli.session import broker, load_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lakehouse.declaration import StreamTable
+    from lakehouse.declaration.verdicts import Rules
     from lakehouse.settings import Settings
     from lakehouse.topic import Record
 
@@ -39,7 +42,8 @@ def peek(
     topic = table.topic if table else name
     with broker(settings, *([table] if table else [])):
         records = newest_records(settings, topic, limit)
-    facts = [record_facts(each) | (_judged(each, table) if table else {}) for each in records]
+        rules = _rules(settings, table, records) if table else None
+    facts = [record_facts(each) | (_judged(each, rules) if rules else {}) for each in records]
     if json:
         return print_json({"topic": topic, "table": table.name if table else None, "records": facts})
     if not facts:
@@ -60,11 +64,22 @@ def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
     return reading.get(name)
 
 
-def _judged(record: "Record", table: "StreamTable") -> dict[str, Any]:
-    from lakehouse.declaration.parts import HEADER
-    from lakehouse.declaration.verdicts import Rules, judge
+def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
+    from lakehouse.declaration.framing import NO_SCHEMAS, parser_of
+    from lakehouse.declaration.verdicts import Rules
 
-    rules = Rules(table.fields, table.late.rule if table.late else None)
+    schemas = NO_SCHEMAS
+    if table.has_schemas:
+        from lakehouse.batch.learning import look_up
+
+        schemas = look_up(settings, table, (record.value for record in records))
+    return Rules(table.fields, table.late.rule if table.late else None, parser_of(table.format, schemas))
+
+
+def _judged(record: "Record", rules: "Rules") -> dict[str, Any]:
+    from lakehouse.declaration.parts import HEADER
+    from lakehouse.declaration.verdicts import judge
+
     beside = {"key": record.key, **{f"{HEADER}{name}": told for name, told in record.headers}}
     judged = judge(record.value, record.milliseconds * 1000, rules, beside)
     row = None if judged.reason else judged.row

@@ -8,7 +8,7 @@ from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, cho
 from lakehouse.cli.batches import refresh, show_outcomes
 from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
-from lakehouse.cli.session import engine, load_settings
+from lakehouse.cli.session import engine, load_settings, registry
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
@@ -92,14 +92,15 @@ def _print_reasons(facts: dict[str, Any]) -> None:
 def redrive(table: TableArgument = None, reason: ReasonOption = None, json: JsonOption = False) -> None:
     """Decode rejected records again with today's declaration, and merge those that pass.
 
-    Their bytes are in the table, so the broker is not needed. Progress does not move. Afterwards the change
+    Their bytes are in the table, so the broker is not needed; the schema registry is asked for schemas that were
+    unknown. Progress does not move. Afterwards the change
     feed and the rollups are brought up to date.
     """
     from lakehouse.batch.redrive import redrive as decode_again
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    with engine(settings, chosen) as working, busy("Redriving"):
+    with registry(settings, chosen), engine(settings, chosen) as working, busy("Redriving"):
         outcomes = decode_again(working, reason)
         derived = refresh(working)
     return show_outcomes(outcomes, derived, json, idle="Nothing to do: no rejected record passes today's declaration.")

@@ -31,6 +31,7 @@ class Service(StrEnum):
     """What ``up`` runs, in the order in which it is started."""
 
     broker = "broker"
+    registry = "registry"
     engine = "engine"
     webserver = "webserver"
     daemon = "daemon"
@@ -58,17 +59,20 @@ class _Running:
 @verbs.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
 def up(
     services: Annotated[
-        list[Service] | None, typer.Argument(metavar="SERVICE", help="broker, engine, webserver, daemon; default: all.")
+        list[Service] | None,
+        typer.Argument(metavar="SERVICE", help="broker, registry, engine, webserver, daemon; default: all."),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
 ) -> None:
     """Run the broker, the engine, Dagster's webserver and its daemon with the sensors on, until Ctrl-C.
 
-    The engine is one warm Spark for the commands and runs of this home. State stays in the home (LAKEHOUSE_HOME), and
-    the next start goes on with it. A service that ends by itself ends all of them, with exit code 1; not so the
-    engine, which is started again, five times in an hour.
+    Where a declared table needs a schema registry, that is run too. The engine is one warm Spark for the commands and
+    runs of this home. State stays in the home (LAKEHOUSE_HOME), and the next start goes on with it. A service that
+    ends by itself ends all of them, with exit code 1; not so the engine, which is started again, five times in an
+    hour.
     """
-    settings, chosen = load_settings(), services or list(Service)
+    settings = load_settings()
+    chosen = services or _needed(settings)
     try:
         with ExitStack() as stack:
             for service in dict.fromkeys(chosen):
@@ -76,6 +80,8 @@ def up(
             running = []
             if "broker" in chosen:
                 running += stack.enter_context(_broker(settings))
+            if "registry" in chosen:
+                running += stack.enter_context(_registry(settings))
             if "engine" in chosen:
                 running += stack.enter_context(_engine(settings))
             running += stack.enter_context(_dagster(settings, chosen, port))
@@ -120,6 +126,33 @@ def _broker(settings: "Settings") -> Iterator[list[_Running]]:
         yield [_Running(Service.broker, broker, log)]
     finally:
         broker.stop()
+
+
+def _needed(settings: "Settings") -> list[Service]:
+    """All services, the registry only where the records of a declared table name schemas."""
+    from lakehouse.declared import declared_tables
+
+    asked = any(table.has_schemas for table in declared_tables(settings))
+    return [service for service in Service if asked or service is not Service.registry]
+
+
+@contextmanager
+def _registry(settings: "Settings") -> Iterator[list[_Running]]:
+    """The embedded registry, unless an outside one is configured."""
+    from lakehouse.local.registry import EmbeddedRegistry
+
+    if settings.registry_url:
+        _log("registry", f"an outside one is configured: {settings.registry_url}")
+        yield []
+        return
+    registry = EmbeddedRegistry(settings)
+    registry.start()
+    log = Tail(registry.log)
+    try:
+        _log("registry", f"ready at {registry.address}")
+        yield [_Running(Service.registry, registry, log)]
+    finally:
+        registry.stop()
 
 
 @contextmanager

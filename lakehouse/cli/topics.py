@@ -82,13 +82,19 @@ def publish(
         typer.Option(help="Send the table's samples instead: new records, or changes to rows that exist."),
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="At most so many records a second.")] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Of a table of Avro: write by this schema, and register it first."),
+    ] = None,
     partitions: PartitionsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Send records to the topic of a table, which is created where it is missing.
 
-    The bytes of each line are sent as they are; the broker acknowledges every record, once, even where
-    sending was repeated. Sending a file twice does no harm to the table: the same rows come out.
+    The bytes of each line are sent as they are; of a table of Avro each is an object of JSON, and is written by
+    --schema, else by the newest schema of the topic, else by one that follows from the declaration. The broker
+    acknowledges every record, once, even where sending was repeated. Sending a file twice does no harm to the table:
+    the same rows come out.
     """
     from lakehouse.topic import PublishOptions, create_topic
     from lakehouse.topic import publish as send
@@ -101,7 +107,7 @@ def publish(
         bar("Sending", records.total) as at,
     ):
         create_topic(settings, chosen, partitions)
-        acknowledged = send(settings, chosen, records.lines, PublishOptions(rate=rate, on_progress=at))
+        acknowledged = send(settings, chosen, records.lines, PublishOptions(rate, at, _text(schema)))
     if json:
         return print_json({"bootstrap_servers": address, "topic": chosen.topic, "acknowledged": acknowledged})
     return say(f"{acknowledged:,} records acknowledged by {address}, topic {chosen.topic}.")
@@ -135,6 +141,13 @@ def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
     if table.samples is None:
         raise typer.BadParameter(f"table {table.name} declares no samples", param_hint="--generate")
     return table.samples.stream() if kind == "stream" else table.samples.update()
+
+
+def _text(file: str | None) -> str | None:
+    try:
+        return None if file is None else Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error}", param_hint="--schema") from None
 
 
 def _open(file: str) -> BinaryIO:

@@ -12,8 +12,10 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.fields import Field, Rejection
+from lakehouse.declaration.framing import Parse
 from lakehouse.declaration.parts import KEY, VALUE
-from lakehouse.declaration.records import decode
+from lakehouse.declaration.records import parse
+from lakehouse.declaration.values import convert
 from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
 from lakehouse.topic.admin import create_topic
@@ -34,10 +36,14 @@ _BREATH = 200
 
 @dataclass(frozen=True)
 class PublishOptions:
-    """How to publish: at most ``rate`` records a second; ``on_progress`` is told how many are acknowledged."""
+    """How to publish: at most ``rate`` records a second; ``on_progress`` is told how many are acknowledged.
+
+    ``schema`` is the text of the one by which records are written, where their format has any.
+    """
 
     rate: float | None = None
     on_progress: Callable[[int], None] | None = None
+    schema: str | None = None
 
 
 def publish(
@@ -48,7 +54,8 @@ def publish(
 ) -> int:
     """Send each line as the value of one record and return how many the broker acknowledged: all of them.
 
-    A line keeps its bytes but for the line end. Its key is the table's key as text where there is one and the line
+    Of a table of JSON a line keeps its bytes but for the line end; of one of Avro it is an object of JSON, and is
+    written by a schema, as ``writing`` says. Its key is the table's key as text where there is one and the line
     can be read, so that the records of one row stay in one partition; else it has none. A missing topic is created.
     A second run sends the records a second time.
 
@@ -56,13 +63,32 @@ def publish(
     too long for it; what it acknowledged before stays in the topic.
     """
     _require_own_keys(table)
+    writing = _writing_of(settings, table, options.schema)
     create_topic(settings, table)
 
     async def question(clients: Clients) -> int:
         async with clients.open(AIOKafkaProducer, **_SENDING) as producer:
-            return await _Sending(producer, table, options).send(lines)
+            return await _Sending(producer, table, writing, options).send(lines)
 
     return ask(settings, None, question)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a line becomes the value of a record, and how that is parsed again."""
+
+    write: Callable[[bytes], bytes] = bytes
+    parse: Parse = parse
+
+
+def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> Writing:
+    if schema is not None and not table.has_schemas:
+        raise TopicError("Its records name no schema", where=f"table {table.name}", action="Leave the schema out.")
+    if not table.format.framed:
+        return Writing()
+    from lakehouse.topic.writing import writing_of  # noqa: PLC0415 - what speaks to a registry is slow to import
+
+    return writing_of(settings, table, schema)
 
 
 def _require_own_keys(table: StreamTable) -> None:
@@ -80,9 +106,12 @@ def _require_own_keys(table: StreamTable) -> None:
 class _Sending:
     """The records on their way: how many were sent, how many acknowledged, and the first failure."""
 
-    def __init__(self, producer: AIOKafkaProducer, table: StreamTable, options: PublishOptions) -> None:
+    def __init__(
+        self, producer: AIOKafkaProducer, table: StreamTable, writing: Writing, options: PublishOptions
+    ) -> None:
         self._producer = producer
         self._table = table
+        self._writing = writing
         self._options = options
         self._keys = tuple(table.by_name[name].field for name in table.key)
         self._sent = 0
@@ -94,7 +123,7 @@ class _Sending:
         for line in lines:
             if self._options.rate:
                 await self._wait_for_turn(begun + self._sent / self._options.rate)
-            await self._send_one(line.removesuffix(b"\n").removesuffix(b"\r"))
+            await self._send_one(self._writing.write(line.removesuffix(b"\n").removesuffix(b"\r")))
             if self._sent % _BREATH == 0:
                 await asyncio.sleep(0)
             self._require_no_failure()
@@ -102,7 +131,7 @@ class _Sending:
         return self._acknowledged
 
     async def _send_one(self, value: bytes) -> None:
-        key = record_key(value, self._keys)
+        key = record_key(value, self._keys, self._writing.parse)
         try:
             future = await self._producer.send(self._table.topic, value, key)
         except MessageSizeTooLargeError:
@@ -138,7 +167,7 @@ class _Sending:
             raise self._failure
 
 
-def record_key(value: bytes, fields: tuple[Field, ...]) -> bytes | None:
+def record_key(value: bytes, fields: tuple[Field, ...], parse: Parse = parse) -> bytes | None:
     """Return the values of the key fields as text, joined by ``|``; ``None`` where the record cannot be read.
 
     So it is of a log table, which has none.
@@ -146,7 +175,7 @@ def record_key(value: bytes, fields: tuple[Field, ...]) -> bytes | None:
     if not fields:
         return None
     try:
-        decoded = decode(value, fields)
+        decoded = convert(parse(value), fields)
     except Rejection:
         return None
     return "|".join(_text(decoded[field.name]) for field in fields).encode()

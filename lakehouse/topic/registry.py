@@ -44,6 +44,11 @@ class Registry:
         """End the talk."""
         self._session.close()
 
+    def require_answer(self) -> str:
+        """Ask for something that is always there, and return where that was; raises ``RegistryError``."""
+        self._ask("GET", "subjects/_/versions/latest", missing=_NO_SUBJECT)
+        return self._url
+
     def schema(self, schema_id: int) -> WriterSchema | None:
         """What an id means, ``None`` where the registry knows no such id.
 
@@ -53,17 +58,17 @@ class Registry:
         told = self._ask("GET", f"schemas/ids/{schema_id}", missing=(_NO_SCHEMA,))
         return None if told is None else self._writer_schema(told)
 
-    def newest(self, subject: str) -> tuple[int, WriterSchema] | None:
-        """Id and schema of the newest version of a subject, ``None`` where it has none; raises as ``schema``."""
+    def newest(self, subject: str) -> int | None:
+        """The id of the newest schema of a subject, ``None`` where it has none; raises as ``schema``."""
         told = self._ask("GET", f"subjects/{quote(subject, safe='')}/versions/latest", missing=_NO_SUBJECT)
-        return None if told is None else (int(told["id"]), self._writer_schema(told))
+        return None if told is None else int(told["id"])
 
-    def register(self, subject: str, text: str) -> int:
+    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
         """Register a schema as the newest version of a subject and return its id; a second time, that of the first.
 
         Raises ``RegistryError`` where it is not compatible with those before it, and where it is no schema.
         """
-        told = self._ask("POST", f"subjects/{quote(subject, safe='')}/versions", {"schema": text})
+        told = self._ask("POST", f"subjects/{quote(subject, safe='')}/versions", {"schema": text, "schemaType": kind})
         return int((told or {})["id"])
 
     def _writer_schema(self, told: Mapping[str, Any]) -> WriterSchema:
@@ -76,11 +81,13 @@ class Registry:
         """The schemas that one refers to, each after those that it refers to itself."""
         for each in told.get("references") or []:
             place = str(each["subject"]), int(each["version"])
-            if place in known:
+            if known.get(place):
                 continue
+            if place in known:
+                raise UnusableSchemaError(f"{place[0]} refers to itself")
             if len(known) >= _MOST_REFERENCES:
-                raise UnusableSchemaError(f"it refers to more than {_MOST_REFERENCES} schemas, or to itself")
-            known[place] = ""  # met, so that what refers to itself ends
+                raise UnusableSchemaError(f"it refers to more than {_MOST_REFERENCES} schemas")
+            known[place] = ""
             found = self._ask("GET", f"subjects/{quote(place[0], safe='')}/versions/{place[1]}", missing=_NO_SUBJECT)
             if found is None:
                 raise UnusableSchemaError(f"it refers to version {place[1]} of {place[0]}, which is not there")

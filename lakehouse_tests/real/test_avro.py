@@ -1,5 +1,6 @@
 """Avro records, whose schemas are in a real registry: read by the one that wrote each, and by no other."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -8,17 +9,20 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch import schemas
+from lakehouse.batch import learning
 from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
 from lakehouse.batch.schemas import kept_schemas
+from lakehouse.cli import main
 from lakehouse.declaration import Column, Json, StreamTable
 from lakehouse.declaration.framing import framed
 from lakehouse.delta.engine import Engine
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
-from lakehouse.errors import RegistryError
+from lakehouse.errors import RegistryError, TopicError
 from lakehouse.settings import Settings
-from lakehouse.topic import create_topic
+from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.settings.registry import registry_url
+from lakehouse.topic import PublishOptions, create_topic, publish
 from lakehouse.topic import registry as registries
 from lakehouse.upkeep.rejections import list_rejected
 from lakehouse.upkeep.verify import verify_rollup
@@ -141,11 +145,84 @@ def test_a_registry_that_gives_an_id_another_meaning_stops_the_batch(
     assert outcome.entry.metrics.inserted == 1
 
 
+def test_lines_are_published_by_the_schema_asked_for_and_one_that_does_not_fit_is_refused(
+    stream: Stream,
+) -> None:
+    lines = [b'{"id": 1, "at": "2026-01-01T12:01:00Z", "total": 1}', b'{"id": 2, "at": 1767268800000, "total": 2.5}']
+    named = json.dumps({**FIRST, "namespace": stream.table.name})
+    assert publish(stream.settings, stream.table, lines, PublishOptions(schema=named)) == 2
+    wider = json.dumps({**SECOND, "namespace": stream.table.name})
+    line = b'{"id": 3, "at": 1767268800000, "total": null, "customer": {"name": "Ann"}}'
+    assert publish(stream.settings, stream.table, [line], PublishOptions(schema=wider)) == 1
+    assert publish(stream.settings, stream.table, [line]) == 1
+    fields = [*FIRST["fields"], {"name": "new", "type": "string"}]
+    unfit = json.dumps({**FIRST, "namespace": stream.table.name, "fields": fields})
+    end = stream.engine.look().end
+    with pytest.raises(RegistryError, match="not compatible"):
+        publish(stream.settings, stream.table, [line], PublishOptions(schema=unfit))
+    with pytest.raises(TopicError, match="Line 2 cannot be written"):
+        publish(stream.settings, stream.table, [line, b'{"id": 4}'], PublishOptions(schema=wider))
+    assert sum(stream.engine.look().end.values()) <= sum(end.values()) + 1
+    (outcome,) = stream.merge()
+    assert outcome.entry.commit.rejected == 0
+    assert [row[0] for row in totals(stream)] == [1, 2, 3]
+
+
+def test_a_first_record_is_published_by_a_schema_that_follows_from_the_declaration(stream: Stream) -> None:
+    line = b'{"id": 7, "at": "2026-01-01T12:00:00Z", "customer": {"name": "Ann"}}'
+    assert publish(stream.settings, stream.table, [line]) == 1
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=1, updated=0, stale=0)
+    assert totals(stream) == [(7, None, "Ann")]
+
+
+def test_framed_json_is_published_with_the_id_of_a_schema(spark, registry: Settings) -> None:
+    columns = [Column("id", "INT", "Number.", required=True)]
+    made = stream_of(spark, registry, order_table(columns=columns, rollups=[], format=Json(framed=True)))
+    assert publish(registry, made.table, [b'{"id": 1}', b'{"id": 1}']) == 2
+    (outcome,) = made.merge()
+    assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=1, inserted=1, updated=0, stale=0)
+
+
+DECLARED = """
+from lakehouse import Avro, Column, StreamTable
+columns = [
+    Column("id", "DECIMAL(20,0)", "", required=True),
+    Column("ordered_at", "TIMESTAMP", "", source="at"),
+    Column("total", "DOUBLE", "", between=(0, 1e6)),
+]
+orders = StreamTable("orders", "{topic}", "", columns, ["id"], format=Avro(), partitions=1)
+"""
+
+
+def test_the_newest_records_are_shown_as_they_would_be_decoded(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = register(stream.settings, stream.table, FIRST)
+    stream.send(*written(known, FIRST, [order(1), order(2, total=2e6)]), framed(known + 5000, b""))
+    folder = tmp_path / f"lake_{stream.table.name}"
+    folder.mkdir()
+    (folder / "orders.py").write_text(DECLARED.replace("{topic}", stream.table.topic))
+    addresses = {
+        "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(stream.settings),
+        "REGISTRY_URL": registry_url(stream.settings),
+    }
+    for name, value in {"HOME": tmp_path, "DECLARATIONS": folder, **addresses}.items():
+        monkeypatch.setenv(f"LAKEHOUSE_{name}", str(value))
+    assert main.run(["peek", "orders", "--json"]) == main.DONE
+    records = json.loads(capsys.readouterr().out)["records"]
+    assert [each["reason"] for each in records] == [None, "out_of_range", "unknown_schema"]
+    assert records[0]["row"]["ordered_at"].startswith("2026-01-01T12:01")
+    assert not (tmp_path / "tables").exists()
+    main.run(["doctor"])
+    assert registry_url(stream.settings) in " ".join(capsys.readouterr().out.split())
+
+
 def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
     real = registries.Registry.schema
     monkeypatch.setattr(registries.Registry, "schema", lambda self, each: asked.append(each) or real(self, each))
-    monkeypatch.setattr(schemas, "MOST_ASKED", 5)
+    monkeypatch.setattr(learning, "MOST_ASKED", 5)
     known = register(stream.settings, stream.table, FIRST)
     stream.send(*(framed(each, b"") for each in range(10**6, 10**6 + 50)), *written(known, FIRST, [order(1)]))
     (outcome,) = stream.merge()
@@ -154,7 +231,7 @@ def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch:
 
 
 def test_a_table_without_schemas_asks_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "registry", None)
+    monkeypatch.setattr(learning, "registry", None)
     columns = [Column("id", "INT", "Number.", required=True)]
     table = order_table(columns=columns, rollups=[], format=Json(framed=True))
     made = stream_of(spark, registry, table)

@@ -1,0 +1,107 @@
+"""What a batch learns of its records' schemas: new ones are kept, and those that are have to mean what they meant."""
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+
+from lakehouse.batch.schemas import COLUMNS, kept_schemas, schemas_layout
+from lakehouse.declaration import Rejection, StreamTable
+from lakehouse.declaration.avro import WriterSchema
+from lakehouse.declaration.framing import Schemas, unframed
+from lakehouse.delta.engine import Engine
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.write import commit_merge
+from lakehouse.errors import RegistryError
+from lakehouse.settings import Settings
+from lakehouse.topic.registry import Registry, registry
+from lakehouse.topic.schemas import UnusableSchemaError, fingerprint
+
+_CLAUSES = (
+    "ON s.id = t.id WHEN NOT MATCHED THEN INSERT (id, fingerprint, `schema`, `references`)"
+    " VALUES (s.id, s.fingerprint, s.`schema`, s.`references`)"
+)
+MOST_ASKED = 200
+"""Ids that are unknown and asked for in one batch: bytes that are none of ours may tell any."""
+
+
+def learn(engine: Engine, known: Schemas, ids: Collection[int], *, confirm: bool) -> Schemas:
+    """Ask the registry for ids that are not known, and keep what it says; what is known where nothing is new.
+
+    With ``confirm``, those that are known have to mean there what they meant. Raises ``RegistryError`` where they do
+    not, and where the registry does not answer; an id that it does not know stays unknown.
+    """
+    unknown = sorted(set(ids) - known.known.keys())[:MOST_ASKED]
+    confirmed = sorted(set(ids) & known.known.keys()) if confirm else []
+    if not unknown and not confirmed:
+        return known
+    with registry(engine.settings) as asked:
+        for schema_id in confirmed:
+            _require_same(asked, schema_id, known.known[schema_id], engine.table)
+        found, unusable = _ask(asked, unknown)
+    if found:
+        _keep(engine, found)
+    return Schemas({**known.known, **found}, unusable) if found or unusable else known
+
+
+def look_up(settings: Settings, table: StreamTable, values: Iterable[bytes | None]) -> Schemas:
+    """The schemas that are kept for a table, and what the registry says of the others that records tell of.
+
+    Nothing is kept. Raises ``RegistryError``.
+    """
+    known, unknown = kept_schemas(settings, table), set[int]()
+    for value in values:
+        with suppress(Rejection):
+            unknown.add(unframed(value)[0])
+    unknown -= known.known.keys()
+    if not unknown:
+        return known
+    with registry(settings) as asked:
+        found, unusable = _ask(asked, sorted(unknown)[:MOST_ASKED])
+    return Schemas({**known.known, **found}, unusable)
+
+
+def _ask(asked: Registry, ids: Collection[int]) -> tuple[dict[int, WriterSchema], dict[int, str]]:
+    found, unusable = dict[int, WriterSchema](), dict[int, str]()
+    for schema_id in ids:
+        try:
+            schema = asked.schema(schema_id)
+        except UnusableSchemaError as error:
+            unusable[schema_id] = str(error)
+            continue
+        if schema is not None:
+            found[schema_id] = schema
+    return found, unusable
+
+
+def _require_same(asked: Registry, schema_id: int, kept: WriterSchema, table: StreamTable) -> None:
+    try:
+        now = asked.schema(schema_id)
+    except UnusableSchemaError as error:
+        raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
+    if now is None:
+        raise _changed(table, f"Schema {schema_id} is not in the registry any more")
+    if fingerprint(now) != fingerprint(kept):
+        raise _changed(table, f"Schema {schema_id} of the registry is another one now")
+
+
+def _keep(engine: Engine, found: Mapping[int, WriterSchema]) -> None:
+    """Keep schemas; where another process has kept another one for an id meanwhile, that is an error."""
+    layout = schemas_layout(engine.table, engine.settings)
+    ensure_table(engine.spark, layout)
+    rows = [(i, fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
+    columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
+    commit = read_ledger(layout.uri, layout.name).next_commit("load", engine.run)
+    commit_merge(engine.spark, layout, engine.spark.createDataFrame(rows, columns), _CLAUSES, commit)
+    kept = kept_schemas(engine.settings, engine.table).known
+    for schema_id, schema in found.items():
+        if fingerprint(kept[schema_id]) != fingerprint(schema):
+            raise _changed(engine.table, f"Schema {schema_id} of the registry is another one now")
+
+
+def _changed(table: StreamTable, fact: str) -> RegistryError:
+    return RegistryError(
+        f"{fact}, and records were read by the one that is kept in {table.schemas_name}",
+        where=f"table {table.name}",
+        action="Nothing was written. A registry that was made anew gives its ids to other schemas: bring back its data,"
+        " or have what is written with the new one on a topic, and in a table, of its own.",
+    )

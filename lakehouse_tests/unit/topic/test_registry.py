@@ -1,0 +1,179 @@
+"""What a schema registry may answer: a schema, that there is none, or an error that says whose it is."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from lakehouse.errors import RegistryError, SettingsError
+from lakehouse.settings import Settings
+from lakehouse.topic.registry import Registry
+from lakehouse.topic.schemas import UnusableSchemaError, fingerprint, writer_schema
+
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
+
+
+@contextmanager
+def answering(answers: dict[str, tuple[int, str]]) -> Iterator[tuple[str, list[Any]]]:
+    """A server that gives these answers, the same one each time, and notes what it was asked."""
+    asked = list[Any]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, dict(self.headers)))
+            status, body = answers.get(self.path, (404, "<html>not here</html>"))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def said(schema: Any, **more: Any) -> tuple[int, str]:
+    return 200, json.dumps({"schema": schema if isinstance(schema, str) else json.dumps(schema), **more})
+
+
+def settings_of(url: str, **more: Any) -> Settings:
+    return Settings(registry_url=url, **more)
+
+
+def test_an_id_is_a_schema_with_its_names_in_full_or_none() -> None:
+    missing = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
+    with answering({"/schemas/ids/7": said(RECORD), "/schemas/ids/8": missing}) as (url, _):
+        registry = Registry(settings_of(f"{url}/"))
+        assert registry.schema(7) == writer_schema(RECORD)
+        assert registry.schema(8) is None
+
+
+def test_schemas_that_others_refer_to_come_with_them() -> None:
+    inner = {"type": "record", "name": "Inner", "namespace": "n", "fields": [{"name": "x", "type": "int"}]}
+    middle = {"type": "record", "name": "Middle", "namespace": "n", "fields": [{"name": "i", "type": "Inner"}]}
+    outer = {
+        "type": "record",
+        "name": "O",
+        "fields": [{"name": "m", "type": "n.Middle"}, {"name": "i", "type": "n.Inner"}],
+    }
+    to_inner = {"name": "n.Inner", "subject": "in/ner", "version": 1}
+    to_middle = {"name": "n.Middle", "subject": "middle", "version": 3}
+    answers = {
+        "/schemas/ids/1": said(outer, references=[to_middle, to_inner]),
+        "/subjects/middle/versions/3": said(middle, references=[to_inner]),
+        "/subjects/in%2Fner/versions/1": said(inner),
+    }
+    with answering(answers) as (url, asked):
+        schema = Registry(settings_of(url)).schema(1)
+    assert schema
+    assert [json.loads(each)["name"] for each in schema.references] == ["n.Inner", "n.Middle"]
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (said(RECORD, schemaType="PROTOBUF"), "PROTOBUF"),
+        (said("{"), "no schema of Avro"),
+        (said('{"type": "record"}'), "no schema of Avro"),
+        (said('"string"'), "of no record"),
+        (said({"type": "record", "name": "R", "fields": [{"name": "a", "type": "Gone"}]}), "no schema of Avro"),
+        (said(RECORD, references=[{"name": "G", "subject": "gone", "version": 1}]), "version 1 of gone"),
+        (said("[" * 100_000), "no schema of Avro"),
+    ],
+)
+def test_a_schema_that_is_none_of_avro_is_of_no_use(told: tuple[int, str], why: str) -> None:
+    gone = {"/subjects/gone/versions/1": (404, '{"error_code": 40401, "message": "no subject"}')}
+    with answering({"/schemas/ids/1": told, **gone}) as (url, _), pytest.raises(UnusableSchemaError, match=why):
+        Registry(settings_of(url)).schema(1)
+
+
+def test_schemas_that_refer_to_each_other_end() -> None:
+    to_a, to_b = ({"name": each, "subject": each, "version": 1} for each in "ab")
+    answers = {
+        "/schemas/ids/1": said(RECORD, references=[to_a]),
+        "/subjects/a/versions/1": said(RECORD, references=[to_b]),
+        "/subjects/b/versions/1": said(RECORD, references=[to_a]),
+    }
+    with answering(answers) as (url, _), pytest.raises(UnusableSchemaError):
+        Registry(settings_of(url)).schema(1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "fact"),
+    [
+        ((404, "<html>not here</html>"), "no schema registry"),
+        ((200, "<html>welcome</html>"), "no schema registry"),
+        ((200, "[]"), "no schema registry"),
+        ((401, '{"error_code": 401, "message": "who are you"}'), "refuses us, with 401: who are you"),
+        ((403, "Forbidden"), "refuses us, with 403"),
+        ((500, '{"error_code": 50001, "message": "storage"}'), "answers with 500"),
+        ((503, "later"), "answers with 503"),
+        ((422, '{"error_code": 42201, "message": "no"}'), "answers with 422: no"),
+    ],
+)
+def test_every_other_answer_is_an_error_and_never_a_missing_schema(answer: tuple[int, str], fact: str) -> None:
+    with answering({"/schemas/ids/1": answer}) as (url, _), pytest.raises(RegistryError, match=fact) as raised:
+        Registry(settings_of(url), patience=0).schema(1)
+    assert url in str(raised.value)
+
+
+def test_a_registry_that_is_started_again_is_waited_for() -> None:
+    answers = {"/schemas/ids/1": (503, "later")}
+    with answering(answers) as (url, asked):
+        threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
+        assert Registry(settings_of(url)).schema(1) == writer_schema(RECORD)
+        assert len(asked) > 1
+
+
+def test_nobody_there_is_an_error_that_names_the_setting() -> None:
+    with pytest.raises(RegistryError, match="cannot be reached.*LAKEHOUSE_REGISTRY_URL"):
+        Registry(settings_of("http://127.0.0.1:1"), patience=0).schema(1)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "header"),
+    [
+        ({"registry_username": "ann", "registry_password": "s3cret"}, "Basic YW5uOnMzY3JldA=="),
+        ({"registry_token": "t0ken"}, "Bearer t0ken"),
+        ({}, None),
+    ],
+)
+def test_the_registry_is_told_who_asks_and_nobody_else(secrets: dict[str, str], header: str | None) -> None:
+    with answering({"/schemas/ids/1": (403, "Forbidden")}) as (url, asked):
+        settings = settings_of(url, **secrets)
+        with pytest.raises(RegistryError) as raised:
+            Registry(settings).schema(1)
+    assert asked[0][1].get("Authorization") == header
+    shown = f"{raised.value} {settings!r}"
+    assert not [each for each in ("s3cret", "t0ken") if each in shown]
+
+
+@pytest.mark.parametrize(
+    "url", ["registry:8081", "ftp://r", "http://", "http://ann:secret@r", "http://r/?key=1", "http://r/a b"]
+)
+def test_an_address_that_cannot_be_one_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_REGISTRY_URL", url)
+    with pytest.raises(SettingsError, match="LAKEHOUSE_REGISTRY_URL") as raised:
+        Settings.load()
+    assert "secret" not in str(raised.value)
+
+
+def test_a_fingerprint_is_of_what_a_schema_means() -> None:
+    spaced = json.dumps({**json.loads(RECORD), "doc": "Words."}, indent=4)
+    assert fingerprint(writer_schema(spaced)) == fingerprint(writer_schema(RECORD))
+    for told, other in (("long", "int"), ('"a"', '"b"')):
+        assert fingerprint(writer_schema(RECORD.replace(told, other))) != fingerprint(writer_schema(RECORD))
+    money = '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": %d}'
+    scales = {fingerprint(writer_schema(RECORD.replace('"long"', money % scale))) for scale in (1, 2)}
+    assert len(scales) == 2

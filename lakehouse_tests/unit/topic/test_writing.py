@@ -1,0 +1,120 @@
+"""Lines of JSON are written by a schema of Avro as what they mean there, or not at all."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable
+from lakehouse.declaration.framing import Schemas, parser_of
+from lakehouse.errors import TopicError
+from lakehouse.topic.schemas import schema_of_table, writer_schema
+from lakehouse.topic.writing import _avro_writer
+from lakehouse_tests.helpers.registries import COLUMNS, order_table
+
+
+def of(type_: Any) -> str:
+    return json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]})
+
+
+def read_back(schema: str, line: bytes) -> Any:
+    writer = writer_schema(schema)
+    parse = parser_of(Avro(), Schemas({1: writer}, {}))
+    assert parse
+    return parse(_avro_writer(1, writer)(line))
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "told", "value"),
+    [
+        ("long", "7", 7),
+        ("int", "7.0", 7),
+        ("double", "7", 7.0),
+        ("boolean", "true", True),
+        (["null", "string"], "null", None),
+        (["null", "string"], '"a"', "a"),
+        (["null", "string", "long"], "5", 5),
+        (DECIMAL, "1.25", Decimal("1.25")),
+        (DECIMAL, '"1.25"', Decimal("1.25")),
+        (MILLIS, "1000", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+        (MILLIS, '"1970-01-01T00:00:01Z"', datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+        (MILLIS, '"1970-01-01T00:00:01"', datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+        ({"type": "int", "logicalType": "date"}, '"1970-01-02"', date(1970, 1, 2)),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, '"A"', "A"),
+        ({"type": "array", "items": "long"}, "[1, 2]", [1, 2]),
+        ({"type": "map", "values": ["null", "long"]}, '{"a": 1, "b": null}', {"a": 1, "b": None}),
+    ],
+)
+def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) -> None:
+    assert read_back(of(type_), f'{{"v": {told}}}'.encode()) == {"v": value}
+
+
+@pytest.mark.parametrize(
+    ("type_", "line"),
+    [
+        ("long", b"{"),
+        ("long", b"[1]"),
+        ("long", b"{}"),
+        ("long", b'{"v": 1.5}'),
+        ("long", b'{"v": "1"}'),
+        ("long", b'{"v": true}'),
+        ("long", b'{"v": 9223372036854775808}'),
+        ("long", b'{"v": 1, "more": 2}'),
+        ("string", b'{"v": null}'),
+        (DECIMAL, b'{"v": 1.255}'),
+        (DECIMAL, b'{"v": 12345.67}'),
+        (DECIMAL, b'{"v": "much"}'),
+        (MILLIS, b'{"v": "tomorrow"}'),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, b'{"v": "B"}'),
+        (["null", "long"], b'{"v": "text"}'),
+    ],
+)
+def test_a_line_that_means_nothing_there_is_an_error_with_its_number(type_: Any, line: bytes) -> None:
+    writer = writer_schema(of(type_))
+    with pytest.raises(TopicError, match="Line 1 cannot be written by schema 1"):
+        _avro_writer(1, writer)(line)
+
+
+def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None:
+    more = [
+        Column("paid", "BOOLEAN", "Whether."),
+        Column("number", "INT", "A number.", required=True),
+        Column("day", "DATE", "A day."),
+        Column("hour", "TIMESTAMP", "An hour.", pattern="%Y-%m-%dT%H"),
+        Column("seen", "TIMESTAMP", "A moment.", epoch="seconds"),
+        Column("city", "STRING", "Where.", source=("customer", "address", "city")),
+        Column("trace", "STRING", "Of a header.", source=RecordHeader("trace")),
+    ]
+    table: StreamTable = replace(order_table(), columns=[*COLUMNS, *more])
+    line = {
+        "id": 5,
+        "at": "2026-01-01T12:00:00Z",
+        "total": 2.5,
+        "customer": {"name": "Ann", "address": {"city": "Oslo"}},
+        "number": 1,
+        "day": "2026-01-02",
+        "hour": "2026-01-01T12",
+        "seen": 3,
+    }
+    writer = writer_schema(schema_of_table(table))
+    row = table.decode(_avro_writer(1, writer)(json.dumps(line).encode()), schemas={1: writer})
+    assert row == {
+        "id": Decimal(5),
+        "ordered_at": datetime(2026, 1, 1, 12, tzinfo=UTC),
+        "total": 2.5,
+        "customer": "Ann",
+        "paid": None,
+        "number": 1,
+        "day": date(2026, 1, 2),
+        "hour": datetime(2026, 1, 1, 12, tzinfo=UTC),
+        "seen": datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),
+        "city": "Oslo",
+        "trace": None,
+    }

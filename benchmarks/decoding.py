@@ -1,16 +1,20 @@
 """How long decoding takes beside reading alone and beside Spark's own ``from_json``, in turns, in one run.
 
 The records are those of ``temperatures``, held in Parquet files in the form in which they are read from a topic, with
-keys and no headers.
+keys and no headers: in JSON, and the same in Avro.
 """
 
+import io
+import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame
@@ -18,23 +22,36 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from benchmarks.turns import Measured, take_turns
 from lakehouse.batch.decode import PLACE, RAW, decode_records
-from lakehouse.declaration import Month
+from lakehouse.declaration import Avro, Month
+from lakehouse.declaration.framing import Schemas, framed
 from lakehouse.declaration.verdicts import Rules, decode_values
 from lakehouse.samples.temperatures import TemperatureSamples
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session, stop_session
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic.schemas import writer_schema
 
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
+_AVRO = {
+    "type": "record",
+    "name": "Temperature",
+    "fields": [
+        {"name": "latitude", "type": "double"},
+        {"name": "longitude", "type": "double"},
+        {"name": "time", "type": "string"},
+        {"name": "temperature_2m", "type": ["null", "double"], "default": None},
+    ],
+}
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _PARTITION = Month("observed_at")
 _WARM = 8  # rounds before those that count: until then Java still compiles what they run
 _VERDICTS = "_reason STRING, _detail STRING, _late BOOLEAN"
 
 
-def write_records(folder: Path, count: int, partitions: int = 4) -> None:
-    """Write so many records, the samples of the table over and over, one file for each partition."""
-    values = list(islice(cycle(list(TemperatureSamples().stream())), count // partitions))
+def write_records(folder: Path, samples: Sequence[bytes], count: int, partitions: int = 4) -> None:
+    """Write so many records, the samples over and over, one file for each partition."""
+    folder.mkdir()
+    values = list(islice(cycle(samples), count // partitions))
     size = len(values)
     for partition in range(partitions):
         columns = {
@@ -53,12 +70,17 @@ def run(turns: int, count: int = 400_000) -> dict[str, Measured]:
     with tempfile.TemporaryDirectory() as folder:
         spark = build_session(Settings(home=Path(folder) / "home", spark_master="local[2]"))
         try:
-            write_records(Path(folder), count)
-            records = spark.read.parquet(f"{folder}/*.parquet")
+            samples = list(TemperatureSamples().stream())
+            write_records(Path(folder, "json"), samples, count)
+            write_records(Path(folder, "avro"), [_in_avro(each) for each in samples], count)
+            records, in_avro = (spark.read.parquet(f"{folder}/{form}/*.parquet") for form in ("json", "avro"))
+            schemas = Schemas({1: writer_schema(json.dumps(_AVRO))}, {})
+            avro = replace(temperatures, format=Avro())
             ways: dict[str, Callable[[], DataFrame]] = {
                 "read only": lambda: records,
                 "from_json": lambda: _from_json(records),
                 "decoded": lambda: decode_records(records, temperatures),
+                "decoded, Avro": lambda: decode_records(in_avro, avro, schemas),
                 "decoded strictly": lambda: _strictly(records),
             }
             contenders = {way: partial(_drain, frame) for way, frame in ways.items()}
@@ -66,6 +88,13 @@ def run(turns: int, count: int = 400_000) -> dict[str, Measured]:
             return take_turns(turns, contenders)
         finally:
             stop_session(spark)
+
+
+def _in_avro(sample: bytes) -> bytes:
+    """The same record, written by a schema."""
+    into = io.BytesIO()
+    fastavro.schemaless_writer(into, fastavro.parse_schema(_AVRO), json.loads(sample))
+    return framed(1, into.getvalue())
 
 
 def _drain(frame: Callable[[], DataFrame]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,9 @@ from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.brokers import Interference
 from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.writers import by_spark
+
+hypothesis.settings.register_profile("without a clock", deadline=None)
+hypothesis.settings.load_profile("without a clock")
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
 ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run

@@ -83,8 +83,13 @@ def publish(
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="At most so many records a second.")] = None,
     schema: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Of a table of Avro: write by this schema, and register it first."),
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+            help="Of a table of Avro: write by this schema, and register it first.",
+        ),
     ] = None,
     partitions: PartitionsOption = None,
     json: JsonOption = False,
@@ -143,11 +148,11 @@ def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
     return table.samples.stream() if kind == "stream" else table.samples.update()
 
 
-def _text(file: str | None) -> str | None:
+def _text(file: Path | None) -> str | None:
     try:
-        return None if file is None else Path(file).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error}", param_hint="--schema") from None
+        return None if file is None else file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{file} is not UTF-8", param_hint="--schema") from None
 
 
 def _open(file: str) -> BinaryIO:

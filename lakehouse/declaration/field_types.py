@@ -27,11 +27,12 @@ def field_problems(part: Any, whose: str = "") -> Iterator[Problem]:
         value, hint = getattr(part, field.name), hints[field.name]
         if get_origin(hint) in _UNIONS:
             kinds = [each for each in get_args(hint) if each is not type(None)]
-            fit = [each for each in kinds if value is None or _fits(value, each, get_origin(each) or each)]
+            fit = [each for each in kinds if _fits(value, each, get_origin(each) or each)]
+            if value is None and type(None) in get_args(hint):
+                continue
             if not fit:
                 nouns = " or ".join(_noun(each, get_origin(each) or each) for each in kinds)
                 yield f"{whose}{field.name} is {nouns}, and not {shortened(value)}", f"Declare {nouns}."
-            if value is None or not fit:
                 continue
             hint = fit[0]
         yield from _problems(value, hint, whose, field.name)
@@ -73,4 +74,4 @@ def _fits(value: Any, hint: Any, kind: Any) -> bool:
 def _noun(hint: Any, kind: Any) -> str:
     if kind is Literal:
         return " or ".join(get_args(hint))
-    return _NOUNS.get(kind) or f"a {kind.__name__}"
+    return _NOUNS.get(kind) or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

@@ -62,11 +62,11 @@ def read_time(raw: Any, field: Field) -> datetime | date:
         return raw if raw.tzinfo else raw.replace(tzinfo=UTC)
     if isinstance(raw, date) and not isinstance(raw, datetime) and field.type == "DATE":
         return raw
-    if isinstance(raw, Beyond):
-        out_of_range(raw, field)
     if field.epoch is not None:
         return _counted(exact_number(raw, field), field)
-    return _written(raw, field.pattern, field) if field.pattern else wrong_type(raw, field)
+    if field.pattern is not None:
+        return _written(raw, field.pattern, field)
+    return out_of_range(raw, field) if isinstance(raw, Beyond) else wrong_type(raw, field)
 
 
 def _written(raw: Any, pattern: str, field: Field) -> datetime | date:

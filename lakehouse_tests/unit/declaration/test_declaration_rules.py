@@ -216,7 +216,7 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
             ("file", None, "text"),
             ("version", 5, "text"),
             ("max_records", True, "a whole number"),
-            ("format", None, "a Json"),
+            ("format", None, "a Json or an Avro"),
             ("base", 5, "a Rows"),
             ("samples", 5, "a Samples"),
             ("partition_by", "rated_at", "a Day or a Month or a Year or a Value"),

@@ -68,9 +68,11 @@ def fake_java(folder: Path, text: str, code: int = 0) -> Path:
 
 def test_every_jar_that_is_fetched_has_a_sha256_and_none_has_one_in_vain() -> None:
     tree = ET.parse(IVY / "ivy.xml")  # noqa: S314 - our own file
+    kinds = {one.attrib["name"]: one.attrib["ext"] for one in tree.iter("artifact")}
     fetched = {
-        f"{one.attrib['conf'].split('->')[0]}/{one.attrib['name']}-{one.attrib['rev']}.jar"
+        f"{one.attrib['conf'].split('->')[0]}/{name}-{one.attrib['rev']}.{kinds.get(name, 'jar')}"
         for one in tree.iter("dependency")
+        if (name := one.attrib["name"])
     }
     settings = Settings()
     assert {str(jar.path.relative_to(settings.jar_folder)) for jar in wanted_jars(settings)} == fetched

@@ -35,6 +35,7 @@ WRONG_VALUES = {
     "services": "cooker",
     "port": "65536",
     "reason": "whim",
+    "schema": "missing.avsc",
     "limit": "-1",
     "sql": "DROP TABLE temperatures",
 }
@@ -125,8 +126,11 @@ WRONG_SETTINGS = {
     "spark_remote": ("localhost:15002", "sc://host:99999", "sc://;token=s3cret"),
     "spark_driver_memory": ("lots", "0g", "1t"),
     "jars": ("{file}", "{file}/below"),
+    "registry_url": ("registry:8081", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
+    "registry_ca_file": ("missing.pem", "."),
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tried wrong in test_security.py
+ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # and in topic/test_registry.py
 
 
 def test_every_setting_is_tried_wrong() -> None:

@@ -1,32 +1,55 @@
-"""The decoded records of a batch, held once and counted: what they are read by is learnt on the way."""
+"""The decoded records of a batch, held once: what they are read by is learnt on the way."""
+
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.schemas import kept_schemas
+from lakehouse.delta.commits import Kind
 from lakehouse.delta.engine import Engine
+from lakehouse.delta.layout import quoted
 
 _MOST_IDS = 10_000
 
 
-def hold(engine: Engine, records: DataFrame, *, confirm: bool) -> DataFrame:
+def hold(engine: Engine, records: DataFrame, kind: Kind) -> DataFrame:
     """Decode records and hold them, by the schemas that are kept for the table and those that they tell of besides.
 
-    Which they are is told by the held records: where some are new, the records are decoded again. With ``confirm``, the
-    registry has to say that those that are kept mean what they meant. Raises ``RegistryError``.
+    Which they are is told by the held records: where some are new, the records are decoded again. Of a batch the
+    registry has to say that those that are kept mean what they meant; a replay asks it nothing: what it does not know
+    was rejected before. Raises ``RegistryError``.
     """
     table = engine.table
     known = kept_schemas(engine.settings, table)
     held = decode_records(records, table, known).localCheckpoint()
-    if not table.has_schemas:
+    if not table.has_schemas or kind == "replay":
         return held
     from lakehouse.batch.learning import learn  # noqa: PLC0415 - what speaks to a registry is slow to import
 
-    found = learn(engine, known, _schemas_of(held), confirm=confirm)
-    return held if found is known else decode_records(records, table, found).localCheckpoint()
+    found = learn(engine, known, _schemas_of(held), confirm=kind == "batch")
+    if found.known.keys() > known.known.keys():
+        held = decode_records(records, table, found).localCheckpoint()
+    return _explained(held, found.unusable)
 
 
 def _schemas_of(held: DataFrame) -> list[int]:
-    """The ids of schemas that records tell, the least of them where they are more than anybody registers."""
-    ids = held.where("_schema IS NOT NULL").select("_schema").distinct().orderBy("_schema").limit(_MOST_IDS)
-    return [int(each[0]) for each in ids.collect()]
+    """The ids of schemas that records tell, those of most records first."""
+    counted = held.where("_schema IS NOT NULL").groupBy("_schema").count()
+    ids = counted.orderBy(F.desc("count"), "_schema").limit(_MOST_IDS).collect()
+    return [int(each[0]) for each in ids]
+
+
+def _explained(held: DataFrame, unusable: Mapping[int, str]) -> DataFrame:
+    """The held records; those whose schema is known to be of no use are not decoded again to be told so."""
+    if not unusable:
+        return held
+    asked = f"_reason = 'unknown_schema' AND _schema IN ({', '.join(map(str, unusable))})"
+    why = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {said}'[:500])}" for i, said in unusable.items())
+    return held.withColumns(
+        {
+            "_detail": F.expr(f"IF({asked}, CASE _schema {why} END, _detail)"),
+            "_reason": F.expr(f"IF({asked}, 'unusable_schema', _reason)"),
+        }
+    )

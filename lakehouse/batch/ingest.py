@@ -179,7 +179,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     with rows_expected(spark, plan.span):
         with read_failures(plan, command):
-            held = hold(engine, read_records(spark, settings, plan), confirm=commit.kind == "batch")
+            held = hold(engine, read_records(spark, settings, plan), commit.kind)
         later = engine.look()
         require_same_topic(plan, later, command)
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})

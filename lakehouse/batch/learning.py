@@ -1,6 +1,6 @@
 """What a batch learns of its records' schemas: new ones are kept, and those that are have to mean what they meant."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from lakehouse.batch.schemas import COLUMNS, kept_schemas, schemas_layout
@@ -20,18 +20,20 @@ _CLAUSES = (
     "ON s.id = t.id WHEN NOT MATCHED THEN INSERT (id, fingerprint, `schema`, `references`)"
     " VALUES (s.id, s.fingerprint, s.`schema`, s.`references`)"
 )
-MOST_ASKED = 200
-"""Ids that are unknown and asked for in one batch: bytes that are none of ours may tell any."""
+MOST_ASKED = 1_000
+"""Ids that are unknown and asked for in one batch, those of most records: bytes that are none of ours may tell any."""
+_LARGEST = 2**31  # no registry gives an id beyond
 
 
-def learn(engine: Engine, known: Schemas, ids: Collection[int], *, confirm: bool) -> Schemas:
-    """Ask the registry for ids that are not known, and keep what it says; what is known where nothing is new.
+def learn(engine: Engine, known: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
+    """Ask the registry for ids that are not known, the first of them, and keep what it says.
 
-    With ``confirm``, those that are known have to mean there what they meant. Raises ``RegistryError`` where they do
-    not, and where the registry does not answer; an id that it does not know stays unknown.
+    With ``confirm``, those that are known have to mean there what they meant, where it still has them. Raises
+    ``RegistryError`` where they do not, and where the registry does not answer; an id that it does not know stays
+    unknown. What is returned besides is why others cannot be used.
     """
-    unknown = sorted(set(ids) - known.known.keys())[:MOST_ASKED]
-    confirmed = sorted(set(ids) & known.known.keys()) if confirm else []
+    unknown = [each for each in ids if each not in known.known and each < _LARGEST][:MOST_ASKED]
+    confirmed = [each for each in ids if each in known.known] if confirm else []
     if not unknown and not confirmed:
         return known
     with registry(engine.settings) as asked:
@@ -40,7 +42,7 @@ def learn(engine: Engine, known: Schemas, ids: Collection[int], *, confirm: bool
         found, unusable = _ask(asked, unknown)
     if found:
         _keep(engine, found)
-    return Schemas({**known.known, **found}, unusable) if found or unusable else known
+    return Schemas({**known.known, **found}, unusable)
 
 
 def look_up(settings: Settings, table: StreamTable, values: Iterable[bytes | None]) -> Schemas:
@@ -52,7 +54,7 @@ def look_up(settings: Settings, table: StreamTable, values: Iterable[bytes | Non
     for value in values:
         with suppress(Rejection):
             unknown.add(unframed(value)[0])
-    unknown -= known.known.keys()
+    unknown = {each for each in unknown - known.known.keys() if each < _LARGEST}
     if not unknown:
         return known
     with registry(settings) as asked:
@@ -74,13 +76,12 @@ def _ask(asked: Registry, ids: Collection[int]) -> tuple[dict[int, WriterSchema]
 
 
 def _require_same(asked: Registry, schema_id: int, kept: WriterSchema, table: StreamTable) -> None:
+    """Raise where an id means another schema than it did; one that is deleted means none other."""
     try:
         now = asked.schema(schema_id)
     except UnusableSchemaError as error:
         raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
-    if now is None:
-        raise _changed(table, f"Schema {schema_id} is not in the registry any more")
-    if fingerprint(now) != fingerprint(kept):
+    if now is not None and fingerprint(now) != fingerprint(kept):
         raise _changed(table, f"Schema {schema_id} of the registry is another one now")
 
 

@@ -69,6 +69,7 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         statistics=table.key,
         retention=table.retention,
         anchors=table.key,
+        key=table.key,
         declaration=table.fingerprint,
     )
 

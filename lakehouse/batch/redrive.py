@@ -107,7 +107,7 @@ def _redrive_part(engine: Engine, part: _Part) -> Outcome | None:
     started = time.monotonic()
     ledger = whole_ledger(engine.settings, engine.table)
     rows = part.rows(engine, ledger)
-    held = hold(engine, rows.selectExpr(*_RECORD), confirm=False)
+    held = hold(engine, rows.selectExpr(*_RECORD), "redrive")
     counts = count_batch(held, engine.table)
     plan = Plan(engine.table.topic, part.incarnation, _spans(held))
     decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger)

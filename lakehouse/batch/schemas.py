@@ -1,7 +1,7 @@
 """The schemas by which records were read, kept in a table of their own: what an id meant, whatever its registry says.
 
-So a replay and a redrive need no registry, and a registry that was made anew, and gives its ids to other schemas,
-stops a batch instead of having its records read by another schema than they were written with.
+So a replay needs no registry, and a redrive only for ids that were not known; and a registry that was made anew, and
+gives its ids to other schemas, stops a batch instead of having its records read by another schema than wrote them.
 """
 
 import pyarrow as pa

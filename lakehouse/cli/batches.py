@@ -169,7 +169,7 @@ def replay(
     settings = load_settings()
     chosen = chosen_table(settings, table)
     ranges = _ranges(partition, start, end)
-    with broker(settings, chosen), engine(settings, chosen) as working, busy("Replaying"):
+    with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
         outcomes = merge_again(working, ranges)
         derived = refresh(working)
     return show_outcomes(outcomes, derived, json)

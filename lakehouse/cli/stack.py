@@ -140,11 +140,13 @@ def _needed(settings: "Settings") -> list[Service]:
 def _registry(settings: "Settings") -> Iterator[list[_Running]]:
     """The embedded registry, unless an outside one is configured."""
     from lakehouse.local.registry import EmbeddedRegistry
+    from lakehouse.settings.registry import require_own
 
     if settings.registry_url:
         _log("registry", f"an outside one is configured: {settings.registry_url}")
         yield []
         return
+    require_own(settings)
     registry = EmbeddedRegistry(settings)
     registry.start()
     log = Tail(registry.log)

@@ -16,8 +16,18 @@ from lakehouse.declaration.fields import Rejection
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """Read a value that begins at a place in the bytes: the value, and the place behind it."""
-Named = dict[str, tuple[Any, Read]]
-"""Schemas that have a name, and how each is read."""
+_MOST_EMPTY = 16  # values of no byte in one record
+
+
+class Node(NamedTuple):
+    """How values of a schema are read, whether each takes a byte at least, and how many in it take none."""
+
+    read: Read
+    takes: bool = True
+    empty: int = 0
+
+
+Named = dict[str, Node]
 
 
 class WriterSchema(NamedTuple):
@@ -35,11 +45,11 @@ def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
     """
     named: Named = {}
     for each in schema.references:
-        _reader(json.loads(each), named)
+        _node(json.loads(each), named)
     root = json.loads(schema.text)
     if not isinstance(root, dict) or root.get("type") != "record":
         raise Rejection("unusable_schema", "it is the schema of no record")
-    read = _reader(root, named)
+    read = _node(root, named).read
 
     def read_record(written: bytes, start: int) -> dict[str, Any]:
         try:
@@ -55,44 +65,40 @@ def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
     return read_record
 
 
-def _reader(schema: Any, named: Named) -> Read:
-    """How values of a schema are read."""
+def _node(schema: Any, named: Named) -> Node:
+    """What follows from a schema for its values."""
     if isinstance(schema, str):
         return _PLAIN.get(schema) or _by_name(schema, named)
     if isinstance(schema, list):
-        return _union([_reader(each, named) for each in schema])
+        return _union([_node(each, named).read for each in schema])
     kind = schema["type"]
     if isinstance(kind, str) and kind in _COMPOSED:
         return _COMPOSED[kind](schema, named)
-    return _meant(schema, _reader(kind, named))
+    return _meant(schema, _node(kind, named))
 
 
-def _named(schema: Mapping[str, Any], named: Named, read: Read) -> Read:
-    named[schema["name"]] = schema, read
-    return read
-
-
-def _by_name(name: str, named: Named) -> Read:
-    """How a named schema is read; it may stand within itself."""
+def _by_name(name: str, named: Named) -> Node:
+    """What follows from a named schema; it may stand within itself."""
     if name not in named:
         raise Rejection("unusable_schema", f"it refers to {name}, which it does not hold")
-    return named[name][1]
+    return named[name]
 
 
-def _meant(schema: Mapping[str, Any], read: Read) -> Read:
+def _meant(schema: Mapping[str, Any], node: Node) -> Node:
     """What is written in another type than it means."""
     mean = as_meant(schema)
     if mean is None:
-        return read
+        return node
+    read = node.read
 
     def read_meant(written: bytes, at: int) -> tuple[Any, int]:
         value, at = read(written, at)
         return mean(value), at
 
-    return read_meant
+    return node._replace(read=read_meant)
 
 
-def _record(schema: Mapping[str, Any], named: Named) -> Read:
+def _record(schema: Mapping[str, Any], named: Named) -> Node:
     fields: list[tuple[str, Read]] = []
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
@@ -101,23 +107,31 @@ def _record(schema: Mapping[str, Any], named: Named) -> Read:
             found[name], at = field(written, at)
         return found, at
 
-    _named(schema, named, read)
-    fields += [(each["name"], _reader(each["type"], named)) for each in schema["fields"]]
-    return read
+    named[schema["name"]] = Node(read)
+    nodes = {_text(each["name"]): _node(each["type"], named) for each in schema["fields"]}
+    if len(nodes) < len(schema["fields"]):
+        raise Rejection("unusable_schema", "a record in it has two fields of one name")
+    takes = any(node.takes for node in nodes.values())
+    empty = sum(node.empty for node in nodes.values()) + (not takes)
+    if empty > _MOST_EMPTY:
+        raise Rejection("unusable_schema", f"a record in it has more than {_MOST_EMPTY} values that take no byte")
+    fields += [(name, node.read) for name, node in nodes.items()]
+    named[schema["name"]] = Node(read, takes, empty)
+    return named[schema["name"]]
 
 
-def _union(branches: Sequence[Read]) -> Read:
+def _union(branches: Sequence[Read]) -> Node:
     def read(written: bytes, at: int) -> tuple[Any, int]:
         branch, at = _long(written, at)
         if not 0 <= branch < len(branches):
             raise Rejection("invalid_avro", f"branch {branch} of a union of {len(branches)}")
         return branches[branch](written, at)
 
-    return read
+    return Node(read)
 
 
-def _enum(schema: Mapping[str, Any], named: Named) -> Read:
-    symbols = schema["symbols"]
+def _enum(schema: Mapping[str, Any], named: Named) -> Node:
+    symbols = [_text(each) for each in schema["symbols"]]
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
         index, at = _long(written, at)
@@ -125,21 +139,31 @@ def _enum(schema: Mapping[str, Any], named: Named) -> Read:
             raise Rejection("invalid_avro", f"symbol {index} of {len(symbols)}")
         return symbols[index], at
 
-    return _named(schema, named, read)
+    named[schema["name"]] = Node(read)
+    return named[schema["name"]]
 
 
-def _fixed(schema: Mapping[str, Any], named: Named) -> Read:
+def _fixed(schema: Mapping[str, Any], named: Named) -> Node:
     size = schema["size"]
+    if type(size) is not int or size < 0:
+        raise Rejection("unusable_schema", f"a fixed in it has the size {str(size)[:20]}")
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
         return _cut(written, at, size), at + size
 
-    return _named(schema, named, _meant(schema, read))
+    named[schema["name"]] = _meant(schema, Node(read, takes=size > 0, empty=int(size == 0)))
+    return named[schema["name"]]
 
 
-def _array(schema: Mapping[str, Any], named: Named) -> Read:
-    item = _reader(schema["items"], named)
-    if _takes_nothing(schema["items"], named):
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise Rejection("unusable_schema", f"a name in it is {str(name)[:20]}")
+    return name
+
+
+def _array(schema: Mapping[str, Any], named: Named) -> Node:
+    item, takes, _ = _node(schema["items"], named)
+    if not takes:
         # some bytes could say that there are more of them than any memory holds
         raise Rejection("unusable_schema", "it has an array of what takes no byte")
 
@@ -153,11 +177,11 @@ def _array(schema: Mapping[str, Any], named: Named) -> Read:
 
         return found, _blocks(written, at, one)
 
-    return read
+    return Node(read)
 
 
-def _map(schema: Mapping[str, Any], named: Named) -> Read:
-    value = _reader(schema["values"], named)
+def _map(schema: Mapping[str, Any], named: Named) -> Node:
+    value = _node(schema["values"], named).read
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
         found: dict[str, Any] = {}
@@ -171,7 +195,7 @@ def _map(schema: Mapping[str, Any], named: Named) -> Read:
 
         return found, _blocks(written, at, one)
 
-    return read
+    return Node(read)
 
 
 def _blocks(written: bytes, at: int, one: Callable[[int], int]) -> int:
@@ -190,17 +214,6 @@ def _blocks(written: bytes, at: int, one: Callable[[int], int]) -> int:
             at = one(at)
         if end not in (None, at):
             raise Rejection("invalid_avro", "a block has not the size that it says")
-
-
-def _takes_nothing(schema: Any, named: Named, within: frozenset[str] = frozenset()) -> bool:
-    """Whether a value of the schema may be of no byte at all."""
-    if isinstance(schema, str) and schema in named and schema not in within:
-        return _takes_nothing(named[schema][0], named, within | {schema})
-    if not isinstance(schema, dict):
-        return bool(schema == "null")
-    if schema["type"] == "record":
-        return all(_takes_nothing(each["type"], named, within | {schema["name"]}) for each in schema["fields"])
-    return schema.get("size") == 0 or _takes_nothing(schema["type"], named, within)
 
 
 def _null(_: bytes, at: int) -> tuple[None, int]:
@@ -278,17 +291,17 @@ def _cut(written: bytes, at: int, size: int) -> bytes:
     return written[at : at + size]
 
 
-_PLAIN: dict[str, Read] = {
-    "null": _null,
-    "boolean": _boolean,
-    "int": _int,
-    "long": _long,
-    "float": _float,
-    "double": _double,
-    "bytes": _bytes,
-    "string": _string,
+_PLAIN = {
+    "null": Node(_null, takes=False, empty=1),
+    "boolean": Node(_boolean),
+    "int": Node(_int),
+    "long": Node(_long),
+    "float": Node(_float),
+    "double": Node(_double),
+    "bytes": Node(_bytes),
+    "string": Node(_string),
 }
-_COMPOSED: dict[str, Callable[[Mapping[str, Any], Named], Read]] = {
+_COMPOSED: dict[str, Callable[[Mapping[str, Any], Named], Node]] = {
     "record": _record,
     "enum": _enum,
     "fixed": _fixed,

@@ -14,6 +14,7 @@ from lakehouse.declaration.numbers import shifted
 _FIRST_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS = {"millis": 1000, "micros": 1}
 _MOST_BYTES = 64  # of a decimal: no column holds as many digits, and to tell those of a megabyte takes minutes
+_MOST_DIGITS = 8 * _MOST_BYTES
 _SIXTEEN = 16
 _FORMS = ("%.6g", "%.7g", "%.8g", "%.9g")  # of so many digits, a number of 32 bits is told from any other
 
@@ -27,7 +28,7 @@ def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     if meant == "date" and kind == "int":
         return _day
     if meant == "decimal" and kind in ("bytes", "fixed"):
-        return _decimals(schema.get("scale", 0))
+        return _decimals(schema.get("precision"), schema.get("scale", 0))
     if meant == "uuid" and kind == "fixed" and schema["size"] == _SIXTEEN:
         return lambda value: str(UUID(bytes=value))
     if kind == "long" and isinstance(meant, str):
@@ -80,7 +81,10 @@ def _of_nanoseconds(nanoseconds: int) -> datetime | Beyond:
     return _moments(1)(microseconds if nanoseconds >= 0 else -microseconds)
 
 
-def _decimals(scale: int) -> Callable[[bytes], Decimal | Beyond]:
+def _decimals(precision: Any, scale: Any) -> Callable[[bytes], Decimal | Beyond] | None:
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision <= _MOST_DIGITS:
+        return None
+
     def decimal(written: bytes) -> Decimal | Beyond:
         if len(written) > _MOST_BYTES:
             return Beyond(f"a decimal of {len(written)} bytes")

@@ -73,6 +73,6 @@ def _avro_parser(schemas: Schemas) -> Parse:
             return readers[schema_id](held, _SIZE)
         if schema_id in unusable:
             raise Rejection("unusable_schema", f"schema {schema_id}: {unusable[schema_id]}")
-        raise Rejection("unknown_schema", f"the registry knows no schema {schema_id}")
+        raise Rejection("unknown_schema", f"schema {schema_id} is not known")
 
     return parse_avro

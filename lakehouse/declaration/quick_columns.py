@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import WHOLE, Beyond, Field, Rejection
+from lakehouse.declaration.names import is_text
 from lakehouse.declaration.quick_times import parse_times
 from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.values import as_read, convert_value
@@ -126,7 +127,11 @@ def _of_types(raw: list[Any], types: set[type]) -> tuple[list[Any], Mask]:
 
 def _texts(raw: list[Any], field: Field) -> Converted:
     cleaned, plain = _of_types(raw, {str})
-    texts = pa.array(cleaned, pa.large_string())
+    try:
+        texts = pa.array(cleaned, pa.large_string())
+    except UnicodeEncodeError:  # half of a surrogate pair, which only our own parser lets through
+        plain &= np.array([value is None or is_text(value) for value in cleaned])
+        texts = pa.array([v if fine else None for v, fine in zip(cleaned, plain, strict=True)], pa.large_string())
     present = _valid(texts)
     if field.type == "STRING":
         return _converted(texts.cast(pa.string()), present, plain, text=True)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakehouse.delta.failures import table_failures
-from lakehouse.delta.layout import Layout, TableColumn, listed, paths, quoted
+from lakehouse.delta.layout import KEY, Former, Layout, TableColumn, listed, paths, quoted
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.log import open_table
@@ -17,6 +17,9 @@ from lakehouse.delta.migrate import is_former, migrate
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.write import conflicts, partitioned, read_table, upkeep
 from lakehouse.errors import TableError
+
+Types = dict[tuple[str, ...], str]
+"""The type of every column of a table, and of every field of a struct, by the names that lead to it."""
 
 
 def ensure_table(spark: SparkSession, layout: Layout) -> bool:
@@ -56,10 +59,21 @@ class Lack:
 def lacking(layout: Layout, table: DeltaTable) -> Lack:
     """What an opened table lacks; nothing is written. Raises ``TableError`` where it does not fit."""
     stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
+    _require_key(layout, stands.configuration)
     _require_types(layout, found)
     _require_partition(layout, stands.partition_columns)
-    former = layout.former is not None and is_former(layout, [path[0] for path in found if len(path) == 1])
-    return Lack(former, () if former else _missing(layout, found), layout.corrections(stands.configuration))
+    names = [path[0] for path in found if len(path) == 1]
+    former = layout.former if is_former(layout, names) else None
+    if former:
+        found = _in_todays_form(former, names, found)
+    return Lack(former is not None, _missing(layout, found), layout.corrections(stands.configuration))
+
+
+def _in_todays_form(former: Former, names: Sequence[str], found: Types) -> Types:
+    """The columns that a table in an earlier form has once it is migrated."""
+    gone = former.owned(names)
+    stays = {path: type_ for path, type_ in found.items() if not path or path[0] not in gone}
+    return stays | {path: column.type for path, column in paths(made.column for made in former.made(names))}
 
 
 def _missing(layout: Layout, found: Mapping[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], TableColumn]]:
@@ -71,8 +85,7 @@ def _missing(layout: Layout, found: Mapping[tuple[str, ...], str]) -> list[tuple
     return missing
 
 
-def _types(schema: StructType, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
-    """The type of every column of a table, and of every field of a struct, by the names that lead to it."""
+def _types(schema: StructType, above: tuple[str, ...] = ()) -> Types:
     found = {above: "struct"}
     for each in schema:
         path = (*above, each.name)
@@ -120,6 +133,17 @@ def _create_statement(layout: Layout) -> str:
         + f" COMMENT {quoted(layout.doc)}"
         + f" TBLPROPERTIES ({listed(layout.properties)})"
     )
+
+
+def _require_key(layout: Layout, stands: Mapping[str, str]) -> None:
+    """Raise where the rows were merged by another key: a key of the new one may stand in several of them."""
+    named = stands.get(KEY, "")
+    if named and layout.key and named != layout.lasting[KEY]:
+        raise TableError(
+            f"The key of {layout.name} is {named} in the table and {layout.lasting[KEY]} in its declaration",
+            where=layout.uri,
+            action="Declare the key the table has, or a table of another name.",
+        )
 
 
 def _require_types(layout: Layout, found: Mapping[tuple[str, ...], str]) -> None:

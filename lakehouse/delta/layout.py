@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
+KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
 STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"
@@ -56,7 +57,8 @@ class Layout:
 
     ``change_data`` keeps the changes of each version, for tables that others are derived from; ``retention``
     is how far back the table can be read as it was then, at least. Without its ``anchors`` a row means
-    nothing: these columns are never added later. ``declaration`` is the hash of what the columns follow from.
+    nothing: these columns are never added later. By its ``key`` rows are merged: it never changes. ``declaration`` is
+    the hash of what the columns follow from.
     ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote.
     """
 
@@ -69,6 +71,7 @@ class Layout:
     change_data: bool = False
     retention: timedelta = timedelta(days=7)
     anchors: Sequence[str] = ()
+    key: Sequence[str] = ()
     declaration: str = ""
     former: "Former | None" = None
 
@@ -85,7 +88,8 @@ class Layout:
     @property
     def lasting(self) -> dict[str, str]:
         """The table properties that have to stand whoever changes them."""
-        return self.retention_properties | ({CHANGE_DATA: "true"} if self.change_data else {})
+        named = {KEY: ",".join(sorted(self.key))} if self.key else {}
+        return self.retention_properties | named | ({CHANGE_DATA: "true"} if self.change_data else {})
 
     def corrections(self, stands: Mapping[str, str]) -> dict[str, str]:
         """The lasting properties that a table with these has to be given; a log may be kept longer than it must.

@@ -55,6 +55,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         change_data=True,
         retention=table.retention,
         anchors=[*table.key, RECORD],
+        key=table.key,
         declaration=table.fingerprint,
         former=None if table.is_log else _former(table),
     )

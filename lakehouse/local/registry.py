@@ -19,7 +19,7 @@ from lakehouse.local.java import find_java
 from lakehouse.local.ports import draw_port, is_free
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
-from lakehouse.settings.registry import PORT_FILE, api_of, registry_folder, remembered_port
+from lakehouse.settings.registry import PORT_FILE, api_of, registry_folder, remembered_port, require_own
 
 _LEAVE_SECONDS = 5.0
 _LIMIT = 2.0  # seconds for one look
@@ -116,5 +116,6 @@ def running_registry(settings: Settings) -> Iterator[str]:
     if settings.registry_url:
         yield settings.registry_url
         return
+    require_own(settings)
     with EmbeddedRegistry(settings).running() as address:
         yield address

@@ -23,9 +23,11 @@ from lakehouse.settings.shapes import (
     Master,
     Memory,
     PemFile,
+    Plain,
     Properties,
     Remote,
     Root,
+    Secret,
     Servers,
     Url,
 )
@@ -87,9 +89,9 @@ class Settings(BaseSettings):
     registry_url: Url | None = Field(
         None, description="http(s)://host[:port][/path] of a schema registry. Unset: the embedded one of this home."
     )
-    registry_username: str | None = Field(None, description="Of the schema registry, with its password.")
-    registry_password: SecretStr | None = Field(None, description="Of the schema registry; never shown.")
-    registry_token: SecretStr | None = Field(None, description="Of the schema registry, instead; never shown.")
+    registry_username: Plain | None = Field(None, description="Of the schema registry, with its password.")
+    registry_password: Secret | None = Field(None, description="Of the schema registry; never shown.")
+    registry_token: Secret | None = Field(None, description="Of the schema registry, instead; never shown.")
     registry_ca_file: PemFile | None = Field(None, description="PEM file of the authority that signed the registry.")
     spark_master: Master = Field(
         "local[*]", description="Spark master of a session started here, as local[2] or spark://host:7077."

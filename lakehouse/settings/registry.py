@@ -14,6 +14,7 @@ def registry_url(settings: Settings) -> str:
     """Return the address under which the registry's API is found; ``RegistryError`` where there is none."""
     if settings.registry_url:
         return settings.registry_url.rstrip("/")
+    require_own(settings)
     port = remembered_port(registry_folder(settings))
     if port is None:
         raise RegistryError(
@@ -22,6 +23,16 @@ def registry_url(settings: Settings) -> str:
             action="Start one with: lakehouse up registry - or set LAKEHOUSE_REGISTRY_URL.",
         )
     return api_of(port)
+
+
+def require_own(settings: Settings) -> None:
+    """Refuse an embedded registry beside an outside broker: its ids would mean other schemas than the producers'."""
+    if settings.kafka_bootstrap_servers:
+        raise RegistryError(
+            "A broker is configured and no schema registry: an embedded one would give its own ids to schemas",
+            where=settings.kafka_bootstrap_servers,
+            action="Set LAKEHOUSE_REGISTRY_URL to the registry of those who write to this broker.",
+        )
 
 
 def api_of(port: int) -> str:

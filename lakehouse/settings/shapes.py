@@ -111,6 +111,13 @@ def _require_properties(given: Any) -> Any:
     return text
 
 
+def _require_plain(given: Any) -> Any:
+    """Refuse what no header holds: a secret from a file often ends with its line."""
+    if isinstance(given, str) and (given != given.strip() or _CONTROL.search(given)):
+        raise ValueError("it begins or ends with a blank or a line end, or holds a control character")
+    return given
+
+
 def _require_url(url: str) -> str:
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or not address.hostname or _CONTROL.search(url) or " " in url:
@@ -130,9 +137,11 @@ Home = Annotated[Path, BeforeValidator(_require_home)]
 Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, without user and query")]
 Memory = Annotated[str, _written("[1-9][0-9]*[mg]", "it has to be a number of m or g")]
 PemFile = Annotated[FilePath, BeforeValidator(_expanded)]
+Plain = Annotated[str, BeforeValidator(_require_plain)]
 Properties = Annotated[SecretStr, BeforeValidator(_require_properties)]
 Remote = Annotated[SecretStr, AfterValidator(_require_remote)]
 Root = Annotated[str, AfterValidator(_require_root)]
+Secret = Annotated[SecretStr, BeforeValidator(_require_plain)]
 Servers = Annotated[
     str,
     _written(f"{_SERVER}(,{_SERVER})*", "it is no list of servers alone"),

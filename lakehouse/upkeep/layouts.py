@@ -21,14 +21,19 @@ def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
         yield rollup_layout(table, rollup, settings)
 
 
-def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
-    """Every table of a declaration, the merged one first."""
-    yield merged_layout(table, settings)
-    yield rejected_layout(table, settings)
+def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that are made where there is something to put into them."""
     if table.has_schemas:
         yield schemas_layout(table, settings)
     if table.base:
         yield base_layout(table, settings)
-    yield from derived_layouts(settings, table)
     for reference in table.references:
         yield reference_layout(table, reference, settings)
+
+
+def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """Every table of a declaration, the merged one first."""
+    yield merged_layout(table, settings)
+    yield rejected_layout(table, settings)
+    yield from derived_layouts(settings, table)
+    yield from loaded_layouts(settings, table)

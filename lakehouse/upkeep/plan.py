@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ensure import lacking
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
+from lakehouse.delta.order import merged_layout
 from lakehouse.derive.rollup import is_as_declared
-from lakehouse.errors import TableError
+from lakehouse.errors import LedgerError, StoreUnreachableError, TableError
 from lakehouse.settings import Settings
-from lakehouse.upkeep.layouts import layouts_of
+from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
 
 Kind = Literal["create", "migrate", "add column", "set property", "compute anew", "refuse"]
 
@@ -28,17 +31,39 @@ class Change:
 
 
 def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
-    """What the declaration changes in its tables, in order; nothing where they are as it says.
+    """What the next run changes in the tables of a declaration, in order; nothing where they are as it says.
 
-    Nothing is written. Raises what reading a table's log raises.
+    Of tables that only a load makes, those are told of that are there. A table that the run stops at is refused, and
+    what would come after the merged one is not told then. Whether the topic is the one that was merged is known here
+    by its name alone. Nothing is written. Raises ``StoreUnreachableError``.
     """
-    rollups = {rollup.name: rollup for rollup in table.rollups}
-    changes = []
-    for layout in layouts_of(settings, table):
-        changes += [Change(layout.name, *each) for each in _changes(layout)]
-        if layout.name in rollups and _is_declared_anew(layout, rollups[layout.name]):
+    changes = [*_topic_changes(settings, table), *_table_changes(merged_layout(table, settings))]
+    if any(change.kind == "refuse" for change in changes):
+        return changes
+    made = [rejected_layout(table, settings), *derived_layouts(settings, table)]
+    loaded = [layout for layout in loaded_layouts(settings, table) if read_ledger(layout.uri, layout.name).exists]
+    for layout in (*made, *loaded):
+        found = list(_table_changes(layout))
+        changes += found
+        rollup = next((each for each in table.rollups if each.name == layout.name), None)
+        if rollup and not any(change.kind == "refuse" for change in found) and _is_declared_anew(layout, rollup):
             changes.append(Change(layout.name, "compute anew", "it was made by another declaration: every group"))
     return changes
+
+
+def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
+    """What the merged table's own history says against the next run."""
+    try:
+        newest = merged_ledger(settings, table).newest
+    except LedgerError as error:
+        yield Change(table.name, "refuse", str(error))
+        return
+    except TableError:  # told with the table
+        return
+    merged = newest.commit.topic if newest else None
+    if merged is not None and merged != table.topic:
+        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops at the other topic"
+        yield Change(table.name, "refuse", fact)
 
 
 def _is_declared_anew(layout: Layout, rollup: Rollup) -> bool:
@@ -46,20 +71,22 @@ def _is_declared_anew(layout: Layout, rollup: Rollup) -> bool:
     return ledger.newest is not None and not is_as_declared(ledger, rollup)
 
 
-def _changes(layout: Layout) -> Iterator[tuple[Kind, str]]:
-    there = open_table(layout.uri)
-    if there is None:
-        yield "create", layout.doc
-        return
+def _table_changes(layout: Layout) -> Iterator[Change]:
     try:
+        there = open_table(layout.uri)
+        if there is None:
+            yield Change(layout.name, "create", layout.doc)
+            return
         with log_failures(layout.uri):
             lack = lacking(layout, there)
-    except TableError as error:
-        yield "refuse", str(error)
+    except StoreUnreachableError:
+        raise
+    except (TableError, LedgerError) as error:
+        yield Change(layout.name, "refuse", str(error))
         return
     if lack.form:
-        yield "migrate", "it was written by an older lakehouse: the same rows, in one commit"
+        yield Change(layout.name, "migrate", "it was written by an older lakehouse: the same rows, in one commit")
     for path, column in lack.columns:
-        yield "add column", f"{'.'.join(path)} {column.type}; NULL in the rows that are there"
+        yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in the rows that are there")
     for name, value in lack.properties.items():
-        yield "set property", f"{name} = {value}"
+        yield Change(layout.name, "set property", f"{name} = {value}")

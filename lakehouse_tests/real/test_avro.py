@@ -137,10 +137,7 @@ def test_a_registry_that_gives_an_id_another_meaning_stops_the_batch(
     monkeypatch.setattr(registries.Registry, "schema", lambda self, _: real(self, other))
     with pytest.raises(RegistryError, match=f"Schema {known} of the registry is another one now"):
         stream.merge()
-    monkeypatch.setattr(registries.Registry, "schema", lambda *_: None)
-    with pytest.raises(RegistryError, match=f"Schema {known} is not in the registry any more"):
-        stream.merge()
-    monkeypatch.undo()
+    monkeypatch.setattr(registries.Registry, "schema", lambda *_: None)  # deleted: it means no other
     (outcome,) = stream.merge()
     assert outcome.entry.metrics.inserted == 1
 
@@ -224,10 +221,23 @@ def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch:
     monkeypatch.setattr(registries.Registry, "schema", lambda self, each: asked.append(each) or real(self, each))
     monkeypatch.setattr(learning, "MOST_ASKED", 5)
     known = register(stream.settings, stream.table, FIRST)
-    stream.send(*(framed(each, b"") for each in range(10**6, 10**6 + 50)), *written(known, FIRST, [order(1)]))
+    garbage = (framed(each, b"") for each in (*range(10**6, 10**6 + 49), 2**32 - 1))
+    stream.send(*garbage, *written(known, FIRST, [order(1), order(1)]))
     (outcome,) = stream.merge()
     assert asked == [known, *range(10**6, 10**6 + 4)]
-    assert counts(outcome.entry) == dict(read=51, rejected=50, duplicate=0, inserted=1, updated=0, stale=0)
+    assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
+
+
+def test_an_id_of_no_record_in_avro_rejects_its_records_and_says_why(stream: Stream) -> None:
+    with registries.registry(stream.settings) as talk:
+        text = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
+        other = talk.register(f"{stream.table.topic}-other", text, "JSON")
+    known = register(stream.settings, stream.table, FIRST)
+    stream.send(framed(other, b"{}"), *written(known, FIRST, [order(1)]), framed(other, b""))
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=3, rejected=2, duplicate=0, inserted=1, updated=0, stale=0)
+    told = {(each.reason, each.samples[0].detail) for each in list_rejected(stream.settings, stream.table)}
+    assert told == {("unusable_schema", f"schema {other}: it is a schema of JSON, not of Avro")}
 
 
 def test_a_table_without_schemas_asks_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -346,3 +346,61 @@ def test_the_fingerprint_tells_formats_and_that_of_plain_json_is_as_it_was() -> 
     prints = {replace(TABLE, columns=columns, format=form).fingerprint for form in (Json(), Json(framed=True), Avro())}
     assert len(prints) == 3
     assert repr(Json()) == "Json()"
+
+
+@pytest.mark.parametrize(
+    ("type_", "why"),
+    [
+        ({"type": "fixed", "name": "F", "size": -1}, "size -1"),
+        ({"type": "fixed", "name": "F", "size": "3"}, "size 3"),
+        ({"type": "fixed", "name": "F", "size": 1.5}, "size 1.5"),
+        ({"type": "enum", "name": "E", "symbols": [1]}, "a name in it is 1"),
+        ({"type": "record", "name": "T", "fields": [{"name": 3, "type": "int"}]}, "a name in it is 3"),
+        ({"type": "record", "name": "T", "fields": [{"name": "a", "type": "int"}] * 2}, "two fields of one name"),
+        ({"type": "record", "name": "T", "fields": [{"name": f"n{n}", "type": "null"} for n in range(17)]}, "no byte"),
+    ],
+)
+def test_a_schema_that_no_writer_has_is_of_no_use(type_: Any, why: str) -> None:
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]})
+    with pytest.raises(Rejection, match=why) as rejected:
+        reader_of(WriterSchema(text))
+    assert rejected.value.reason == "unusable_schema"
+
+
+def test_a_schema_that_doubles_nothing_without_end_is_of_no_use() -> None:
+    fields = [{"name": "a", "type": {"type": "record", "name": "R0", "fields": [{"name": "n", "type": "null"}]}}]
+    for depth in range(1, 60):
+        inner = {"type": "record", "name": f"R{depth}", "fields": [*fields, {"name": "b", "type": f"R{depth - 1}"}]}
+        fields = [{"name": "a", "type": inner}]
+    with pytest.raises(Rejection, match="take no byte"):
+        reader_of(WriterSchema(json.dumps({"type": "record", "name": "R", "fields": fields})))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"precision": 5, "scale": None},
+        {"precision": 5, "scale": []},
+        {"precision": 5, "scale": 10**19},
+        {"precision": 5, "scale": -1},
+        {"precision": 10**19, "scale": 2},
+        {"scale": 2},
+        {"precision": True, "scale": 1},
+    ],
+)
+def test_a_decimal_that_cannot_be_one_is_bytes(said: dict[str, Any]) -> None:
+    text = json.dumps(of({"type": "bytes", "logicalType": "decimal", **said}))
+    assert reader_of(WriterSchema(text))(b"\x02\x05", 0) == {"f0": b"\x05"}
+
+
+@pytest.mark.parametrize(("type_", "pattern"), [("STRING", None), ("TIMESTAMP", "%Y-%m-%d"), ("DATE", "%Y-%m-%d")])
+def test_half_of_a_surrogate_pair_in_framed_json_rejects_its_record_alone(type_: str, pattern: str | None) -> None:
+    column = Column("a", type_, "A text.", pattern=pattern)
+    rules = Rules((column.field,), None, parser_of(Json(framed=True)))
+    values = pa.array(
+        [framed(1, b'{"a": "\\ud800"}'), framed(1, b'{"a": "2026-01-01"}'), framed(1, b"{}")], pa.binary()
+    )
+    quickly, strictly = (decode_values(values, None, rules, path).verdicts.to_pylist() for path in (decode_plain, None))
+    assert quickly == strictly
+    assert [row["_reason"] for row in strictly][1:] == [None, None]
+    assert strictly[0]["_reason"] in ("invalid_text", "wrong_time_format")

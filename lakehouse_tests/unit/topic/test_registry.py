@@ -1,16 +1,20 @@
 """What a schema registry may answer: a schema, that there is none, or an error that says whose it is."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakehouse.errors import RegistryError, SettingsError
+from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
+from lakehouse.topic import registry
 from lakehouse.topic.registry import Registry
 from lakehouse.topic.schemas import UnusableSchemaError, fingerprint, writer_schema
 
@@ -25,7 +29,7 @@ def answering(answers: dict[str, tuple[int, str]]) -> Iterator[tuple[str, list[A
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append((self.path, dict(self.headers)))
-            status, body = answers.get(self.path, (404, "<html>not here</html>"))
+            status, body = answers.get(self.path.removesuffix("?deleted=true"), (404, "<html>not here</html>"))
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body.encode())
@@ -115,11 +119,15 @@ def test_schemas_that_refer_to_each_other_end() -> None:
         ((404, "<html>not here</html>"), "no schema registry"),
         ((200, "<html>welcome</html>"), "no schema registry"),
         ((200, "[]"), "no schema registry"),
-        ((401, '{"error_code": 401, "message": "who are you"}'), "refuses us, with 401: who are you"),
-        ((403, "Forbidden"), "refuses us, with 403"),
+        ((200, "{}"), "no schema registry"),
+        ((200, '{"schema": 5}'), "no schema registry"),
+        ((200, '{"schema": "{}", "references": ["x"]}'), "no schema registry"),
+        ((200, '{"schema": "{}", "references": 1}'), "no schema registry"),
+        ((401, '{"error_code": 401, "message": "who are you"}'), "refuses schemas/ids/1, with 401: who are you"),
+        ((403, "Forbidden"), "refuses schemas/ids/1, with 403"),
         ((500, '{"error_code": 50001, "message": "storage"}'), "answers with 500"),
         ((503, "later"), "answers with 503"),
-        ((422, '{"error_code": 42201, "message": "no"}'), "answers with 422: no"),
+        ((422, '{"error_code": 42201, "message": "no"}'), "answers with 422 to schemas/ids/1: no"),
     ],
 )
 def test_every_other_answer_is_an_error_and_never_a_missing_schema(answer: tuple[int, str], fact: str) -> None:
@@ -134,6 +142,64 @@ def test_a_registry_that_is_started_again_is_waited_for() -> None:
         threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
         assert Registry(settings_of(url)).schema(1) == writer_schema(RECORD)
         assert len(asked) > 1
+
+
+@pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n", b""])
+def test_an_answer_that_breaks_off_is_one_that_did_not_come(sent: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as connection:
+                connection.recv(65_536)
+                connection.sendall(sent)
+
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RegistryError, match="cannot be reached"):
+            Registry(settings_of(url), patience=0).schema(1)
+
+
+def test_an_answer_that_drips_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ANSWER", 0.3)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as connection, suppress(OSError):
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while not ended.wait(0.05):
+                    connection.sendall(b" ")
+
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RegistryError, match="0 seconds"):
+            Registry(settings_of(url), patience=0).schema(1)
+        ended.set()
+
+
+@pytest.mark.parametrize("secret", ["t0ken\n", " t0ken", "t0\nken"])
+def test_a_secret_that_no_header_holds_is_refused_and_not_shown(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TOKEN", "PASSWORD"):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"LAKEHOUSE_REGISTRY_{name}", secret)
+            with pytest.raises(SettingsError, match=f"REGISTRY_{name}") as raised:
+                Settings.load()
+        assert "t0" not in str(raised.value)
+
+
+def test_a_password_of_any_letters_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering({"/schemas/ids/1": said(RECORD)}) as (url, asked):
+        Registry(settings_of(url, registry_username="\u0141", registry_password="\u0142")).schema(1)
+    assert asked[0][1]["Authorization"] == "Basic xYE6xYI="
+
+
+def test_an_embedded_registry_is_none_for_an_outside_broker(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, kafka_bootstrap_servers="broker:9092")
+    with pytest.raises(RegistryError, match="LAKEHOUSE_REGISTRY_URL"):
+        Registry(settings)
+    with pytest.raises(RegistryError, match="LAKEHOUSE_REGISTRY_URL"), running_registry(settings):
+        pass
 
 
 def test_nobody_there_is_an_error_that_names_the_setting() -> None:

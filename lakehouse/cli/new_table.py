@@ -47,10 +47,11 @@ def new_table(
     _require_names(new, topic, sample)
     values = _of_file(sample, records) if sample else []
     file = _free_file(settings, new)
-    proposal = propose(_of_topic(settings, topic, records) if topic else values)
+    read = _of_topic(settings, topic, records) if topic else values
+    proposal = propose(read)
     if not proposal.columns:
         doubts = proposal.doubts[0] if len(proposal.doubts) > 1 else "No record has a field."
-        what = doubts if proposal.records > proposal.unread else "No record is a JSON object."
+        what = doubts if proposal.records > proposal.unread else _no_json(read)
         raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint="NAME")
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
@@ -62,6 +63,17 @@ def new_table(
         say(f"  - {doubt}")
     first = f"lakehouse publish {new} {sample}" if sample else f"lakehouse peek {new}"
     say(f"What to type next: {first}, then lakehouse merge {new}")
+
+
+def _no_json(values: list[bytes | None]) -> str:
+    """Why nothing can be proposed for records of which none is a JSON object."""
+    framed = sum(bool(value) and value[:1] == b"\0" for value in values if value)
+    if values and framed * 2 > len(values):
+        return (
+            "Before each record stands the id of a schema, as clients of a schema registry write it: declare the"
+            " columns yourself, with format=Avro() or format=Json(framed=True), and see docs/vocabulary.md."
+        )
+    return "No record is a JSON object."
 
 
 def _require_names(new: str, topic: str | None, sample: str | None) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.facts import record_facts, seconds
-from lakehouse.cli.output import print_json, print_table, say
+from lakehouse.cli.output import complain, print_json, print_table, say
 from lakehouse.cli.session import broker, load_settings
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def peek(
     topic = table.topic if table else name
     with broker(settings, *([table] if table else [])):
         records = newest_records(settings, topic, limit)
-        rules = _rules(settings, table, records) if table else None
+        rules = _rules_or_say(settings, table, records) if table else None
     facts = [record_facts(each) | (_judged(each, rules) if rules else {}) for each in records]
     if json:
         return print_json({"topic": topic, "table": table.name if table else None, "records": facts})
@@ -62,6 +62,17 @@ def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
     tables = declared_tables(settings)
     reading = {each.topic: each for each in reversed(tables)} | {each.name: each for each in tables}
     return reading.get(name)
+
+
+def _rules_or_say(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules | None":
+    """What decides about records; ``None``, and why, where no registry says what they were written by."""
+    from lakehouse.errors import RegistryError
+
+    try:
+        return _rules(settings, table, records)
+    except RegistryError as error:
+        complain(f"{error} The records are shown as they are.")
+        return None
 
 
 def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":

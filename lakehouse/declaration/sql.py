@@ -3,13 +3,15 @@
 Whether its types fit is for Spark to say.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+    OfRows = Callable[[str, exp.Expr], Iterator[Problem]]
 
 # another figure each time
 _BY_CHANCE = dict.fromkeys(
@@ -23,34 +25,53 @@ _BY_CHANCE = dict.fromkeys(
 _BY_THE_CLOCK = dict.fromkeys(
     ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"), "by the clock"
 )
-# collect_set and listagg as the parser calls them
+# some as the parser calls them; of equals they take any, and of numbers they add up doubles
 _BY_ORDER = dict.fromkeys(
     (
-        *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last"),
-        "last_value",
+        *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"),
+        *("approx_quantile", "arg_max", "arg_min", "histogram_numeric", "mode"),
+        *("corr", "covar_pop", "covar_samp", "kurtosis", "skewness", "stddev", "stddev_pop", "stddev_samp"),
+        *("regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "variance", "variance_pop"),
     ),
     "by the order in which rows meet",
 )
 _WRITTEN = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
+_WRITTEN |= {"arg_max": "max_by", "arg_min": "min_by", "approx_quantile": "percentile_approx"}
+_INSTEAD = {
+    "arg_max": "Of equals it takes any: write max(struct(by, value)).value.",
+    "arg_min": "Of equals it takes any: write min(struct(by, value)).value.",
+}
+_COLLECT = {"array_agg", "array_unique_agg", "group_concat"}
+_ADDS = {"sum", "avg", "mean", "try_sum", "try_avg"}
 # unless it is made the same again
 _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
 
 
 def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
     """What is wrong with a condition of a row of these columns; it may ask the clock."""
-    yield from _problems(sql, columns, _BY_CHANCE)
+    yield from _problems(sql, columns, _BY_CHANCE, _of_many_rows)
 
 
-def measure_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with an aggregate over rows of these columns: a recomputation gives the same figure."""
-    yield from _problems(sql, columns, _BY_CHANCE | _BY_THE_CLOCK | _BY_ORDER)
+def measure_problems(sql: str, columns: Collection[str], doubles: Collection[str] = ()) -> Iterator[Problem]:
+    """What is wrong with an aggregate over rows of these columns: a recomputation gives the same figure.
+
+    ``doubles`` are those of the columns whose sum depends, in its last digit, on the order of the rows.
+    """
+    varying = _BY_CHANCE | _BY_THE_CLOCK | _BY_ORDER
+    yield from _problems(sql, columns, varying, lambda sql, root: _of_one_row(sql, root, doubles))
 
 
-def _problems(sql: str, columns: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:
+def _problems(
+    sql: str,
+    columns: Collection[str],
+    varying: Mapping[str, str],
+    of_rows: "Callable[[str, exp.Expr], Iterator[Problem]]",
+) -> Iterator[Problem]:
     try:
         root = _parsed(sql)
         if root is not None:
             yield from _wrong(sql, root, {name.lower() for name in columns}, varying)
+            yield from of_rows(sql, root)
             return
     except RecursionError:  # nested deeper than this process can look into: Spark says whether it can
         return
@@ -84,9 +105,33 @@ def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[
             yield f"{sql!r} names an unknown column: {name}", f"The table has {', '.join(sorted(known))}."
     for function in root.find_all(exp.Func):
         for name in [each.lower() for each in _names(function) if each.lower() in varying][:1]:
-            if name not in _BY_ORDER or not _is_settled(function):
+            if name not in _COLLECT or not _is_settled(function):
                 fact = f"{sql!r} differs {varying[name]}: {_WRITTEN.get(name, name)}()"
-                yield fact, "Leave it out: it has to give the same each time."
+                yield fact, _INSTEAD.get(name, "Leave it out: it has to give the same each time.")
+
+
+def _of_many_rows(sql: str, root: "exp.Expr") -> Iterator[Problem]:
+    """A condition is of one row, and of no other."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if root.find(exp.AggFunc, exp.UDTF):
+        yield f"{sql!r} is no condition of one row", "Write it over the columns of a row, without aggregates."
+
+
+def _of_one_row(sql: str, root: "exp.Expr", doubles: Collection[str]) -> Iterator[Problem]:
+    """A measure is a figure of many rows, and exact."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if root.find(exp.UDTF) or not root.find(exp.AggFunc, exp.Anonymous):
+        yield f"{sql!r} is no aggregate", "Write one, as count(*) or max(price)."
+    for adds in root.find_all(exp.Func):
+        for column in adds.find_all(exp.Column) if _ADDS & {each.lower() for each in _names(adds)} else ():
+            within = column.find_ancestor(exp.Cast, type(adds))
+            name = column.name.lower()
+            exact = isinstance(within, exp.Cast) and not within.is_type("double", "float")
+            if name in doubles and not exact:
+                fact = f"a sum or mean of DOUBLE {name} depends on the order of its rows"
+                yield fact, f"Add decimals, which are exact: CAST({name} AS DECIMAL(18,6)) inside of it."
 
 
 def _is_settled(function: "exp.Func") -> bool:

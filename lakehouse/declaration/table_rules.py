@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
-_SUM = re.compile(r"\b(?:sum|avg|mean)\(\s*`?(\w+)`?\s*\)")  # of a column as it is
 _SHORTEST = timedelta(hours=1)  # a batch that runs takes less: VACUUM cannot tell its files from waste
 _LONGEST = timedelta(days=36_525)
 _MOST_PARTITIONS = 10_000  # Kafka refuses to make more in one request
@@ -175,7 +174,7 @@ def _checks(table: "StreamTable") -> Iterator[Problem]:
 
 
 def _rollup(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    for fact, action in chain(_groups(rollup, table), _measures(rollup, table), _inexact(rollup, table)):
+    for fact, action in chain(_groups(rollup, table), _measures(rollup, table)):
         yield f"rollup {rollup.name}: {fact}", action
 
 
@@ -193,6 +192,7 @@ def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
 def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
     # which record the newest of a key is changes without the row: no measure of a table with a key follows it
     columns = {*(column.name for column in table.stored), *([RECORD] if table.is_log else [])}
+    doubles = {column.name.lower() for column in table.columns if column.type == "DOUBLE"}
     if not rollup.measures:
         yield "has no measure", "Declare at least one, as Measure('count(*)', 'BIGINT', 'Rows.')."
     for name, measure in rollup.measures.items():
@@ -203,17 +203,8 @@ def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
         if not measure.sql.strip():
             yield f"measure {name}: has no SQL", "Declare an aggregate, as count(*)."
             continue
-        for fact, action in chain(type_problems(measure.type), measure_problems(measure.sql, columns)):
+        for fact, action in chain(type_problems(measure.type), measure_problems(measure.sql, columns, doubles)):
             yield f"measure {name}: {fact}", action
-
-
-def _inexact(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    """Figures that a recomputation would give another last digit: the check of the rollup compares exactly."""
-    for name, measure in rollup.measures.items():
-        for column in _SUM.findall(measure.sql.lower()):
-            if column in table.by_name and table.by_name[column].type == "DOUBLE":
-                fact = f"measure {name}: a sum or mean of DOUBLE {column} depends on the order of its rows"
-                yield fact, f"Add decimals, which are exact: CAST({column} AS DECIMAL(18,6)) inside of it."
 
 
 def _reference(reference: Reference) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 from typing import Any
 
 import fastavro
@@ -19,6 +20,7 @@ from lakehouse.topic.publish import Writing
 from lakehouse.topic.registry import Registry, registry
 from lakehouse.topic.schemas import UnusableSchemaError, schema_of_table, writer_schema
 
+_BEYOND = {"int": 2**31, "long": 2**63}
 _ANYTHING = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
 
@@ -118,19 +120,31 @@ def _logical(value: Any, kind: str, logical: str | None) -> Any:
     if isinstance(value, str) and logical == "date":
         return date.fromisoformat(value)
     if isinstance(value, str) and logical is not None and "timestamp" in logical:
-        moment = datetime.fromisoformat(value)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return _moment(value, logical)
     return _plain(value, kind)
+
+
+def _moment(written: str, logical: str) -> datetime:
+    """The moment that is written; ``ValueError`` where the type would drop a part of it."""
+    moment = datetime.fromisoformat(written)
+    if logical.startswith("local-") and moment.tzinfo is not None:
+        raise ValueError(f"{written} has an offset, which {logical} does not hold")
+    if logical.endswith("millis") and moment.microsecond % 1000:
+        raise ValueError(f"{written} is finer than {logical} holds")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _plain(value: Any, kind: str) -> Any:
     if kind in ("int", "long"):
         number = _require(value, Decimal)
-        if number != int(number):
-            raise ValueError(f"{number} is no whole number")
+        if number != number.to_integral_value() or not -_BEYOND[kind] <= number < _BEYOND[kind]:
+            raise ValueError(f"{str(number)[:60]} is no whole number of {kind}")
         return int(number)
     if kind in ("float", "double"):
-        return float(_require(value, Decimal))
+        double = float(_require(value, Decimal))
+        if not isfinite(double):
+            raise ValueError(f"{str(value)[:60]} is too large")
+        return double
     if kind in ("bytes", "fixed"):
         return _require(value, str).encode("latin-1")
     if kind == "null":

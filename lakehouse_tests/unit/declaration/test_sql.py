@@ -36,7 +36,7 @@ def test_a_condition_of_the_columns_of_a_row_is_none_of_this(sql: str) -> None:
         "count(*)",
         "sum(CAST(price AS DECIMAL(18,6)))",
         "count(*) FILTER (WHERE price > 1)",
-        "max_by(comment, sold_at)",
+        "max(struct(sold_at, comment)).comment",
         "percentile(price, 0.5)",
         "count(DISTINCT comment) - count_if(price > 1)",
         "size(collect_set(comment))",
@@ -105,3 +105,41 @@ def test_nobody_fills_in_a_parameter(sql: str) -> None:
 
 def test_what_is_nested_too_deeply_to_be_looked_into_is_left_to_spark() -> None:
     assert refused("abs(" * 2_000 + "price" + ")" * 2_000) == ""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *(
+            "max_by(comment, sold_at)",
+            "mode(comment)",
+            "percentile_approx(price, 0.5)",
+            "stddev(price)",
+            "var_pop(price)",
+        ),
+        *("corr(price, price)", "regr_slope(price, price)", "size(split(first(comment), ','))", "skewness(price)"),
+        *("array_max(array(last(price)))", "min_by(price, sold_at)", "histogram_numeric(price, 5)"),
+    ],
+)
+def test_a_measure_that_takes_any_of_equals_or_adds_up_doubles_is_refused(sql: str) -> None:
+    assert "by the order in which rows meet" in refused(sql, measure=True)
+
+
+@pytest.mark.parametrize(
+    "sql", ["sum(price * 2)", "sum(DISTINCT price)", "sum( (price) )", "try_sum(Price)", "avg(price)"]
+)
+def test_a_sum_of_doubles_is_refused_however_it_is_written(sql: str) -> None:
+    assert [fact for fact, _ in measure_problems(sql, COLUMNS, ["price"])] == [
+        "a sum or mean of DOUBLE price depends on the order of its rows"
+    ]
+    assert not list(measure_problems("sum(CAST(price AS DECIMAL(18,6))) + max(price)", COLUMNS, ["price"]))
+
+
+@pytest.mark.parametrize("sql", ["price", "price + 1", "explode(array(price))", "stack(2, price, 1)"])
+def test_a_measure_without_an_aggregate_is_refused(sql: str) -> None:
+    assert "is no aggregate" in refused(sql, measure=True)
+
+
+@pytest.mark.parametrize("sql", ["sum(price) > 1", "explode(array(price)) > 1", "price > max(price)"])
+def test_a_condition_of_many_rows_is_refused(sql: str) -> None:
+    assert "is no condition of one row" in refused(sql)

@@ -28,6 +28,7 @@ def read_back(schema: str, line: bytes) -> Any:
 
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+LOCAL = {"type": "long", "logicalType": "local-timestamp-micros"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 
@@ -66,6 +67,11 @@ def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) 
         ("long", b'{"v": "1"}'),
         ("long", b'{"v": true}'),
         ("long", b'{"v": 9223372036854775808}'),
+        ("int", b'{"v": 3000000000}'),
+        ("int", b'{"v": 1e99999999}'),
+        ("double", b'{"v": 1e400}'),
+        (MILLIS, b'{"v": "2026-01-01T00:00:00.0005Z"}'),
+        (LOCAL, b'{"v": "2026-01-01T00:00:00+02:00"}'),
         ("long", b'{"v": 1, "more": 2}'),
         ("string", b'{"v": null}'),
         (DECIMAL, b'{"v": 1.255}'),

@@ -7,11 +7,20 @@ executors. A schema is as ``topic.schemas`` tells it: every name in full, what i
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from math import isfinite
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.avro_logical import as_meant, shortest
+from lakehouse.declaration.avro_bytes import (
+    cut,
+    read_boolean,
+    read_bytes,
+    read_double,
+    read_float,
+    read_int,
+    read_long,
+    read_null,
+    read_string,
+)
+from lakehouse.declaration.avro_logical import as_meant
 from lakehouse.declaration.fields import Rejection
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -122,7 +131,7 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
 
 def _union(branches: Sequence[Read]) -> Node:
     def read(written: bytes, at: int) -> tuple[Any, int]:
-        branch, at = _long(written, at)
+        branch, at = read_long(written, at)
         if not 0 <= branch < len(branches):
             raise Rejection("invalid_avro", f"branch {branch} of a union of {len(branches)}")
         return branches[branch](written, at)
@@ -134,7 +143,7 @@ def _enum(schema: Mapping[str, Any], named: Named) -> Node:
     symbols = [_text(each) for each in schema["symbols"]]
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
-        index, at = _long(written, at)
+        index, at = read_long(written, at)
         if not 0 <= index < len(symbols):
             raise Rejection("invalid_avro", f"symbol {index} of {len(symbols)}")
         return symbols[index], at
@@ -149,7 +158,7 @@ def _fixed(schema: Mapping[str, Any], named: Named) -> Node:
         raise Rejection("unusable_schema", f"a fixed in it has the size {str(size)[:20]}")
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
-        return _cut(written, at, size), at + size
+        return cut(written, at, size), at + size
 
     named[schema["name"]] = _meant(schema, Node(read, takes=size > 0, empty=int(size == 0)))
     return named[schema["name"]]
@@ -187,7 +196,7 @@ def _map(schema: Mapping[str, Any], named: Named) -> Node:
         found: dict[str, Any] = {}
 
         def one(at: int) -> int:
-            name, at = _string(written, at)
+            name, at = read_string(written, at)
             if name in found:
                 raise Rejection("duplicate_name", f"{name!r} stands more than once")
             found[name], at = value(written, at)
@@ -201,12 +210,12 @@ def _map(schema: Mapping[str, Any], named: Named) -> Node:
 def _blocks(written: bytes, at: int, one: Callable[[int], int]) -> int:
     """Read all items, block by block; one whose count is negative says its size."""
     while True:
-        count, at = _long(written, at)
+        count, at = read_long(written, at)
         if count == 0:
             return at
         end = None
         if count < 0:
-            size, at = _long(written, at)
+            size, at = read_long(written, at)
             end = at + size
         if abs(count) > len(written) - at:
             raise Rejection("truncated", f"{abs(count)} items in {len(written) - at} bytes")
@@ -216,90 +225,15 @@ def _blocks(written: bytes, at: int, one: Callable[[int], int]) -> int:
             raise Rejection("invalid_avro", "a block has not the size that it says")
 
 
-def _null(_: bytes, at: int) -> tuple[None, int]:
-    return None, at
-
-
-def _boolean(written: bytes, at: int) -> tuple[bool, int]:
-    byte = written[at]
-    if byte > 1:
-        raise Rejection("invalid_avro", f"byte {byte} is neither true nor false")
-    return byte == 1, at + 1
-
-
-def _long(written: bytes, at: int) -> tuple[int, int]:
-    """A whole number of 64 bits: seven in each byte, the lowest first, the sign in the lowest of all."""
-    byte = written[at]
-    at += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), at
-    value, shift = byte & 0x7F, 7
-    while byte >= 0x80:
-        byte = written[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if value >> 64:
-            raise Rejection("invalid_avro", "a number of more than 64 bits")
-        if shift > 70:
-            raise Rejection("invalid_avro", "a number of more than ten bytes")
-    return (value >> 1) ^ -(value & 1), at
-
-
-def _int(written: bytes, at: int) -> tuple[int, int]:
-    value, at = _long(written, at)
-    if not -(2**31) <= value < 2**31:
-        raise Rejection("invalid_avro", f"{value} is no number of 32 bits")
-    return value, at
-
-
-def _float(written: bytes, at: int) -> tuple[Any, int]:
-    end = at + 4
-    (value,) = struct.unpack_from("<f", written, at)
-    return shortest(value, written[at:end]), end
-
-
-def _double(written: bytes, at: int) -> tuple[Any, int]:
-    (value,) = struct.unpack_from("<d", written, at)
-    return value if isfinite(value) else Decimal(value), at + 8
-
-
-def _bytes(written: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _long(written, at)
-    if size < 0:
-        raise Rejection("invalid_avro", f"a text or bytes of size {size}")
-    return _cut(written, at, size), at + size
-
-
-def _string(written: bytes, at: int) -> tuple[str, int]:
-    size = written[at]
-    if size < 0x80 and not size & 1:  # most are short: told in one byte, of which the lowest bit is the sign
-        at += 1
-        end = at + (size >> 1)
-        held = written[at:end] if end <= len(written) else _cut(written, at, end - at)
-    else:
-        held, end = _bytes(written, at)
-    try:
-        return held.decode(), end
-    except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {end - len(held) + error.start} is not UTF-8") from None
-
-
-def _cut(written: bytes, at: int, size: int) -> bytes:
-    if size > len(written) - at:
-        raise Rejection("truncated", f"the record ends after {len(written)} bytes, within a value")
-    return written[at : at + size]
-
-
 _PLAIN = {
-    "null": Node(_null, takes=False, empty=1),
-    "boolean": Node(_boolean),
-    "int": Node(_int),
-    "long": Node(_long),
-    "float": Node(_float),
-    "double": Node(_double),
-    "bytes": Node(_bytes),
-    "string": Node(_string),
+    "null": Node(read_null, takes=False, empty=1),
+    "boolean": Node(read_boolean),
+    "int": Node(read_int),
+    "long": Node(read_long),
+    "float": Node(read_float),
+    "double": Node(read_double),
+    "bytes": Node(read_bytes),
+    "string": Node(read_string),
 }
 _COMPOSED: dict[str, Callable[[Mapping[str, Any], Named], Node]] = {
     "record": _record,

@@ -88,7 +88,7 @@ def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> W
         return Writing()
     from lakehouse.topic.writing import writing_of  # noqa: PLC0415 - what speaks to a registry is slow to import
 
-    return writing_of(settings, table, schema)
+    return Writing(*writing_of(settings, table, schema))
 
 
 def _require_own_keys(table: StreamTable) -> None:

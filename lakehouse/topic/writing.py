@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -12,11 +13,10 @@ import fastavro
 
 from lakehouse.declaration import Json, Rejection, StreamTable
 from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.framing import Schemas, framed, parser_of
+from lakehouse.declaration.framing import Parse, Schemas, framed, parser_of
 from lakehouse.declaration.records import parse
 from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
-from lakehouse.topic.publish import Writing
 from lakehouse.topic.registry import Registry, registry
 from lakehouse.topic.schemas import UnusableSchemaError, schema_of_table, writer_schema
 
@@ -24,24 +24,27 @@ _BEYOND = {"int": 2**31, "long": 2**63}
 _ANYTHING = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
 
-def writing_of(settings: Settings, table: StreamTable, schema: str | None = None) -> Writing:
-    """How records of a table are written. Where they name a schema, that is registered under ``TOPIC-value``.
+Writing = tuple[Callable[[bytes], bytes], Parse]
 
-    It is ``schema``, else the newest of the subject, else one that follows from the declaration. Raises
-    ``RegistryError`` where the registry refuses it, since it is not compatible with those before it; ``TopicError``
-    where nothing can be written by it.
+
+def writing_of(settings: Settings, table: StreamTable, schema: str | None = None) -> Writing:
+    """What makes the value of a record of a line, and what parses it again.
+
+    The schema that records name is registered under ``TOPIC-value``: ``schema``, else the newest of that, else one that
+    follows from the declaration. Raises ``RegistryError`` where the registry refuses it, since it is not compatible
+    with those before it; ``TopicError`` where nothing can be written by it.
     """
     subject = f"{table.topic}-value"
     with registry(settings) as talk:
         if isinstance(table.format, Json):
             schema_id = talk.newest(subject) or talk.register(subject, _ANYTHING, "JSON")
-            return Writing(lambda line: framed(schema_id, line), parser_of(table.format) or parse)
+            return partial(framed, schema_id), parser_of(table.format) or parse
         try:
             schema_id, writer = _chosen(talk, subject, schema, table)
         except UnusableSchemaError as error:
             raise TopicError(f"Nothing can be written by the schema: {error}", where=f"subject {subject}") from None
     parser = parser_of(table.format, Schemas({schema_id: writer}, {})) or parse
-    return Writing(_avro_writer(schema_id, writer), parser)
+    return _avro_writer(schema_id, writer), parser
 
 
 def _chosen(talk: Registry, subject: str, schema: str | None, table: StreamTable) -> tuple[int, WriterSchema]:

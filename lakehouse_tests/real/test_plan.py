@@ -1,6 +1,7 @@
 """What a changed declaration does is told before it is done, and it is done so."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -57,3 +58,47 @@ def test_a_change_is_planned_before_it_is_made_and_then_no_more(spark, broker):
     with pytest.raises(TableError) as stopped:
         stream.merge()
     assert str(stopped.value) == told
+
+
+def test_another_key_is_refused_before_anything_is_written(spark, broker):
+    stream = Stream.create(spark, broker, base=None, references=())
+    stream.send(record(time=hour(0)))
+    stream.merge()
+    stream.refresh()
+    version = stream.ledger.version
+    for key in (["latitude", "observed_at"], ["observed_at"]):
+        other = replace(stream.table, key=key)
+        (told,) = plan_changes(stream.settings, other)
+        assert (told.table, told.kind) == (stream.table.name, "refuse")
+        assert "latitude,longitude,observed_at" in told.detail
+        with pytest.raises(TableError, match="The key of"):
+            Stream(spark, broker, other).merge()
+    reordered = replace(stream.table, key=[*reversed(stream.table.key)])
+    assert planned(stream, reordered) == []
+    assert stream.ledger.version == version
+
+
+def test_a_table_from_before_keys_were_told_is_given_its_own(spark, broker):
+    stream = Stream.create(spark, broker, base=None, references=())
+    stream.send(record(time=hour(0)))
+    stream.merge()
+    spark.sql(f"ALTER TABLE delta.`{stream.uri}` UNSET TBLPROPERTIES ('lakehouse.key')")
+    assert ("", "set property") in planned(stream, stream.table)
+    stream.send(record(time=hour(1)))
+    stream.merge()
+    stream.refresh()
+    assert planned(stream, stream.table) == []
+
+
+def test_what_the_run_stops_at_is_refused_and_nothing_behind_it_is_told(spark, broker):
+    stream = Stream.create(spark, broker, references=())
+    stream.send(record(time=hour(0)))
+    stream.merge()
+    stream.refresh()
+    assert planned(stream, stream.table) == [], "a base that nobody loaded is none of the run's"
+    elsewhere = replace(stream.table, topic="elsewhere", columns=[*stream.table.columns, STATION])
+    assert [kind for _, kind in planned(stream, elsewhere)] == ["refuse", "add column"]
+    (newest,) = sorted(Path(stream.settings.table_uri(stream.table.changes_name), "_delta_log").glob("*.json"))[-1:]
+    newest.write_text("{")
+    kinds = planned(stream, replace(stream.table, columns=[*stream.table.columns, STATION]))
+    assert ("_changes", "refuse") in kinds and ("", "add column") in kinds

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
+DECLARED = "lakehouse.columns"  # those of ours that the table ever had; all others are somebody else's
 STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"
@@ -103,12 +104,16 @@ class Layout:
         before = [name for name in wanted.split(",") if name in named.split(",")]
         if named and named != wanted and named == ",".join(before):  # some of ours: others were declared since
             wrong[STATISTICS] = wanted
+        ever = sorted({*filter(None, stands.get(DECLARED, "").split(",")), *self.names})
+        if self.change_data and stands.get(DECLARED, "") != ",".join(ever):
+            wrong[DECLARED] = ",".join(ever)
         return wrong
 
     @property
     def properties(self) -> dict[str, str]:
         """The table properties with which it is created."""
-        return {CHANGE_DATA: "false"} | self.lasting | self.statistics_properties
+        ever = {DECLARED: ",".join(sorted(self.names))} if self.change_data else {}
+        return {CHANGE_DATA: "false"} | self.lasting | ever | self.statistics_properties
 
     @property
     def statistics_properties(self) -> dict[str, str]:

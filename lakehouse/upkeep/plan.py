@@ -9,7 +9,7 @@ from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ensure import lacking
 from lakehouse.delta.failures import log_failures
-from lakehouse.delta.layout import Layout
+from lakehouse.delta.layout import DECLARED, Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
@@ -89,4 +89,5 @@ def _table_changes(layout: Layout) -> Iterator[Change]:
     for path, column in lack.columns:
         yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in the rows that are there")
     for name, value in lack.properties.items():
-        yield Change(layout.name, "set property", f"{name} = {value}")
+        if name != DECLARED:  # that follows the columns
+            yield Change(layout.name, "set property", f"{name} = {value}")

@@ -95,3 +95,23 @@ def test_a_version_declared_later_is_that_of_the_record_which_brought_row_and_ke
     replay_record(stream, 0)
     assert stream.temperatures() == {hour(0): 5.0}
     stream.assert_accounted()
+
+
+def test_a_column_that_was_left_out_for_a_while_holds_nothing_of_older_records(spark, broker):
+    """What somebody else added to the table stays where it is."""
+    stream = Stream.create(spark, broker)
+    plain = list(stream.table.columns)
+    stream.table = replace(stream.table, columns=[*plain, REVISION])
+    stream.send(*(record(time=hour(n), revision=n) for n in range(2)))
+    stream.merge()
+    spark.sql(f"ALTER TABLE delta.`{stream.uri}` ADD COLUMNS (seen_by STRING)")
+    spark.sql(f"UPDATE delta.`{stream.uri}` SET seen_by = 'Ann'")
+    stream.table = replace(stream.table, columns=plain)
+    stream.send(record(time=hour(1), temperature_2m=9.0))
+    stream.merge()
+    assert stream.sql("SELECT revision, seen_by FROM {t} ORDER BY observed_at") == [(0, "Ann"), (None, "Ann")]
+    stream.table = replace(stream.table, columns=[*plain, REVISION])
+    stream.send(record(time=hour(0), temperature_2m=8.0))
+    stream.merge()
+    assert stream.sql("SELECT temperature_2m, revision FROM {t} ORDER BY observed_at") == [(8.0, None), (9.0, None)]
+    stream.assert_accounted()

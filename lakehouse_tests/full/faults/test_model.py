@@ -6,6 +6,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.avro_histories import AvroHistories
 from lakehouse_tests.helpers.histories import Begun, Histories, Parts
 from lakehouse_tests.helpers.log_histories import LogHistories
 from lakehouse_tests.helpers.reliability import Attack
@@ -16,13 +17,13 @@ STEPS = 40
 
 
 KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)] * 2 + [("with a table", Begun)] * 5
-KINDS += [("of a log table", LogHistories)] * 3
+KINDS += [("of a log table", LogHistories)] * 3 + [("of Avro", AvroHistories)] * 3
 
 
 @pytest.mark.parametrize("begins", [kind for _, kind in KINDS], ids=[name for name, _ in KINDS])
 def test_random_histories_give_the_tables_of_the_model(
     spark: SparkSession,
-    broker: Settings,
+    registry: Settings,
     tmp_path_factory: pytest.TempPathFactory,
     attack: Attack,
     begins: type[Histories],
@@ -31,7 +32,7 @@ def test_random_histories_give_the_tables_of_the_model(
     steps: list[None] = []
 
     class Attacked(begins):  # type: ignore[valid-type, misc]
-        parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
+        parts = Parts(spark, registry, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
     drawn = settings(
         max_examples=2,

@@ -127,4 +127,4 @@ class AvroHistories(Histories):
 
     def _elsewhere(self, schema: dict[str, Any]) -> int:
         """Register a schema that this topic's own would not be compatible with."""
-        return register(self.settings, replace(self.table, topic=f"other-{len(str(schema))}"), schema)
+        return register(self.settings, replace(self.table, topic=f"{self.table.topic}-{len(str(schema))}"), schema)

@@ -144,8 +144,11 @@ def test_a_plain_rerun_after_a_kill_makes_everything_as_if_nothing_had_happened(
             worker.die(jobs[case.step], case.point)
         if case.point.when in COMMITTED:
             version_after, left_after = footprint(uri)
-            assert version_after - version == case.point.nth + COMMITTED[case.point.when]
-            assert case.point.when != "file" or left_after - left, "it died before there was a file"
+            more = version_after - version - case.point.nth - COMMITTED[case.point.when]
+            assert more in ((0, 1) if case.point.alone else (0,)), (
+                "a JVM without its Python may end its statement first"
+            )
+            assert more or case.point.when != "file" or left_after - left, "it died before there was a file"
         world.run(jobs[case.step :])
         found = told(world.settings, jobs[-1])
         assert found[0].read == world.sent

@@ -46,7 +46,7 @@ class Target:
         names = [name for name in self.layout.names if name not in self.table.key]
         return [*names, KEPT] if KEPT in stored.columns and KEPT not in names else names
 
-    def left(self, stored: DataFrame) -> list[str]:
+    def undeclared(self, stored: DataFrame) -> list[str]:
         """The columns that were declared and are not any more: of a newer record they hold nothing."""
         there = open_table(self.layout.uri)
         ever = there.metadata().configuration.get(DECLARED, "").split(",") if there else []
@@ -69,7 +69,7 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
     names = target.layout.names
     clauses = (
         f"ON {target.same_key} AND {counts.prune} AND NOT s.{STALE}"
-        f" WHEN MATCHED THEN UPDATE SET {_assignments(target.others(stored), target.left(stored))}"
+        f" WHEN MATCHED THEN UPDATE SET {_assignments(target.others(stored), target.undeclared(stored))}"
         f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
@@ -158,15 +158,15 @@ def _inserted(name: str) -> str:
     return f"IF(s._met IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
 
 
-def _assignments(others: Sequence[str], left: Sequence[str]) -> str:
+def _assignments(others: Sequence[str], undeclared: Sequence[str]) -> str:
     """Store the row of the source where it meets the row it was compared with; where it does not, fail.
 
-    What was declared once, and is ``left``, goes with its record.
+    What was declared once, and is not any more, goes with its record.
     """
     same = f"s._met <=> struct({_listed('t', others)})"
     guarded = f"IF({same}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
     stored = [f"t.`{c}` = {guarded if c == RECORD else f's.`{c}`'}" for c in others]
-    return ", ".join([*stored, *(f"t.`{c}` = IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in left)])
+    return ", ".join([*stored, *(f"t.`{c}` = IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in undeclared)])
 
 
 def _listed(side: str, names: Sequence[str]) -> str:

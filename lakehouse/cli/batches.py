@@ -91,7 +91,7 @@ def merge(
     request = ingest.Request(max_records=max_records)
     if dry_run:
         return _show_plan(settings, chosen, request, json)
-    with broker(settings, chosen), engine(settings, chosen) as working:
+    with broker(settings, with_registry=chosen.has_schemas), engine(settings, chosen) as working:
         with merging() as shown:
             outcomes = ingest.merge_all(working, request, shown)
         with busy("Bringing feed and rollups up to date"):

@@ -39,7 +39,7 @@ def demo(
         raise typer.BadParameter(f"{chosen.name} declares no samples", param_hint="TABLE")
     _guard(settings, chosen, sure=yes)
     path = _Path(settings, chosen, chosen.samples, Figures(settings, chosen))
-    with broker(settings, chosen) as address, warm(settings):
+    with broker(settings, with_registry=chosen.format.framed) as address, warm(settings):
         say(f"Broker: {address}. Tables: {settings.tables_root}")
         path.prepare()
         path.publish("New records", chosen.samples.stream())

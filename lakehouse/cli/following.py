@@ -43,7 +43,7 @@ def follow(
     settings = load_settings()
     chosen = chosen_table(settings, table)
     try:
-        with broker(settings, chosen):
+        with broker(settings, with_registry=chosen.has_schemas):
             complain(f"Following topic {chosen.topic}; Ctrl-C ends it.")
             merged = _follow(settings, chosen, max_records, idle_exit)
     except KeyboardInterrupt:

@@ -67,7 +67,7 @@ def new_table(
 
 def _no_json(values: list[bytes | None]) -> str:
     """Why nothing can be proposed for records of which none is a JSON object."""
-    framed = sum(bool(value) and value[:1] == b"\0" for value in values if value)
+    framed = sum(value[:1] == b"\0" for value in values if value)
     if values and framed * 2 > len(values):
         return (
             "Before each record stands the id of a schema, as clients of a schema registry write it: declare the"

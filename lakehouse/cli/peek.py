@@ -40,7 +40,7 @@ def peek(
             f"{name} is neither a declared table nor the name of a topic", param_hint="TABLE|TOPIC"
         )
     topic = table.topic if table else name
-    with broker(settings, *([table] if table else [])):
+    with broker(settings, with_registry=table is not None and table.has_schemas):
         records = newest_records(settings, topic, limit)
         rules = _rules_or_say(settings, table, records) if table else None
     facts = [record_facts(each) | (_judged(each, rules) if rules else {}) for each in records]

@@ -93,14 +93,13 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     """Decode rejected records again with today's declaration, and merge those that pass.
 
     Their bytes are in the table, so the broker is not needed; the schema registry is asked for schemas that were
-    unknown. Progress does not move. Afterwards the change
-    feed and the rollups are brought up to date.
+    unknown. Progress does not move. Afterwards the change feed and the rollups are brought up to date.
     """
     from lakehouse.batch.redrive import redrive as decode_again
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    with registry(settings, chosen), engine(settings, chosen) as working, busy("Redriving"):
+    with registry(settings, needed=chosen.has_schemas), engine(settings, chosen) as working, busy("Redriving"):
         outcomes = decode_again(working, reason)
         derived = refresh(working)
     return show_outcomes(outcomes, derived, json, idle="Nothing to do: no rejected record passes today's declaration.")

@@ -49,7 +49,7 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    with broker(settings, chosen), engine(settings, chosen) as working:
+    with broker(settings), engine(settings, chosen) as working:
         progress = repair.propose_progress(working)
         _show_offsets(progress, f"Proposed for {chosen.name}")
         if not yes:

@@ -26,24 +26,25 @@ def load_settings() -> "Settings":
 
 
 @contextmanager
-def broker(settings: "Settings", *tables: "StreamTable") -> Iterator[str]:
-    """The broker of the settings, and the registry where one of the tables needs it.
+def broker(settings: "Settings", *, with_registry: bool = False) -> Iterator[str]:
+    """The broker of the settings, and the schema registry where it is needed too.
 
     What is embedded and not up is started, and stopped afterwards.
     """
     from lakehouse.local.broker import running_broker
 
-    with busy("Looking for the broker") as status, running_broker(settings) as address, registry(settings, *tables):
+    own = registry(settings, needed=with_registry)
+    with busy("Looking for the broker") as status, running_broker(settings) as address, own:
         status.stop()
         yield address
 
 
 @contextmanager
-def registry(settings: "Settings", *tables: "StreamTable") -> Iterator[None]:
-    """The schema registry of the settings, where one of the tables needs it, as the broker."""
+def registry(settings: "Settings", *, needed: bool) -> Iterator[None]:
+    """The schema registry of the settings where it is needed, as the broker."""
     from lakehouse.local.registry import running_registry
 
-    with running_registry(settings) if any(table.has_schemas for table in tables) else nullcontext():
+    with running_registry(settings) if needed else nullcontext():
         yield
 
 

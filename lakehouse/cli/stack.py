@@ -21,6 +21,7 @@ from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.local.tail import Tail
 
 if TYPE_CHECKING:
+    from lakehouse.local.embedded import Embedded
     from lakehouse.local.process import Child
     from lakehouse.settings import Settings
 
@@ -117,15 +118,9 @@ def _broker(settings: "Settings") -> Iterator[list[_Running]]:
         _create_topics(settings)
         yield []
         return
-    broker = EmbeddedBroker(settings)
-    broker.start()
-    log = Tail(broker.log)
-    try:
-        _log("broker", f"ready at {broker.address}")
+    with _embedded(Service.broker, EmbeddedBroker(settings)) as running:
         _create_topics(settings)
-        yield [_Running(Service.broker, broker, log)]
-    finally:
-        broker.stop()
+        yield running
 
 
 def _needed(settings: "Settings") -> list[Service]:
@@ -140,21 +135,25 @@ def _needed(settings: "Settings") -> list[Service]:
 def _registry(settings: "Settings") -> Iterator[list[_Running]]:
     """The embedded registry, unless an outside one is configured."""
     from lakehouse.local.registry import EmbeddedRegistry
-    from lakehouse.settings.registry import require_own
 
     if settings.registry_url:
         _log("registry", f"an outside one is configured: {settings.registry_url}")
         yield []
         return
-    require_own(settings)
-    registry = EmbeddedRegistry(settings)
-    registry.start()
-    log = Tail(registry.log)
+    with _embedded(Service.registry, EmbeddedRegistry(settings)) as running:
+        yield running
+
+
+@contextmanager
+def _embedded(service: Service, server: "Embedded") -> Iterator[list[_Running]]:
+    """An embedded server, until it is left."""
+    server.start()
+    log = Tail(server.log)
     try:
-        _log("registry", f"ready at {registry.address}")
-        yield [_Running(Service.registry, registry, log)]
+        _log(service, f"ready at {server.address}")
+        yield [_Running(service, server, log)]
     finally:
-        registry.stop()
+        server.stop()
 
 
 @contextmanager

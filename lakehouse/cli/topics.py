@@ -108,7 +108,7 @@ def publish(
     chosen = chosen_table(settings, table)
     with (
         _records(chosen, file, generate) as records,
-        broker(settings, chosen) as address,
+        broker(settings, with_registry=chosen.format.framed) as address,
         bar("Sending", records.total) as at,
     ):
         create_topic(settings, chosen, partitions)

@@ -69,7 +69,8 @@ def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
             raise Rejection("invalid_avro", "nested too deeply") from None
         if end != len(written):
             raise Rejection("trailing_bytes", f"{len(written) - end} bytes follow the record")
-        return dict(value)
+        found: dict[str, Any] = value
+        return found
 
     return read_record
 

@@ -12,7 +12,6 @@ from lakehouse.declaration.fields import Beyond
 from lakehouse.declaration.numbers import shifted
 
 _FIRST_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECONDS = {"millis": 1000, "micros": 1}
 _MOST_BYTES = 64  # of a decimal: no column holds as many digits, and to tell those of a megabyte takes minutes
 _MOST_DIGITS = 8 * _MOST_BYTES
 _SIXTEEN = 16
@@ -31,13 +30,7 @@ def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
         return _decimals(schema.get("precision"), schema.get("scale", 0))
     if meant == "uuid" and kind == "fixed" and schema["size"] == _SIXTEEN:
         return lambda value: str(UUID(bytes=value))
-    if kind == "long" and isinstance(meant, str):
-        unit = meant.removeprefix("local-").removeprefix("timestamp-")
-        if meant.endswith(f"timestamp-{unit}") and unit in _MICROSECONDS:
-            return _moments(_MICROSECONDS[unit])
-        if meant.endswith("timestamp-nanos"):
-            return _of_nanoseconds
-    return None
+    return _OF_LONG.get(meant.removeprefix("local-")) if kind == "long" and isinstance(meant, str) else None
 
 
 def shortest(value: float, written: bytes) -> float | Decimal:
@@ -91,3 +84,10 @@ def _decimals(precision: Any, scale: Any) -> Callable[[bytes], Decimal | Beyond]
         return shifted(int.from_bytes(written, signed=True), scale)
 
     return decimal
+
+
+_OF_LONG: dict[str, Callable[[int], datetime | Beyond]] = {
+    "timestamp-millis": _moments(1000),
+    "timestamp-micros": _moments(1),
+    "timestamp-nanos": _of_nanoseconds,
+}

@@ -35,7 +35,7 @@ def parser_of(form: Json | Avro, schemas: Schemas = NO_SCHEMAS) -> Parse | None:
 
 
 def unframed(value: bytes | None) -> tuple[int, bytes]:
-    """The id of a value's schema, and the value.
+    """The id of a value's schema, and the value with it, as it came.
 
     Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``wrong_magic`` and ``truncated``.
     """

@@ -19,7 +19,7 @@ from lakehouse.local.java import find_java
 from lakehouse.local.ports import draw_port, is_free
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
-from lakehouse.settings.registry import PORT_FILE, api_of, registry_folder, remembered_port, require_own
+from lakehouse.settings.registry import PORT_FILE, registry_folder, registry_url, remembered_port, require_own
 
 _LEAVE_SECONDS = 5.0
 _LIMIT = 2.0  # seconds for one look
@@ -32,6 +32,7 @@ class EmbeddedRegistry(Embedded):
     error = RegistryError
 
     def __init__(self, settings: Settings) -> None:
+        require_own(settings)
         super().__init__(settings, registry_folder(settings))
 
     @property
@@ -42,10 +43,7 @@ class EmbeddedRegistry(Embedded):
     @property
     def address(self) -> str:
         """Where its API is; the port may change at a start. Raises ``RegistryError`` before the first."""
-        port = remembered_port(self._folder)
-        if port is None:
-            raise RegistryError("No schema registry has run here yet", where=str(self._folder), action="Start it.")
-        return api_of(port)
+        return registry_url(self._settings)
 
     def _command(self) -> list[str]:
         program = _unpacked(self._settings)
@@ -116,6 +114,5 @@ def running_registry(settings: Settings) -> Iterator[str]:
     if settings.registry_url:
         yield settings.registry_url
         return
-    require_own(settings)
     with EmbeddedRegistry(settings).running() as address:
         yield address

@@ -22,7 +22,7 @@ def registry_url(settings: Settings) -> str:
             where=str(settings.home_folder),
             action="Start one with: lakehouse up registry - or set LAKEHOUSE_REGISTRY_URL.",
         )
-    return api_of(port)
+    return f"http://{LOOPBACK}:{port}/{_API}"
 
 
 def require_own(settings: Settings) -> None:
@@ -33,11 +33,6 @@ def require_own(settings: Settings) -> None:
             where=settings.kafka_bootstrap_servers,
             action="Set LAKEHOUSE_REGISTRY_URL to the registry of those who write to this broker.",
         )
-
-
-def api_of(port: int) -> str:
-    """Where the embedded registry answers on this port."""
-    return f"http://{LOOPBACK}:{port}/{_API}"
 
 
 def registry_folder(settings: Settings) -> Path:

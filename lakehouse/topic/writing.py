@@ -24,10 +24,7 @@ _BEYOND = {"int": 2**31, "long": 2**63}
 _ANYTHING = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
 
-Writing = tuple[Callable[[bytes], bytes], Parse]
-
-
-def writing_of(settings: Settings, table: StreamTable, schema: str | None = None) -> Writing:
+def writing_of(settings: Settings, table: StreamTable, schema: str | None) -> tuple[Callable[[bytes], bytes], Parse]:
     """What makes the value of a record of a line, and what parses it again.
 
     The schema that records name is registered under ``TOPIC-value``: ``schema``, else the newest of that, else one that

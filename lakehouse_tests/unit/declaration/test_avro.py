@@ -22,6 +22,7 @@ from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.framing import Schemas, framed, parser_of
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.verdicts import Rules, decode_values
+from lakehouse_tests.helpers.registries import body as written
 
 pytestmark = pytest.mark.invariant(8, 13)
 
@@ -109,12 +110,6 @@ TABLE = StreamTable("sales", "sales", "Sales.", COLUMNS, key=["id"], format=Avro
 
 def schema_of(schema: Any) -> WriterSchema:
     return WriterSchema(json.dumps(fastavro.parse_schema(schema, _write_hint=False)))
-
-
-def written(schema: Any, value: Any) -> bytes:
-    into = io.BytesIO()
-    fastavro.schemaless_writer(into, fastavro.parse_schema(schema), value)
-    return into.getvalue()
 
 
 def of(*types: Any) -> dict[str, Any]:

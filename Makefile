@@ -38,7 +38,7 @@ bench: install ## How fast it is, as ratios: make bench ARGS="small --turns 7"; 
 	$(BIN)/python -m benchmarks $(ARGS)
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
-	@$(BIN)/lakehouse demo
+	@$(BIN)/lakehouse demo temperatures
 
 up: install ## Broker, warm Spark, Dagster webserver and daemon in the foreground; Ctrl-C stops them
 	@exec $(BIN)/lakehouse up

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lakehouse.batch.sources import OpenMeteoFiles
     from lakehouse.declaration import (
         Avro,
+        AvroSamples,
         BaseSamples,
         BrokerTime,
         Check,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Avro",
+    "AvroSamples",
     "BaseSamples",
     "BrokerTime",
     "Check",

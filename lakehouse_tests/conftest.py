@@ -26,6 +26,10 @@ from lakehouse_tests.helpers.writers import by_spark
 hypothesis.settings.register_profile("without a clock", deadline=None)
 hypothesis.settings.load_profile("without a clock")
 
+# of the examples the tests take one, where they name no other: what asks for a registry is tested by itself
+DECLARATIONS = "LAKEHOUSE_DECLARATIONS"
+os.environ[DECLARATIONS] = "lakehouse.tables.temperatures"
+
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
 ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run
 PLANS = "TESTS_PLANS"  # set: Spark writes everything in the same tests; no batch is below this limit of lakehouse.spark
@@ -37,7 +41,8 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSer
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
+        kept = ("LAKEHOUSE_JARS", DECLARATIONS)
+        for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
         if os.environ.get(PLANS):

@@ -10,8 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.batch.counts import Counts
 from lakehouse.batch.rejected import Decided, is_covered
 from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import Entry
-from lakehouse.delta.layout import Layout, quoted
+from lakehouse.delta.layout import Layout
 from lakehouse.delta.order import STALE
 from lakehouse.delta.plain import is_quick
 from lakehouse.delta.quick import append_quickly

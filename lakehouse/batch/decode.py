@@ -18,8 +18,8 @@ from lakehouse import declaration
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
+from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.verdicts import Decoded, Rules, decode_values
-from lakehouse.delta.layout import quoted
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")
@@ -37,8 +37,8 @@ def decode_records(records_read: DataFrame, table: StreamTable, schemas: Schemas
     In: the columns of ``PLACE`` and ``RAW``. Out, one row for each record: its place; ``_reason`` and
     ``_detail`` (NULL where the record may enter); the raw parts (NULL where it may); ``_late``; ``_others`` (of some
     records together, by one of them: fields that no column takes, as JSON); the declared
-    columns (NULL where it may not) and the partition column; ``_schema``, where its format tells one, is the id of its
-    schema, NULL where none can be read. No declared name begins with an underscore.
+    columns (NULL where it may not), computed ones among them, and the partition column; ``_schema``, where its format
+    tells one, is the id of its schema, NULL where none can be read. No declared name begins with an underscore.
     """
     columns = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
     decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
@@ -49,9 +49,16 @@ def decode_records(records_read: DataFrame, table: StreamTable, schemas: Schemas
     raw = (F.expr(f"CASE WHEN _verdict._reason IS NOT NULL THEN {name} END").alias(name) for name in RAW)
     schema = [F.expr(_SCHEMA).alias("_schema")] if table.format.framed else []
     decoded = judged.select(*PLACE, *raw, *schema, "_verdict.*")
+    return with_computed(decoded, table)
+
+
+def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
+    """Add what follows from the columns that records and base rows tell: computed columns, and the partition column."""
+    if table.computed:
+        rows = rows.withColumns({name: F.expr(sql) for name, sql in table.computed.items()})
     if table.partition_by is None or table.partition_column is None:
-        return decoded
-    return decoded.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
+        return rows
+    return rows.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
 
 
 def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:

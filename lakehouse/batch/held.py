@@ -7,9 +7,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.schemas import kept_schemas
+from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import Kind
 from lakehouse.delta.engine import Engine
-from lakehouse.delta.layout import quoted
 
 _MOST_IDS = 10_000
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import count_batch
+from lakehouse.batch.decode import with_computed
 from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.sources import read_reference
@@ -93,7 +94,7 @@ def _load_base(engine: Engine, base: Rows, folder: Path | None) -> BaseLoad:
     ledger = read_ledger(layout.uri, layout.name)
     last = ledger.newest.commit.folder if ledger.newest else None
     source = (folder or Path(last or base.default_folder)).expanduser().resolve()
-    rows = base.read(spark, source, table.fields).localCheckpoint()
+    rows = with_computed(base.read(spark, source, table.fields), table).localCheckpoint()
     ensure_table(spark, layout)
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
@@ -113,12 +114,10 @@ def _load_base(engine: Engine, base: Rows, folder: Path | None) -> BaseLoad:
 
 def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
     place = "struct(_file, _place)"
-    plain = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in table.values if c not in table.keep]
+    own = [column.name for column in table.stored if column.name not in (*table.key, *table.keep)]
+    plain = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in own]
     kept = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
-    newest = rows.groupBy(*table.key).agg(*plain, *kept) if table.values else rows.select(*table.key).distinct()
-    if table.partition_by and table.partition_column:
-        newest = newest.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
-    return newest
+    return rows.groupBy(*table.key).agg(*plain, *kept) if plain or kept else rows.select(*table.key).distinct()
 
 
 def _upsert(spark: SparkSession, layout: Layout, table: StreamTable, newest: DataFrame, commit: Commit) -> Entry | None:

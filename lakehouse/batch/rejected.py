@@ -7,9 +7,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.unresolved import is_open, was_undone
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.sql import quoted
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.commits import Commit, Source
-from lakehouse.delta.layout import Former, Layout, Made, TableColumn, quoted
+from lakehouse.delta.layout import Former, Layout, Made, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.log import created_at, open_table
 from lakehouse.delta.order import POSITION

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import OF_RECORDS
-from lakehouse.delta.layout import quoted
 from lakehouse.delta.ledger import Ledger
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 
-@verbs.command(epilog=examples("lakehouse demo"))
+@verbs.command(epilog=examples("lakehouse demo temperatures"))
 def demo(
     table: TableArgument = None,
     yes: Annotated[bool, typer.Option("--yes", help="Also where an outside broker or root of tables is set.")] = False,
@@ -42,9 +42,9 @@ def demo(
     with broker(settings, with_registry=chosen.format.framed) as address, warm(settings):
         say(f"Broker: {address}. Tables: {settings.tables_root}")
         path.prepare()
-        path.publish("New records", chosen.samples.stream())
+        path.publish("New records", "stream", chosen.samples.stream())
         if any(True for _ in chosen.samples.update()):
-            path.publish("Corrections", chosen.samples.update())
+            path.publish("Corrections", "update", chosen.samples.update())
         path.replay()
     path.account()
     path.show_rollup()
@@ -103,13 +103,15 @@ class _Path:
         with self._change():
             self._run([*names, *self._merged], {self.table.base_name: {"folder": str(folder)}})
 
-    def publish(self, head: str, records: "Iterable[bytes]") -> None:
-        """Send records and let Dagster merge them."""
+    def publish(self, head: str, kind: str, records: "Iterable[bytes]") -> None:
+        """Send records, samples of a kind, and let Dagster merge them."""
         from lakehouse import topic
+        from lakehouse.cli.topics import schema_of_samples
 
         self._head(head)
+        options = topic.PublishOptions(schema=schema_of_samples(self.table, kind))
         with busy("Sending records"):
-            acknowledged = topic.publish(self.settings, self.table, records)
+            acknowledged = topic.publish(self.settings, self.table, records, options)
         say(f"   {acknowledged:,} records sent and acknowledged")
         with self._change():
             self._run(self._merged, {})

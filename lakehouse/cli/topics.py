@@ -112,7 +112,8 @@ def publish(
         bar("Sending", records.total) as at,
     ):
         create_topic(settings, chosen, partitions)
-        acknowledged = send(settings, chosen, records.lines, PublishOptions(rate, at, _text(schema)))
+        text = _text(schema) if schema else schema_of_samples(chosen, generate)
+        acknowledged = send(settings, chosen, records.lines, PublishOptions(rate, at, text))
     if json:
         return print_json({"bootstrap_servers": address, "topic": chosen.topic, "acknowledged": acknowledged})
     return say(f"{acknowledged:,} records acknowledged by {address}, topic {chosen.topic}.")
@@ -148,9 +149,16 @@ def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
     return table.samples.stream() if kind == "stream" else table.samples.update()
 
 
-def _text(file: Path | None) -> str | None:
+def schema_of_samples(table: "StreamTable", kind: str | None) -> str | None:
+    """The schema by which samples of a kind are written, where they have any."""
+    from lakehouse.declaration import AvroSamples
+
+    return table.samples.schemas.get(kind or "") if isinstance(table.samples, AvroSamples) else None
+
+
+def _text(file: Path) -> str:
     try:
-        return None if file is None else file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise typer.BadParameter(f"{file} is not UTF-8", param_hint="--schema") from None
 

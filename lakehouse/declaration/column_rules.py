@@ -39,6 +39,9 @@ def columns_problems(columns: Sequence[Column], *, typed: bool = False) -> Itera
 def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]:
     """What is wrong with one column, whatever its name."""
     yield from type_problems(column.type)
+    if column.sql is not None:
+        yield from _computed_problems(column)
+        return
     if isinstance(column.source, BrokerTime):
         yield from _broker_time_problems(column)
     else:
@@ -54,6 +57,15 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
         yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
     if column.default is not None:
         yield from _default_problems(column)
+
+
+def _computed_problems(column: Column) -> Iterator[Problem]:
+    """What says how a record tells a value: of a computed column none does."""
+    for word in ("source", "pattern", "epoch", "default", "between", "required", "keep"):
+        if getattr(column, word) not in (None, False):
+            yield f"sql or {word}, not both", "A computed column is what its SQL gives: leave one out."
+    if not column.sql:
+        yield "has no SQL", "Declare an expression over other columns, as rating >= 7."
 
 
 def type_problems(type_: str) -> Iterator[Problem]:

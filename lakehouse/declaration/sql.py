@@ -42,9 +42,32 @@ _INSTEAD = {
     "arg_min": "Of equals it takes any: write min(struct(by, value)).value.",
 }
 _COLLECT = {"array_agg", "array_unique_agg", "group_concat"}
+_EXPRESSION = "Write one expression of Spark's SQL; a name that is a word of SQL stands in backticks."
 _ADDS = {"sum", "avg", "mean", "try_sum", "try_avg"}
 # unless it is made the same again
 _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
+
+
+def quoted(text: str) -> str:
+    """A text as a literal in Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
+    """SQL of a computed column of a type, over columns of known types → Spark's SQL, which no record can make fail.
+
+    It gives NULL where nothing can be computed. Raises ``NotComputable`` where it is none.
+    """
+    from lakehouse.declaration.computed import computed  # noqa: PLC0415 - as the parser itself
+    from lakehouse.declaration.computed_functions import NotComputable  # noqa: PLC0415
+
+    try:
+        root = _parsed(sql)
+        if root is not None:
+            return computed(root, type_, columns)
+    except RecursionError:
+        raise NotComputable("it is nested too deeply", "Write it with fewer levels.") from None
+    raise NotComputable("it is no SQL expression", _EXPRESSION)
 
 
 def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
@@ -75,8 +98,7 @@ def _problems(
             return
     except RecursionError:  # nested deeper than this process can look into: Spark says whether it can
         return
-    action = "Write one expression of Spark's SQL; a name that is a word of SQL stands in backticks."
-    yield f"{sql!r} is no SQL expression", action
+    yield f"{sql!r} is no SQL expression", _EXPRESSION
 
 
 def _parsed(sql: str) -> "exp.Expr | None":

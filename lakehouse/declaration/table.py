@@ -11,6 +11,7 @@ from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.parts import HEADER, TIME
 from lakehouse.declaration.records import parse
+from lakehouse.declaration.sql import computed_sql
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.values import convert
 from lakehouse.declaration.vocabulary import (
@@ -80,12 +81,12 @@ class StreamTable:
         time: datetime | None = None,
         schemas: Mapping[int, WriterSchema] = NO_SCHEMAS.known,
     ) -> dict[str, Any]:
-        """Decode one record into a value for each column; an absent or null field is ``None``.
+        """Decode one record into a value for each column that it tells; an absent or null field is ``None``.
 
         ``key``, ``headers`` and the broker's ``time``, which has a zone, are asked where a column takes its value from
         them, and ``schemas`` by their ids where the format has ids. Whether it is late is not asked: that depends on
-        when the broker got it. Raises ``Rejection`` with the reason and the detail where it may not enter,
-        ``ValueError`` where the time has no zone.
+        when the broker got it; computed columns are Spark's to compute. Raises ``Rejection`` with the reason and the
+        detail where it may not enter, ``ValueError`` where the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
@@ -110,9 +111,20 @@ class StreamTable:
         return {column.name: column for column in self.columns}
 
     @property
+    def told(self) -> tuple[Column, ...]:
+        """The columns whose values records tell: all but those that are computed."""
+        return tuple(column for column in self.columns if column.sql is None)
+
+    @property
     def fields(self) -> tuple[Field, ...]:
-        """The declared columns as rules for the fields of a record."""
-        return tuple(column.field for column in self.columns)
+        """The columns that records tell as rules for their fields."""
+        return tuple(column.field for column in self.told)
+
+    @property
+    def computed(self) -> dict[str, str]:
+        """The computed columns: their names, and SQL over those that records tell, which no record can make fail."""
+        types = {column.name: column.type for column in self.told}
+        return {c.name: computed_sql(c.sql, c.type, types) for c in self.columns if c.sql is not None}
 
     @property
     def keep(self) -> tuple[str, ...]:
@@ -192,6 +204,7 @@ class StreamTable:
         # a word that a column does not say is left out: what was written before there was one is declared the same
         said: list[object] = ["framed"] if isinstance(self.format, Json) and self.format.framed else []
         said += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
+        said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
         parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late, *said)
         return fingerprint_of(*parts)
 

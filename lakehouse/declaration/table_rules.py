@@ -8,10 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.column_rules import columns_problems, type_problems
+from lakehouse.declaration.computed_functions import NotComputable
 from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, RECORD, SHAPE, is_name
 from lakehouse.declaration.parts import TIME, VALUE
-from lakehouse.declaration.sql import condition_problems, measure_problems
+from lakehouse.declaration.sql import computed_sql, condition_problems, measure_problems
 from lakehouse.declaration.vocabulary import Avro, Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _choices(table),
         _retention(table),
         columns_problems(table.columns, typed=isinstance(table.format, Avro)),
+        _computed(table),
         key_problems(table.key, table.columns) if table.key else _log(table),
         _order(table),
         _partition(table),
@@ -139,7 +141,10 @@ def _lateness(table: "StreamTable") -> Iterator[Problem]:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
             yield "late needs a TIMESTAMP or DATE column", f"{table.late.column} is none: name one."
-        if column is not None and column.field.part == TIME:
+        elif column.sql is not None:
+            fact = f"late: {column.name} is computed, and a record is judged before that"
+            yield fact, "Name the column that tells when it happened."
+        elif column.field.part == TIME:
             fact = f"late: {column.name} is the broker's time itself, and no record is late by it"
             yield fact, "Name the column that tells when it happened."
         if table.late.after < timedelta(0):
@@ -157,6 +162,22 @@ def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
     for name in sorted(of_keys.keys() & set(table.key)):
         fact = f"key column {name}: the name is taken in the key, by {of_keys[name]}"
         yield fact, "Choose another, and name the field in its source."
+
+
+def _computed(table: "StreamTable") -> Iterator[Problem]:
+    """What is wrong with columns that follow from others."""
+    types = {column.name: column.type for column in table.told if not column.keep}
+    for column in table.columns:
+        if column.sql is None:
+            continue
+        if column.name in table.key:
+            fact = f"column {column.name}: it is computed, and of the key"
+            yield fact, "A key is what records tell: name the columns that it follows from."
+        try:
+            computed_sql(column.sql, column.type, types)
+        except NotComputable as error:
+            fact, action = error.problem
+            yield f"column {column.name}: {column.sql!r}: {fact}", action
 
 
 def _checks(table: "StreamTable") -> Iterator[Problem]:
@@ -214,6 +235,9 @@ def _reference(reference: Reference) -> Iterator[Problem]:
         if column.field.part != VALUE:
             fact = f"reference {reference.name}: column {column.name}: its source is for records"
             yield fact, "A line of a file has fields and nothing beside them: name one."
+        if column.sql is not None:
+            fact = f"reference {reference.name}: column {column.name}: it is computed"
+            yield fact, "A reference holds what its file says: leave sql out."
         if column.keep:
             fact = f"reference {reference.name}: column {column.name}: keep is for records"
             yield fact, "A reference is read whole: leave keep out."

@@ -56,6 +56,7 @@ class Column:
     number of them since 1970, UTC: a TIMESTAMP, rounded to microseconds, or days of a DATE. ``default`` is the value of
     a record that has none, or null, as it would be written in the record.
     ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone.
+    ``sql`` computes it from other columns of the same record instead, NULL where it cannot be computed.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Column:
     epoch: Epoch | None = field(default=None, repr=False)
     default: str | bool | float | None = field(default=None, repr=False)
     keep: bool = False
+    sql: str | None = field(default=None, repr=False)
 
     @property
     def field(self) -> Field:
@@ -186,6 +188,16 @@ class BaseSamples(Samples, Protocol):
 
     def write_base(self, folder: Path) -> None:
         """Write base files into the folder; a second run writes the same bytes."""
+        ...
+
+
+@runtime_checkable
+class AvroSamples(Samples, Protocol):
+    """Sample records of a table of Avro, and the schemas by which they are written."""
+
+    @property
+    def schemas(self) -> Mapping[str, str]:
+        """The text of the schema for the records of ``stream``, and that for those of ``update``."""
         ...
 
 

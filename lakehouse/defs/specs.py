@@ -27,7 +27,7 @@ Origins = Mapping[str, Sequence[tuple[str, str]]]
 def topic_spec(listed: Listed) -> dg.AssetSpec:
     """The topic: external, filled by producers; the sensor reports its offsets when they moved."""
     table = listed.table
-    fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.columns]
+    fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.told]
     doc = f"Kafka topic {table.topic}: the records that are merged into {table.name}."
     return _spec(listed, Layout(listed.topic, "", doc, fields), kinds={"kafka"})
 
@@ -45,7 +45,10 @@ def base_spec(listed: Listed) -> dg.AssetSpec:
 def merged_spec(listed: Listed) -> dg.AssetSpec:
     """The merged table: base rows and records, the newest of each key; of a log table, each record."""
     table = listed.table
-    origins = {column.name: [(listed.topic, column.field.source)] for column in table.columns}
+    origins = {column.name: [(listed.topic, column.field.source)] for column in table.told}
+    for column in table.columns:
+        if column.sql is not None:
+            origins[column.name] = [pair for name in _named_in(column.sql, table.told) for pair in origins[name]]
     if table.base:
         for name, pairs in origins.items():
             pairs.append((table.base_name, name))
@@ -74,8 +77,7 @@ def rollup_spec(listed: Listed, rollup: Rollup) -> dg.AssetSpec:
     table = listed.table
     origins = {name: [(table.name, name)] for name in rollup.by}
     for name, measure in rollup.measures.items():
-        used = set(re.findall(r"\w+", measure.sql)) & set(table.by_name)
-        origins[name] = [(table.name, column) for column in sorted(used)]
+        origins[name] = [(table.name, column) for column in _named_in(measure.sql, table.columns)]
     return _spec(listed, rollup_layout(table, rollup, _NOWHERE), origins, [table.name])
 
 
@@ -125,6 +127,11 @@ def _declared_in(table: StreamTable) -> dg.CodeReferencesMetadataValue:
         warnings.simplefilter("ignore", dg.BetaWarning)  # a beta that every run would warn about
         file = dg.LocalFileCodeReference(file_path=table.file, label=f"declaration of {table.name}")
         return dg.CodeReferencesMetadataValue(code_references=[file])
+
+
+def _named_in(sql: str, columns: Sequence[Column]) -> list[str]:
+    """The columns that a piece of SQL names."""
+    return sorted({*re.findall(r"\w+", sql.lower())} & {column.name for column in columns})
 
 
 def _lineage(listed: Listed, origins: Origins) -> dg.TableColumnLineage:

@@ -8,8 +8,9 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lakehouse.declaration.sql import quoted
 from lakehouse.delta.failures import table_failures
-from lakehouse.delta.layout import KEY, Former, Layout, TableColumn, listed, paths, quoted
+from lakehouse.delta.layout import KEY, Former, Layout, TableColumn, listed, paths
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.log import open_table

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from lakehouse.declaration.sql import quoted
+
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
 DECLARED = "lakehouse.columns"  # those of ours that the table ever had; all others are somebody else's
@@ -182,8 +184,3 @@ def literal(value: str, kind: str) -> str:
     if kind in ("DATE", "TIMESTAMP"):
         return f"{kind} '{value}'"
     return f"{Decimal(value)}BD" if kind.startswith("DECIMAL") else str(int(value))
-
-
-def quoted(text: str) -> str:
-    """A string literal in Spark SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

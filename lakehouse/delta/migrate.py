@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.delta.layout import Former, Layout, Made, quoted
+from lakehouse.declaration.sql import quoted
+from lakehouse.delta.layout import Former, Layout, Made
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.write import alone, commit_overwrite, read_table, upkeep
 from lakehouse.errors import TableError

@@ -93,7 +93,7 @@ def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> W
 
 def _require_own_keys(table: StreamTable) -> None:
     """Refuse a table that reads what is sent beside the value: its key would be ours, and its key column unknown."""
-    for column in table.columns:
+    for column in table.told:
         part = column.field.part
         if part == KEY or (part != VALUE and column.name in table.key):
             raise TopicError(

@@ -68,7 +68,7 @@ def _meaning(part: Any) -> Any:
 def schema_of_table(table: StreamTable) -> str:
     """A schema that follows from a declaration: a field for each column that takes one, optional where that is."""
     root: dict[str, Any] = {}
-    for column in table.columns:
+    for column in table.told:
         field = column.field
         if field.part != VALUE:
             continue

@@ -25,6 +25,7 @@ number = Column("id", "INT", "", required=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for declarations in the working directory; a process imports a name once, so each has its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LAKEHOUSE_DECLARATIONS")
     monkeypatch.setattr(sys, "path", [*sys.path])
     made = tmp_path / f"lake_{uuid4().hex}"
     made.mkdir()

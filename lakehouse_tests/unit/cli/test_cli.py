@@ -33,7 +33,8 @@ HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "p
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home, and no setting of the machine's own."""
-    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
+    kept = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
+    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path / ".lakehouse"

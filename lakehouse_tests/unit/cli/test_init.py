@@ -14,6 +14,7 @@ from lakehouse.settings import Settings
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new project, in which one works."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LAKEHOUSE_DECLARATIONS")
     assert main.run(["init", "my-own.lake"]) == main.DONE
     monkeypatch.chdir("my-own.lake")
     return tmp_path / "my-own.lake"

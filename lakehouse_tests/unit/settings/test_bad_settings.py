@@ -46,7 +46,8 @@ NEEDED = {"publish": ["temperatures"], "load-base": ["temperatures"], "new-table
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home that is not there yet, and no setting of the machine's own."""
-    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_JARS"]:
+    kept = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
+    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)

@@ -1,0 +1,265 @@
+"""SQL of a column that follows from others → SQL that gives a value, or NULL, whatever a record holds.
+
+Spark ends a batch at the first row that cannot be computed. So what may stand in such a column is listed here, with
+what each part takes and gives: arithmetic and casts become those that give NULL, nothing is converted by itself, and
+what is not listed is refused when it is declared.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.declaration.computed_functions import (
+    COUNT,
+    DAY,
+    DOUBLE,
+    FUNCTIONS,
+    MOMENT,
+    MOST_DIGITS,
+    NULL,
+    NUMBERS,
+    TEXT,
+    TIMES,
+    TRUTH,
+    WHOLE,
+    NotComputable,
+    Part,
+    kind_of,
+)
+from lakehouse.declaration.computed_literals import cast_type, literal, time_literal, written_as
+from lakehouse.declaration.sql import quoted
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_UNITS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")  # no week: the first of all began before it
+
+
+def computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
+    """Spark's SQL for a column of a type, over columns of known types; it gives NULL where nothing can be computed.
+
+    Raises ``NotComputable``.
+    """
+    part = _Reader({name.lower(): each for name, each in columns.items()}).read(root)
+    wanted = kind_of(type_)
+    fits = part.kind in (wanted, NULL) or (
+        part.kind in NUMBERS and wanted in NUMBERS and (wanted != WHOLE or part.kind == WHOLE)
+    )
+    if not fits:
+        raise NotComputable(f"it gives {part.kind}, and the column is {type_}", f"Write CAST(... AS {type_}).")
+    cast = f"try_cast({part.sql} AS {type_})"
+    return f"IF(abs({cast}) < double('Infinity'), {cast}, NULL)" if type_ == "DOUBLE" else cast
+
+
+_COMPARISONS = {"EQ": "=", "NEQ": "<>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=", "NullSafeEQ": "<=>"}
+_ARITHMETIC = {"Add": "try_add", "Sub": "try_subtract", "Mul": "try_multiply", "Div": "try_divide", "Mod": "try_mod"}
+_ARITHMETIC |= {f"Safe{name}": _ARITHMETIC[full] for name, full in {"Add": "Add", "Subtract": "Sub"}.items()}
+_ARITHMETIC |= {"SafeMultiply": "try_multiply", "SafeDivide": "try_divide"}
+_OF_SOME = {"Coalesce": "coalesce", "Greatest": "greatest", "Least": "least"}
+# said of a function by the parser, and of no meaning here
+_ASIDE = {"safe", "typed"}
+
+
+class _Reader:
+    """Reads a parsed expression over columns of known types."""
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self._columns = columns
+        self._forms: dict[str, Callable[[Any], Part]] = {
+            **dict.fromkeys(FUNCTIONS, self._function),
+            **dict.fromkeys(_COMPARISONS, self._comparison),
+            **dict.fromkeys(_ARITHMETIC, self._arithmetic),
+            **dict.fromkeys(_OF_SOME, self._of_some),
+            **dict.fromkeys(("And", "Or"), self._both),
+            **dict.fromkeys(("Cast", "TryCast"), self._cast),
+            **dict.fromkeys(("Like", "ILike"), self._like),
+            **dict.fromkeys(("Concat", "DPipe"), self._concat),
+            **dict.fromkeys(("TimestampTrunc", "DateTrunc"), self._trunc),
+            "Column": self._column,
+            "Literal": literal,
+            "Boolean": lambda node: Part("true" if node.this else "false", TRUTH),
+            "Null": lambda _: Part("NULL", NULL),
+            "Paren": lambda node: self.read(node.this),
+            "Not": lambda node: Part(f"(NOT {self._of(node.this, TRUTH).sql})", TRUTH),
+            "Neg": self._negative,
+            "Abs": self._absolute,
+            "Is": self._is,
+            "In": self._in,
+            "Between": self._between,
+            "Case": self._case,
+            "If": self._if,
+            "Nullif": self._null_if,
+            "Trim": self._trim,
+            "TsOrDsToDate": self._day,
+        }
+
+    def read(self, node: "exp.Expr") -> Part:
+        """The SQL of a part; ``NotComputable`` where it is none of those that are listed."""
+        form = self._forms.get(type(node).__name__)
+        if form is None:
+            raise NotComputable(f"{written_as(node)} is not known there")
+        return form(node)
+
+    def _of(self, node: "exp.Expr", *kinds: str) -> Part:
+        """The SQL of a part that has to be of one of the kinds, or NULL."""
+        part = self.read(node)
+        if part.kind not in (*kinds, NULL):
+            raise NotComputable(f"{written_as(node)} is {part.kind}, where {' or '.join(kinds)} has to be")
+        return part
+
+    def _alike(self, nodes: Sequence["exp.Expr"]) -> tuple[list[str], str]:
+        """The SQL of parts that can stand for each other, and the kind of all of them."""
+        parts = [self.read(node) for node in nodes]
+        kinds = {part.kind for part in parts} - {NULL}
+        if kinds <= {*NUMBERS}:
+            kind = max(kinds, key=NUMBERS.index, default=NULL)
+        elif len(kinds) == 1:
+            (kind,) = kinds
+        else:
+            written = ", ".join(f"{written_as(node)} ({part.kind})" for node, part in zip(nodes, parts, strict=True))
+            raise NotComputable(f"these do not go together: {written}", "Nothing is converted by itself: CAST one.")
+        return [part.sql for part in parts], kind
+
+    def _column(self, node: Any) -> Part:
+        name = node.name.lower()
+        if len(node.parts) > 1 or name not in self._columns:
+            known = ", ".join(sorted(self._columns))
+            raise NotComputable(f"it names no column that records tell: {node.sql('spark')}", f"There are {known}.")
+        return Part(f"`{name}`", kind_of(self._columns[name]))
+
+    def _function(self, node: Any) -> Part:
+        function = FUNCTIONS[type(node).__name__]
+        said = {name for name, value in node.args.items() if value and name not in _ASIDE}
+        if type(node).__name__ == "Initcap":
+            said -= {"expression"}  # the parser's own
+        if said - {*function.given}:
+            raise NotComputable(f"{written_as(node)} has more than {function.name}() takes there")
+        given = [each for each in zip(function.given, function.takes, strict=True) if each[0] in said]
+        parts = [self._given(node.args[name], takes) for name, takes in given]
+        if type(node).__name__ == "SplitPart" and parts[-1].sql == "0":
+            raise NotComputable("split_part() counts from 1", "Write another number.")
+        if type(node).__name__ == "Round" and not 0 <= int(parts[-1].sql if len(parts) > 1 else 0) <= MOST_DIGITS:
+            raise NotComputable(f"round() to {parts[-1].sql} places is not known there", "Write 0 to 38 of them.")
+        return Part(f"{function.name}({', '.join(part.sql for part in parts)})", function.gives or parts[0].kind)
+
+    def _given(self, node: Any, takes: str | tuple[str, ...]) -> Part:
+        if takes != COUNT:
+            return self._of(node, *((takes,) if isinstance(takes, str) else takes))
+        written = node.sql("spark")
+        if not written.removeprefix("-").isdecimal() or abs(int(written)) >= 2**31:
+            raise NotComputable(f"{written} is no whole number that is written out", "Write one, as left(name, 3).")
+        return Part(written, WHOLE)
+
+    def _comparison(self, node: Any) -> Part:
+        (left, right), _ = self._alike([node.this, node.expression])
+        return Part(f"({left} {_COMPARISONS[type(node).__name__]} {right})", TRUTH)
+
+    def _arithmetic(self, node: Any) -> Part:
+        name = _ARITHMETIC[type(node).__name__]
+        left, right = (self._of(each, *NUMBERS) for each in (node.this, node.expression))
+        kind = max(left.kind, right.kind, key=lambda each: NUMBERS.index(each) if each in NUMBERS else -1)
+        if name == "try_divide" and kind == WHOLE:
+            kind = DOUBLE
+        return Part(f"{name}({left.sql}, {right.sql})", kind)
+
+    def _of_some(self, node: Any) -> Part:
+        parts, kind = self._alike([node.this, *node.expressions])
+        return Part(f"{_OF_SOME[type(node).__name__]}({', '.join(parts)})", kind)
+
+    def _both(self, node: Any) -> Part:
+        left, right = (self._of(each, TRUTH) for each in (node.this, node.expression))
+        return Part(f"({left.sql} {node.key.upper()} {right.sql})", TRUTH)
+
+    def _negative(self, node: Any) -> Part:
+        part = self._of(node.this, *NUMBERS)
+        written = type(node.this).__name__ == "Literal"
+        return Part(f"-{part.sql}" if written else f"try_subtract(0, {part.sql})", part.kind)
+
+    def _absolute(self, node: Any) -> Part:
+        part = self._of(node.this, *NUMBERS)
+        if part.kind != WHOLE:
+            return Part(f"abs({part.sql})", part.kind)
+        return Part(f"try_cast(abs(try_cast({part.sql} AS DECIMAL(38,0))) AS BIGINT)", WHOLE)
+
+    def _is(self, node: Any) -> Part:
+        what = type(node.expression).__name__
+        if what not in ("Null", "Boolean"):
+            raise NotComputable(f"{written_as(node)} is not known there")
+        part = self.read(node.this) if what == "Null" else self._of(node.this, TRUTH)
+        return Part(f"({part.sql} IS {self.read(node.expression).sql})", TRUTH)
+
+    def _in(self, node: Any) -> Part:
+        if not node.expressions:
+            raise NotComputable(f"{written_as(node)} is not known there")
+        (one, *several), _ = self._alike([node.this, *node.expressions])
+        return Part(f"({one} IN ({', '.join(several)}))", TRUTH)
+
+    def _between(self, node: Any) -> Part:
+        if node.args.get("symmetric"):
+            raise NotComputable(f"{written_as(node)} is not known there")
+        (one, low, high), _ = self._alike([node.this, node.args["low"], node.args["high"]])
+        return Part(f"({one} BETWEEN {low} AND {high})", TRUTH)
+
+    def _like(self, node: Any) -> Part:
+        pattern = node.expression
+        if type(pattern).__name__ != "Literal" or not pattern.is_string or "\\" in pattern.this:
+            raise NotComputable(f"{written_as(node)} is not known there", "A pattern is a text without a backslash.")
+        said = f"{'NOT ' if node.args.get('negate') else ''}{type(node).__name__.upper()}"
+        return Part(f"({self._of(node.this, TEXT).sql} {said} {quoted(pattern.this)})", TRUTH)
+
+    def _concat(self, node: Any) -> Part:
+        parts = [self._of(each, TEXT) for each in (node.expressions or [node.this, node.expression])]
+        return Part(f"concat({', '.join(part.sql for part in parts)})", TEXT)
+
+    def _trim(self, node: Any) -> Part:
+        if node.expression:
+            raise NotComputable(f"{written_as(node)} is not known there", "trim() takes a text, and blanks away.")
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
+        return Part(f"{name}({self._of(node.this, TEXT).sql})", TEXT)
+
+    def _case(self, node: Any) -> Part:
+        branches = [each.args["true"] for each in node.args["ifs"]]
+        default = node.args.get("default")
+        values, kind = self._alike([*branches, *([default] if default else [])])
+        tests = [each.this for each in node.args["ifs"]]
+        if node.this:
+            (one, *asked), _ = self._alike([node.this, *tests])
+        else:
+            one, asked = "", [self._of(each, TRUTH).sql for each in tests]
+        when = " ".join(f"WHEN {test} THEN {value}" for test, value in zip(asked, values, strict=False))
+        return Part(f"CASE {one} {when}{f' ELSE {values[-1]}' if default else ''} END", kind)
+
+    def _if(self, node: Any) -> Part:
+        other = node.args.get("false")
+        values, kind = self._alike([node.args["true"], *([other] if other else [])])
+        return Part(f"IF({self._of(node.this, TRUTH).sql}, {', '.join(values if other else [*values, 'NULL'])})", kind)
+
+    def _null_if(self, node: Any) -> Part:
+        parts, _ = self._alike([node.this, node.expression])
+        return Part(f"nullif({', '.join(parts)})", self.read(node.this).kind)
+
+    def _day(self, node: Any) -> Part:
+        if node.args.get("format"):
+            raise NotComputable(f"{written_as(node)} is not known there", "A column with a pattern reads a time.")
+        part = self._of(node.this, *TIMES)
+        return part if part.kind == DAY else Part(f"CAST({part.sql} AS DATE)", DAY)
+
+    def _trunc(self, node: Any) -> Part:
+        unit = str(node.args["unit"].this).upper()
+        name, kind = ("date_trunc", MOMENT) if type(node).__name__ == "TimestampTrunc" else ("trunc", DAY)
+        if unit not in (_UNITS if kind == MOMENT else _UNITS[:3]):
+            raise NotComputable(f"{name}() by {unit} is not known there", f"There are {', '.join(_UNITS)}.")
+        part = self._of(node.this, kind).sql
+        return Part(f"date_trunc('{unit}', {part})" if kind == MOMENT else f"trunc({part}, '{unit}')", kind)
+
+    def _cast(self, node: Any) -> Part:
+        type_ = cast_type(node)
+        kind = kind_of(type_)
+        if type(node.this).__name__ == "Literal" and node.this.is_string and kind in TIMES:
+            return Part(time_literal(node.this.this, type_), kind)
+        from_ = {
+            TEXT: (TEXT, TRUTH, *NUMBERS, *TIMES),
+            TRUTH: (TEXT, TRUTH),
+            DAY: TIMES,
+            MOMENT: TIMES,
+        }
+        return Part(f"try_cast({self._of(node.this, *from_.get(kind, (TEXT, TRUTH, *NUMBERS))).sql} AS {type_})", kind)

@@ -1,0 +1,180 @@
+"""SQL of computed columns: what is taken, what it becomes, and what is refused because a record could make it fail."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import Column, Late, Reference, StreamTable
+from lakehouse.declaration.computed_functions import FUNCTIONS, NotComputable
+from lakehouse.declaration.sql import computed_sql
+from lakehouse.errors import DeclarationError
+
+TYPES = {
+    "name": "STRING",
+    "paid": "BOOLEAN",
+    "pieces": "INT",
+    "total": "BIGINT",
+    "weight": "DOUBLE",
+    "price": "DECIMAL(12,2)",
+    "day": "DATE",
+    "sold_at": "TIMESTAMP",
+}
+
+
+def made(sql: str, type_: str) -> str:
+    return computed_sql(sql, type_, TYPES)
+
+
+@pytest.mark.parametrize(
+    ("sql", "type_", "becomes"),
+    [
+        ("weight >= 7", "BOOLEAN", "(`weight` >= 7)"),
+        ("NOT paid OR name IS NULL", "BOOLEAN", "((NOT `paid`) OR (`name` IS NULL))"),
+        ("CAST(sold_at AS DATE)", "DATE", "try_cast(`sold_at` AS DATE)"),
+        ("to_date(sold_at)", "DATE", "CAST(`sold_at` AS DATE)"),
+        ("year(sold_at)", "INT", "year(CAST(`sold_at` AS DATE))"),
+        ("price * pieces", "DECIMAL(20,2)", "try_multiply(`price`, `pieces`)"),
+        ("pieces / 0", "DECIMAL(9,2)", "try_divide(`pieces`, 0)"),
+        ("-pieces % 7", "BIGINT", "try_mod(try_subtract(0, `pieces`), 7)"),
+        ("abs(total)", "BIGINT", "try_cast(abs(try_cast(`total` AS DECIMAL(38,0))) AS BIGINT)"),
+        ("CASE WHEN paid THEN 'a' ELSE name END", "STRING", "CASE  WHEN `paid` THEN 'a' ELSE `name` END"),
+        ("CASE name WHEN 'a' THEN 1 END", "INT", "CASE `name` WHEN 'a' THEN 1 END"),
+        ("upper(trim(name)) || '!'", "STRING", "concat(upper(trim(`name`)), '!')"),
+        ("name LIKE 'a%'", "BOOLEAN", "(`name` LIKE 'a%')"),
+        ("name NOT IN ('b', 'c')", "BOOLEAN", "(NOT (`name` IN ('b', 'c')))"),
+        ("coalesce(pieces, price) BETWEEN 1 AND 2.5", "BOOLEAN", "(coalesce(`pieces`, `price`) BETWEEN 1 AND 2.5)"),
+        ("sold_at > TIMESTAMP '2026-01-31 12:00:00'", "BOOLEAN", "(`sold_at` > TIMESTAMP '2026-01-31 12:00:00')"),
+        ("trunc(day, 'MONTH')", "DATE", "trunc(`day`, 'MONTH')"),
+        ("if(paid, 1, NULL)", "INT", "IF(`paid`, 1, NULL)"),
+        ("split_part(name, '-', 1)", "STRING", "split_part(`name`, '-', 1)"),
+        ("NULL", "STRING", "NULL"),
+    ],
+)
+def test_what_can_fail_becomes_what_gives_null(sql: str, type_: str, becomes: str) -> None:
+    assert made(sql, type_) == f"try_cast({becomes} AS {type_})"
+
+
+def test_a_double_is_none_that_no_record_may_hold() -> None:
+    assert made("weight * 2", "DOUBLE") == (
+        "IF(abs(try_cast(try_multiply(`weight`, 2) AS DOUBLE)) < double('Infinity'),"
+        " try_cast(try_multiply(`weight`, 2) AS DOUBLE), NULL)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "type_", "why"),
+    [
+        ("name = pieces", "BOOLEAN", "do not go together"),
+        ("coalesce(name, 1)", "STRING", "do not go together"),
+        ("day > '2026-01-01'", "BOOLEAN", "do not go together"),
+        ("CASE name WHEN 1 THEN 2 END", "INT", "do not go together"),
+        ("pieces + name", "INT", "name is a text, where"),
+        ("paid AND pieces", "BOOLEAN", "pieces is a whole number, where"),
+        ("weight", "INT", "it gives a double, and the column is INT"),
+        ("pieces", "STRING", "it gives a whole number, and the column is STRING"),
+        ("floor(weight)", "BIGINT", "weight is a double, where"),
+        ("left(name, pieces)", "STRING", "no whole number that is written out"),
+        ("left(name, 99999999999)", "STRING", "no whole number that is written out"),
+        ("split_part(name, ',', 0)", "STRING", "counts from 1"),
+        ("round(price, -1)", "DECIMAL(12,2)", "round() to -1 places"),
+        ("name RLIKE '(a+)+$'", "BOOLEAN", "is not known there"),
+        ("name LIKE concat('%', name)", "BOOLEAN", "is not known there"),
+        (r"name LIKE '\\'", "BOOLEAN", "is not known there"),
+        (r"concat(name, '\\u0041')", "STRING", "has a backslash"),
+        ("rand() > 0.5", "BOOLEAN", "is not known there"),
+        ("sold_at > now()", "BOOLEAN", "is not known there"),
+        ("max(pieces)", "INT", "is not known there"),
+        ("(SELECT 1)", "INT", "is not known there"),
+        ("row_number() OVER (ORDER BY name)", "INT", "is not known there"),
+        ("date_trunc('WEEK', sold_at)", "TIMESTAMP", "by WEEK is not known there"),
+        ("CAST(name AS DATE)", "DATE", "name is a text, where"),
+        ("CAST(total AS TIMESTAMP)", "TIMESTAMP", "total is a whole number, where"),
+        ("CAST(weight AS BOOLEAN)", "BOOLEAN", "weight is a double, where"),
+        ("CAST(name AS BINARY)", "STRING", "casts to no type of a column"),
+        ("CAST(name AS DECIMAL(99,2))", "DECIMAL(9,2)", "casts to no type of a column"),
+        ("DATE '2026-02-30'", "DATE", "is no DATE"),
+        ("TIMESTAMP '2026-01-01T00:00:00+02:00'", "TIMESTAMP", "names a zone"),
+        ("day + INTERVAL 1 DAY", "DATE", "day is a day, where"),
+        ("cost", "INT", "names no column that records tell: cost"),
+        ("t.pieces", "INT", "names no column that records tell: t.pieces"),
+        ("1" * 39, "DECIMAL(38,0)", "has 39 digits"),
+        ("1e999", "DOUBLE", "beyond any number"),
+        ("pieces +", "INT", "no SQL expression"),
+        ("pieces; DROP TABLE t", "INT", "no SQL expression"),
+    ],
+)
+def test_what_a_record_could_make_fail_is_refused_with_what_to_do(sql: str, type_: str, why: str) -> None:
+    with pytest.raises(NotComputable) as refused:
+        made(sql, type_)
+    fact, action = refused.value.problem
+    assert why in fact
+    assert action.endswith((".", "columns."))
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(NotComputable, match="nested too deeply|no SQL expression"):
+        made("(" * 5_000 + "pieces" + ")" * 5_000, "INT")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_one_that_the_parser_knows(name: str) -> None:
+    from sqlglot import exp
+
+    assert issubclass(getattr(exp, name), exp.Expr)
+    assert {*FUNCTIONS[name].given} <= getattr(exp, name).arg_types.keys()
+
+
+ID = Column("id", "INT", required=True, doc="Number.")
+SOLD = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="When.")
+
+
+def table(*columns: Column, **changes: Any) -> StreamTable:
+    return StreamTable("orders", "orders", "Orders.", [ID, SOLD, *columns], **({"key": ["id"]} | changes))
+
+
+def test_a_computed_column_is_no_field_of_a_record() -> None:
+    declared = table(Column("twice", "INT", sql="id * 2", doc="Twice."))
+    assert [field.name for field in declared.fields] == ["id", "sold_at"]
+    assert declared.decode(b'{"id": 1, "twice": "three"}') == {"id": 1, "sold_at": None}
+    assert declared.computed.keys() == {"twice"}
+
+
+def test_what_a_column_is_computed_by_is_part_of_the_declaration() -> None:
+    prints = {table(Column("n", "INT", sql=sql, doc="N.")).fingerprint for sql in ("id", "id + 1")}
+    assert len({*prints, table(Column("n", "INT", doc="N.")).fingerprint}) == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"required": True}, "sql or required, not both"),
+        ({"source": "other"}, "sql or source, not both"),
+        ({"default": 1}, "sql or default, not both"),
+        ({"keep": True}, "sql or keep, not both"),
+        ({"between": (0, 1)}, "sql or between, not both"),
+        ({"epoch": "seconds"}, "sql or epoch, not both"),
+        ({"sql": ""}, "has no SQL"),
+        ({"sql": "n + 1"}, "names no column that records tell: n"),
+        ({"sql": "kept + 1"}, "names no column that records tell: kept"),
+        ({"sql": 7}, "sql is text"),
+    ],
+)
+def test_a_computed_column_says_nothing_of_records(said: dict[str, Any], why: str) -> None:
+    kept = Column("kept", "INT", keep=True, doc="Kept.")
+    with pytest.raises(DeclarationError, match=why.replace("+", r"\+")):
+        table(kept, Column("n", "INT", doc="N.", **({"sql": "id + 1"} | said)))
+
+
+def test_neither_a_key_nor_lateness_nor_a_reference_is_computed() -> None:
+    day = Column("day", "DATE", sql="CAST(sold_at AS DATE)", doc="Day.")
+    with pytest.raises(DeclarationError, match="column day: it is computed, and of the key"):
+        table(day, key=["id", "day"])
+    with pytest.raises(DeclarationError, match="late: day is computed"):
+        table(day, late=Late("day", after=timedelta(days=1)))
+    twice = Column("twice", "INT", sql="id * 2", doc="Twice.")
+    place = Reference("places", file=Path(__file__), columns=[ID, twice], key=["id"], doc="Places.")
+    with pytest.raises(DeclarationError, match="reference places: column twice: it is computed"):
+        replace(table(), references=[place])

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from lakehouse.serve import Result
     from lakehouse.settings import Settings
 
+_FEW = 12  # groups that are named one by one
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -113,6 +115,9 @@ def _spread(groups: list[tuple[str, int]], noun: str) -> str:
         return "none"
     common, places = Counter(count for _, count in groups).most_common(1)[0]
     others = [f"{count:,} at {name}" for name, count in groups if count != common]
+    if len(others) > _FEW:
+        counts = [count for _, count in groups]
+        return f"{min(counts):,} to {max(counts):,} at each of {len(groups)} {noun}"
     return ", ".join([f"{common:,} at each of {places} {noun}", *others])
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.declaration.computed_functions import (
     COUNT,
     DAY,
+    DECIMAL,
     DOUBLE,
     FUNCTIONS,
+    KINDS,
     MOMENT,
     MOST_DIGITS,
     NULL,
@@ -104,7 +106,7 @@ class _Reader:
         part = self.read(node)
         if part.kind not in (*kinds, NULL):
             raise NotComputable(f"{written_as(node)} is {part.kind}, where {' or '.join(kinds)} has to be")
-        return part
+        return _typed(part, kinds[0])
 
     def _alike(self, nodes: Sequence["exp.Expr"]) -> tuple[list[str], str]:
         """The SQL of parts that can stand for each other, and the kind of all of them."""
@@ -117,7 +119,7 @@ class _Reader:
         else:
             written = ", ".join(f"{written_as(node)} ({part.kind})" for node, part in zip(nodes, parts, strict=True))
             raise NotComputable(f"these do not go together: {written}", "Nothing is converted by itself: CAST one.")
-        return [part.sql for part in parts], kind
+        return [_typed(part, kind).sql for part in parts], kind
 
     def _column(self, node: Any) -> Part:
         name = node.name.lower()
@@ -176,9 +178,11 @@ class _Reader:
 
     def _absolute(self, node: Any) -> Part:
         part = self._of(node.this, *NUMBERS)
-        if part.kind != WHOLE:
-            return Part(f"abs({part.sql})", part.kind)
-        return Part(f"try_cast(abs(try_cast({part.sql} AS DECIMAL(38,0))) AS BIGINT)", WHOLE)
+        if part.kind == DECIMAL:  # of more than 34 digits, Spark's own rounds, and fails where one more is needed
+            return Part(f"greatest({part.sql}, try_subtract(0, {part.sql}))", DECIMAL)
+        if part.kind == WHOLE:
+            return Part(f"try_cast(abs(try_cast({part.sql} AS DECIMAL(20,0))) AS BIGINT)", WHOLE)
+        return Part(f"abs({part.sql})", part.kind)
 
     def _is(self, node: Any) -> Part:
         what = type(node.expression).__name__
@@ -263,3 +267,11 @@ class _Reader:
             MOMENT: TIMES,
         }
         return Part(f"try_cast({self._of(node.this, *from_.get(kind, (TEXT, TRUTH, *NUMBERS))).sql} AS {type_})", kind)
+
+
+def _typed(part: Part, kind: str) -> Part:
+    """A part of that kind where it is NULL, which has no type of its own."""
+    if part.kind != NULL or kind == NULL:
+        return part
+    type_ = next((name for name, each in KINDS.items() if each == kind), f"DECIMAL({MOST_DIGITS},0)")
+    return Part(f"CAST({part.sql} AS {type_})", kind)

@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import pytest
 
 from lakehouse.declaration.fields import Rejection
 from lakehouse.declaration.records import decode
+from lakehouse.samples.movie_ratings import MovieRatingSamples
 from lakehouse.samples.temperatures import TemperatureSamples
+from lakehouse.tables.movie_ratings import movie_ratings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.places import DATA
 
@@ -150,3 +154,15 @@ def test_the_committed_base_files_are_the_first_week_of_the_generated_ones(base_
         whole = json.loads((base_folder / file.name).read_text(encoding="utf-8"))
         assert sample["hourly"] == {name: values[:168] for name, values in whole["hourly"].items()}
         assert sample | {"hourly": None} == whole | {"hourly": None}
+
+
+def test_ratings_of_one_day_are_the_same_and_all_but_those_of_long_ago_come_in_time() -> None:
+    ratings = MovieRatingSamples(today=date(2026, 3, 1))
+    records = [json.loads(each) for each in (*ratings.stream(), *ratings.update())]
+    assert records == [json.loads(each) for each in (*ratings.stream(), *ratings.update())]
+    assert list(replace(ratings, seed=1).stream()) != list(ratings.stream())
+    end_of_day = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
+    ages = [timedelta(seconds=end_of_day - each["rating_timestamp"]) for each in records]
+    assert movie_ratings.late
+    assert sum(age > movie_ratings.late.after for age in ages) == 50
+    assert max(age for age in ages if age < timedelta(days=9)) < movie_ratings.late.after

@@ -19,6 +19,7 @@ from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.accounting import sentence
 from lakehouse.delta.active import count_rows
+from lakehouse.delta.analysis import require_types
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import PATIENCE, Engine, again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
@@ -125,7 +126,11 @@ def _see(engine: Engine) -> Seen:
 
 
 def prepare(engine: Engine) -> None:
-    """Create the merged and the rejected table where they are missing, and add columns they lack."""
+    """Create the merged and the rejected table where they are missing, and add columns they lack.
+
+    Raises ``DeclarationError`` where Spark cannot compute the SQL of the declaration; nothing is written then.
+    """
+    require_types(engine.spark, engine.table)
     engine.ledger()  # a table whose history does not tell its progress is left as it is
     ensure_table(engine.spark, merged_layout(engine.table, engine.settings))
     ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))

@@ -50,18 +50,14 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
         yield from _between_problems(column)
     if column.keep and column.required:
         yield "required or keep, not both", "A record without a value leaves a kept column alone: leave one out."
-    named = column.source.name if isinstance(column.source, RecordHeader) else column.source
-    if named is not None and not named:
-        yield "its source names no field", "Name it, or the fields that lead to it."
-    if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
-        yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
+    yield from _source_problems(column)
     if column.default is not None:
         yield from _default_problems(column)
 
 
 def _computed_problems(column: Column) -> Iterator[Problem]:
     """What says how a record tells a value: of a computed column none does."""
-    for word in ("source", "pattern", "epoch", "default", "between", "required", "keep"):
+    for word in ("source", "formerly", "pattern", "epoch", "default", "between", "required", "keep"):
         if getattr(column, word) not in (None, False):
             yield f"sql or {word}, not both", "A computed column is what its SQL gives: leave one out."
     if not column.sql:
@@ -105,6 +101,22 @@ def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:
         yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
     if timed and column.pattern:
         yield from _pattern_problems(column.pattern, column.type)
+
+
+def _source_problems(column: Column) -> Iterator[Problem]:
+    named = column.source.name if isinstance(column.source, RecordHeader) else column.source
+    if named is not None and not named:
+        yield "its source names no field", "Name it, or the fields that lead to it."
+    if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
+        yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
+    if column.formerly is None:
+        return
+    if column.field.part != VALUE:
+        yield "formerly is for fields of a record's value", "Leave it out: what stands beside the value has no name."
+    if not column.formerly:
+        yield "formerly names no field", "Name it, or the fields that led to it."
+    if column.field.former == column.field.names:
+        yield f"formerly is the name that it has: {column.field.source}", "Name the one that it had before."
 
 
 def _default_problems(column: Column) -> Iterator[Problem]:

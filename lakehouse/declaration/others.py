@@ -19,7 +19,7 @@ def others_in(objects: Sequence[dict[str, Any]], fields: Iterable[Field]) -> Cou
     What is inside of a field that no column takes is not looked at. Where there are very many, those of most records
     are told; those whose names are as long as nobody reads, and begin alike, are one.
     """
-    taken = [field.names for field in fields if field.part == VALUE]
+    taken = [names for field in fields if field.part == VALUE for names in (field.names, field.former) if names]
     found = Counter[str]()
     for path, inside in _looked_into(objects, taken):
         known = {names[len(path)] for names in taken if names[: len(path)] == path and len(names) > len(path)}

@@ -77,6 +77,9 @@ def decode_plain(
     ]
     for column in columns:
         plain &= column.plain
+    for field in fields:
+        if field.former:
+            plain &= _by_its_name(objects, field)
     if written:
         zeros = {row for column in columns for row in column.zeros}
         plain[[row for row in zeros if _FAR.search(written.each[row] or b"")]] = False
@@ -141,6 +144,12 @@ def _values(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
     for name in inner:
         found = [each.get(name) if type(each) is dict else _unless_null(each) for each in found]
     return found
+
+
+def _by_its_name(objects: list[dict[str, Any]], field: Field) -> Mask:
+    """Where nothing stands under the names that a field had before, or something under those that it has."""
+    told = zip(_values(objects, field.names), _values(objects, field.former), strict=True)
+    return np.fromiter((now is not None or before is None for now, before in told), bool, len(objects))
 
 
 def _unless_null(outer: Any) -> Any:

@@ -205,6 +205,7 @@ class StreamTable:
         said: list[object] = ["framed"] if isinstance(self.format, Json) and self.format.framed else []
         said += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
         said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
+        said += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
         parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late, *said)
         return fingerprint_of(*parts)
 

@@ -23,6 +23,8 @@ def convert(parsed: dict[str, Any], fields: tuple[Field, ...], beside: Mapping[s
     for field in fields:
         if field.part == VALUE:
             raw, missing = _found(parsed, field.names)
+            if missing and field.former:
+                raw, missing = _found(parsed, field.former)
         else:
             raw = as_read(beside.get(field.part), field)
             missing = raw is None

@@ -55,6 +55,7 @@ class Column:
     allowed. ``pattern`` (strptime) is how a time is written; it is in UTC. ``epoch`` is the unit of a time that is a
     number of them since 1970, UTC: a TIMESTAMP, rounded to microseconds, or days of a DATE. ``default`` is the value of
     a record that has none, or null, as it would be written in the record.
+    ``formerly`` is the name of that field, or those that lead to it, before it was renamed: asked where it is missing.
     ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone.
     ``sql`` computes it from other columns of the same record instead, NULL where it cannot be computed.
     """
@@ -70,6 +71,7 @@ class Column:
     default: str | bool | float | None = field(default=None, repr=False)
     keep: bool = False
     sql: str | None = field(default=None, repr=False)
+    formerly: str | Sequence[str] | None = field(default=None, repr=False)
 
     @property
     def field(self) -> Field:
@@ -80,7 +82,8 @@ class Column:
         least, most = bounds
         epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
         shown, path, part = self._place
-        rules = (self.pattern, path, epoch, self.default, part)
+        former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
+        rules = (self.pattern, path, epoch, self.default, part, former)
         return Field(self.name, shown, self.type, self.required, least, most, *rules)
 
     @property

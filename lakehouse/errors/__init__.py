@@ -64,7 +64,7 @@ class SettingsError(LakehouseError):
 
 
 class DeclarationError(LakehouseError):
-    """A declaration contradicts itself; raised when it is made."""
+    """A declaration contradicts itself, which is raised when it is made; or Spark cannot compute its SQL."""
 
 
 class SetupError(LakehouseError):

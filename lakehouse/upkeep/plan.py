@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.delta.analysis import require_types
 from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ensure import lacking
 from lakehouse.delta.failures import log_failures
@@ -14,9 +15,12 @@ from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive.rollup import is_as_declared
-from lakehouse.errors import LedgerError, StoreUnreachableError, TableError
+from lakehouse.errors import DeclarationError, LedgerError, StoreUnreachableError, TableError
 from lakehouse.settings import Settings
 from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Kind = Literal["create", "migrate", "add column", "set property", "compute anew", "refuse"]
 
@@ -49,6 +53,15 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
         if rollup and not any(change.kind == "refuse" for change in found) and _is_declared_anew(layout, rollup):
             changes.append(Change(layout.name, "compute anew", "it was made by another declaration: every group"))
     return changes
+
+
+def plan_types(spark: "SparkSession", table: StreamTable) -> list[Change]:
+    """What Spark refuses of the SQL of a declaration: its types do not fit, or it is not known; nothing is read."""
+    try:
+        require_types(spark, table)
+    except DeclarationError as error:
+        return [Change(table.name, "refuse", str(error))]
+    return []
 
 
 def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:

@@ -1,14 +1,15 @@
 """What a changed declaration does is told before it is done, and it is done so."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Measure, StreamTable
-from lakehouse.errors import TableError
-from lakehouse.upkeep.plan import plan_changes
+from lakehouse.declaration import Check, Column, Measure, StreamTable
+from lakehouse.errors import DeclarationError, TableError
+from lakehouse.upkeep.plan import plan_changes, plan_types
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(10)
@@ -102,3 +103,27 @@ def test_what_the_run_stops_at_is_refused_and_nothing_behind_it_is_told(spark, b
     newest.write_text("{")
     kinds = planned(stream, replace(stream.table, columns=[*stream.table.columns, STATION]))
     assert ("_changes", "refuse") in kinds and ("", "add column") in kinds
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"checks": [Check("few", "temperature_2m + 1", doc="Wrong.")]}, "check few: .* gives double"),
+        ({"checks": [Check("ok", "true", doc=""), Check("odd", "nope(latitude) = 1", doc="")]}, "check odd: .*nope"),
+        ({"measures": {"mean": Measure("avg(observed_at = 1)", "DOUBLE", "")}}, "measure mean: "),
+        ({"measures": {"first": Measure("count(*)", "DATE", "")}}, "measure first: "),
+    ],
+)
+def test_sql_that_spark_cannot_compute_is_refused_before_anything_is_read(spark, broker, changes, part: str):
+    stream = Stream.create(spark, broker, base=None, references=())
+    stream.send(record(time=hour(0)))
+    if "measures" in changes:
+        (rollup,) = stream.table.rollups
+        changes = {"rollups": [replace(rollup, measures={**rollup.measures, **changes["measures"]})]}
+    stream.table = replace(stream.table, **changes)
+    (told,) = plan_types(spark, stream.table)
+    assert told.kind == "refuse"
+    assert re.search(part, told.detail)
+    with pytest.raises(DeclarationError, match=part):
+        stream.merge()
+    assert not Path(stream.uri).exists()

@@ -135,6 +135,16 @@ def test_a_value_within_others_becomes_the_same_whatever_is_on_the_way(path: Any
     same(Written([each.encode() for each in written], [None] * len(written), Rules((column.field,), None)))
 
 
+@pytest.mark.parametrize("rules", [{}, {"required": True}, {"default": "x"}])
+@pytest.mark.parametrize("former", ["b", ("o", "b")])
+def test_a_value_by_the_name_its_field_had_becomes_the_same(former: Any, rules: Any) -> None:
+    column = Column("n", "STRING", "A text.", source="a", formerly=former, **rules)
+    written = [f'{{"a":{odd},"b":"y"}}' for odd in ODD] + [f'{{"b":{odd}}}' for odd in ODD]
+    written += [f'{{"o":{odd}}}' for odd in ODD] + [f'{{"o":{{"b":{odd}}}}}' for odd in ODD]
+    written += ['{"a":"y","b":1,"b":2}', '{"b":"y","b":"y"}', '{"a":"y","o":{"b":1}}', '{"c":"y","c":"y"}', "{}"]
+    same(Written([each.encode() for each in written], [None] * len(written), Rules((column.field,), None)))
+
+
 def test_a_value_of_another_type_beside_a_default_does_not_make_up_for_a_name_that_stands_twice() -> None:
     text, count = Column("s", "STRING", "A text.", default="x"), Column("b", "INT", "A count.")
     records: list[bytes | None] = [b'{"s":5}', b'{"b":1,"b":2}']

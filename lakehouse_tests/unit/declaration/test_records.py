@@ -378,6 +378,28 @@ def test_what_does_not_lead_to_a_value_is_told_by_its_names(value: bytes, reason
     assert (rejection.reason, rejection.detail) == (reason, detail)
 
 
+@pytest.mark.parametrize(
+    ("value", "town"),
+    [
+        (b'{"town":"Rome"}', "Rome"),
+        (b'{"to":{"city":"Rome"}}', "Rome"),
+        (b'{"town":"Rome","to":{"city":"Paris"}}', "Rome"),
+        (b'{"town":null,"to":{"city":"Paris"}}', None),
+        (b'{"town":"Rome","to":7}', "Rome"),
+        (b"{}", None),
+    ],
+)
+def test_a_field_that_is_missing_is_read_by_the_name_it_had(value: bytes, town: str | None) -> None:
+    renamed = Column("town", "STRING", "Where to.", formerly=("to", "city")).field
+    assert decode(value, (renamed,)) == {"town": town}
+
+
+def test_a_field_that_has_neither_name_is_missing_by_the_one_it_has() -> None:
+    renamed = Column("town", "STRING", "Where to.", formerly="city", required=True).field
+    assert rejection_of(b"{}", (renamed,)).detail == "'town' is required"
+    assert rejection_of(b'{"city":null}', (renamed,)).reason == "null_field"
+
+
 @pytest.mark.parametrize("value", [b"{}", b'{"n":null}'])
 def test_a_default_stands_for_a_value_that_is_missing_or_null(value: bytes) -> None:
     assert decode(value, (field("INT", default=5),))["n"] == 5

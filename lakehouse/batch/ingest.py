@@ -126,13 +126,14 @@ def _see(engine: Engine) -> Seen:
 
 
 def prepare(engine: Engine) -> None:
-    """Create the merged and the rejected table where they are missing, and add columns they lack.
+    """Create the merged and the rejected table where they are missing, add columns they lack, and widen some.
 
-    Raises ``DeclarationError`` where Spark cannot compute the SQL of the declaration; nothing is written then.
+    Raises ``DeclarationError`` where Spark cannot compute the SQL of the declaration, ``NotConsumedError`` where a
+    derived table has not read all that has to be read before columns are widened; nothing is written then.
     """
     require_types(engine.spark, engine.table)
     engine.ledger()  # a table whose history does not tell its progress is left as it is
-    ensure_table(engine.spark, merged_layout(engine.table, engine.settings))
+    ensure_table(engine.spark, merged_layout(engine.table, engine.settings), engine.require_consumed)
     ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))
 
 

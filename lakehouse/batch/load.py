@@ -60,7 +60,7 @@ class ReferenceLoad:
 
 def base_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the base rows are stored: one row for each key."""
-    columns = [TableColumn(c.name, c.type, c.doc) for c in table.stored]
+    columns = [TableColumn.declared(column) for column in table.stored]
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
@@ -142,7 +142,7 @@ def _columns(names: Sequence[str], prefix: str = "") -> str:
 
 def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
     """How a reference table is stored: one row for each of its keys."""
-    columns = [TableColumn(c.name, c.type, c.doc) for c in reference.columns]
+    columns = [TableColumn.declared(column) for column in reference.columns]
     uri = settings.table_uri(reference.name)
     return Layout(reference.name, uri, reference.doc, columns, retention=table.retention)
 

@@ -22,7 +22,6 @@ from lakehouse.cli.session import broker, engine, load_settings
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome, Request
     from lakehouse.declaration import StreamTable
-    from lakehouse.delta.engine import Engine
     from lakehouse.derive.changes import Derived
     from lakehouse.settings import Settings
     from lakehouse.topic.offsets import Range
@@ -85,6 +84,7 @@ def merge(
     """
     from lakehouse.batch import ingest
     from lakehouse.cli.pace import merging
+    from lakehouse.derive.refresh import caught_up, refresh_all
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
@@ -92,14 +92,24 @@ def merge(
     if dry_run:
         return _show_plan(settings, chosen, request, json)
     with broker(settings, with_registry=chosen.has_schemas), engine(settings, chosen) as working:
+        _tell_changes(settings, chosen)
         with merging() as shown:
-            outcomes = ingest.merge_all(working, request, shown)
+            outcomes = caught_up(working, lambda: ingest.merge_all(working, request, shown))
         with busy("Bringing feed and rollups up to date"):
-            derived = [] if only_merged else refresh(working)
+            derived = [] if only_merged else refresh_all(working)
     show_outcomes(outcomes, derived, json)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)
     return None
+
+
+def _tell_changes(settings: "Settings", table: "StreamTable") -> None:
+    """Say what the declaration changes in tables that are there."""
+    from lakehouse.upkeep.plan import TOLD_BY_THE_RUN, plan_changes
+
+    for change in plan_changes(settings, table):
+        if change.kind not in TOLD_BY_THE_RUN:
+            complain(str(change))
 
 
 def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
@@ -116,14 +126,6 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
         title=f"The next batch of {table.name} would read {plan.span:,} offsets of topic {plan.topic}",
     )
-
-
-def refresh(working: "Engine") -> "list[Derived]":
-    """Bring the change feed and the rollups up to the merged table."""
-    from lakehouse.derive.refresh import refresh_changes, refresh_rollup
-
-    rollups = [refresh_rollup(working, rollup) for rollup in working.table.rollups]
-    return rollups if working.table.is_log else [refresh_changes(working), *rollups]
 
 
 def show_outcomes(
@@ -165,13 +167,14 @@ def replay(
     Rows that are up to date stay as they are. Progress does not move.
     """
     from lakehouse.batch.replay import replay as merge_again
+    from lakehouse.derive.refresh import caught_up, refresh_all
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
     ranges = _ranges(partition, start, end)
     with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
-        outcomes = merge_again(working, ranges)
-        derived = refresh(working)
+        outcomes = caught_up(working, lambda: merge_again(working, ranges))
+        derived = refresh_all(working)
     return show_outcomes(outcomes, derived, json)
 
 

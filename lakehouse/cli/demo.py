@@ -119,13 +119,13 @@ class _Path:
     def replay(self) -> None:
         """Merge everything again."""
         from lakehouse.batch.replay import replay
-        from lakehouse.cli.batches import refresh
+        from lakehouse.derive.refresh import refresh_all
 
         self._head("Replay of every record")
         with self._change():
             with engine(self.settings, self.table) as working, busy("Merging all records of the topic again"):
                 outcomes = replay(working)
-                refresh(working)
+                refresh_all(working)
             say(f"   {sum(each.entry.commit.read for each in outcomes):,} records read again")
 
     def account(self) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_table, examples
-from lakehouse.cli.batches import refresh
 from lakehouse.cli.output import complain, say
 from lakehouse.cli.session import broker, engine, load_settings
 from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
@@ -123,12 +122,13 @@ class _Follower:
     def _merge(self) -> None:
         """Merge all there is, and bring what derives from it up to date: also after a look that failed in between."""
         from lakehouse.batch import ingest
+        from lakehouse.derive.refresh import caught_up, refresh_all
 
         plan = self._plan()
         if plan.span or plan.gap:
-            ingest.merge_all(self.working, self._request, self._merged)
+            caught_up(self.working, lambda: ingest.merge_all(self.working, self._request, self._merged))
         if self.refreshed < self.merged:
-            refresh(self.working)
+            refresh_all(self.working)
             self.refreshed = self.merged
 
     @property

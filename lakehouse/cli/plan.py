@@ -37,7 +37,7 @@ def plan(
     chosen = chosen_tables(settings, table)
     changes = [change for each in chosen for change in plan_changes(settings, each)]
     if not quick:
-        changes = [*_types(settings, [each for each in chosen if each.checks or each.rollups]), *changes]
+        changes = [*_types(settings, [each for each in chosen if each.has_sql]), *changes]
     if json:
         print_json({"changes": [asdict(change) for change in changes]})
     elif changes:

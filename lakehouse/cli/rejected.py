@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
-from lakehouse.cli.batches import refresh, show_outcomes
+from lakehouse.cli.batches import show_outcomes
 from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import engine, load_settings, registry
@@ -96,10 +96,11 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     unknown. Progress does not move. Afterwards the change feed and the rollups are brought up to date.
     """
     from lakehouse.batch.redrive import redrive as decode_again
+    from lakehouse.derive.refresh import caught_up, refresh_all
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
     with registry(settings, needed=chosen.has_schemas), engine(settings, chosen) as working, busy("Redriving"):
-        outcomes = decode_again(working, reason)
-        derived = refresh(working)
+        outcomes = caught_up(working, lambda: decode_again(working, reason))
+        derived = refresh_all(working)
     return show_outcomes(outcomes, derived, json, idle="Nothing to do: no rejected record passes today's declaration.")

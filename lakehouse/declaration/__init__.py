@@ -9,8 +9,8 @@ decodes many at once, the plain ones by ``quick`` (their values by ``quick_colum
 record may be is said in ``records`` and ``values`` alone, ``quick`` only has to be sure. ``avro`` (of ``avro_bytes``,
 and what ``avro_logical`` makes of them) parses what was written by a schema, and ``framing`` tells which. ``arrow``
 has the types. ``proposal`` is a first declaration made from records. ``others`` are fields of records that no column
-takes.
-A new part of the vocabulary goes into ``vocabulary``, and what may not be said of it into the rules.
+takes. ``widening`` says which types hold the values of which. A new part of the vocabulary goes into ``vocabulary``,
+and what may not be said of it into the rules.
 
 No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.
 """

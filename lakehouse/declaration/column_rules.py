@@ -16,6 +16,7 @@ from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
 from lakehouse.declaration.values import convert_value
 from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.widening import is_widened
 
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
 _TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
@@ -39,6 +40,9 @@ def columns_problems(columns: Sequence[Column], *, typed: bool = False) -> Itera
 def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]:
     """What is wrong with one column, whatever its name."""
     yield from type_problems(column.type)
+    if column.widened_from is not None and not is_widened(column.widened_from, column.type):
+        fact = f"widened_from {column.widened_from} to {column.type}: not every value stays as it is"
+        yield fact, "Widen INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits."
     if column.sql is not None:
         yield from _computed_problems(column)
         return

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration.computed_functions import (
+    ARITHMETIC,
+    ASIDE,
+    COMPARISONS,
     COUNT,
     DAY,
     DECIMAL,
@@ -19,6 +22,9 @@ from lakehouse.declaration.computed_functions import (
     MOST_DIGITS,
     NULL,
     NUMBERS,
+    OF_SOME,
+    OF_TWO,
+    SAID,
     TEXT,
     TIMES,
     TRUTH,
@@ -27,7 +33,14 @@ from lakehouse.declaration.computed_functions import (
     Part,
     kind_of,
 )
-from lakehouse.declaration.computed_literals import cast_type, literal, time_literal, written_as
+from lakehouse.declaration.computed_literals import (
+    cast_type,
+    chain_of,
+    literal,
+    require_apart,
+    time_literal,
+    written_as,
+)
 from lakehouse.declaration.sql import quoted
 
 if TYPE_CHECKING:
@@ -36,12 +49,17 @@ if TYPE_CHECKING:
 _UNITS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")  # no week: the first of all began before it
 
 
+_LONGEST = 20_000  # characters
+
+
 def computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
     """Spark's SQL for a column of a type, over columns of known types; it gives NULL where nothing can be computed.
 
     Raises ``NotComputable``.
     """
     part = _Reader({name.lower(): each for name, each in columns.items()}).read(root)
+    if len(part.sql) > _LONGEST:
+        raise NotComputable(f"it becomes {len(part.sql)} characters", "Write it with fewer levels.")
     wanted = kind_of(type_)
     fits = part.kind in (wanted, NULL) or (
         part.kind in NUMBERS and wanted in NUMBERS and (wanted != WHOLE or part.kind == WHOLE)
@@ -52,15 +70,6 @@ def computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
     return f"IF(abs({cast}) < double('Infinity'), {cast}, NULL)" if type_ == "DOUBLE" else cast
 
 
-_COMPARISONS = {"EQ": "=", "NEQ": "<>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=", "NullSafeEQ": "<=>"}
-_ARITHMETIC = {"Add": "try_add", "Sub": "try_subtract", "Mul": "try_multiply", "Div": "try_divide", "Mod": "try_mod"}
-_ARITHMETIC |= {f"Safe{name}": _ARITHMETIC[full] for name, full in {"Add": "Add", "Subtract": "Sub"}.items()}
-_ARITHMETIC |= {"SafeMultiply": "try_multiply", "SafeDivide": "try_divide"}
-_OF_SOME = {"Coalesce": "coalesce", "Greatest": "greatest", "Least": "least"}
-# said of a function by the parser, and of no meaning here
-_ASIDE = {"safe", "typed"}
-
-
 class _Reader:
     """Reads a parsed expression over columns of known types."""
 
@@ -68,9 +77,9 @@ class _Reader:
         self._columns = columns
         self._forms: dict[str, Callable[[Any], Part]] = {
             **dict.fromkeys(FUNCTIONS, self._function),
-            **dict.fromkeys(_COMPARISONS, self._comparison),
-            **dict.fromkeys(_ARITHMETIC, self._arithmetic),
-            **dict.fromkeys(_OF_SOME, self._of_some),
+            **dict.fromkeys(COMPARISONS, self._comparison),
+            **dict.fromkeys(ARITHMETIC, self._arithmetic),
+            **dict.fromkeys(OF_SOME, self._of_some),
             **dict.fromkeys(("And", "Or"), self._both),
             **dict.fromkeys(("Cast", "TryCast"), self._cast),
             **dict.fromkeys(("Like", "ILike"), self._like),
@@ -94,10 +103,14 @@ class _Reader:
             "TsOrDsToDate": self._day,
         }
 
-    def read(self, node: "exp.Expr") -> Part:
+    def read(self, node: "exp.Expr | None") -> Part:
         """The SQL of a part; ``NotComputable`` where it is none of those that are listed."""
-        form = self._forms.get(type(node).__name__)
-        if form is None:
+        if node is None:
+            raise NotComputable("a function is given too little", "See what Spark's function of that name takes.")
+        name = type(node).__name__
+        form = self._forms.get(name)
+        said = {each for each, value in node.args.items() if value}
+        if form is None or (name not in FUNCTIONS and said - SAID.get(name, OF_TWO)):
             raise NotComputable(f"{written_as(node)} is not known there")
         return form(node)
 
@@ -130,11 +143,11 @@ class _Reader:
 
     def _function(self, node: Any) -> Part:
         function = FUNCTIONS[type(node).__name__]
-        said = {name for name, value in node.args.items() if value and name not in _ASIDE}
-        if type(node).__name__ == "Initcap":
+        said = {name for name, value in node.args.items() if value and name not in ASIDE}
+        if type(node).__name__ == "Initcap" and node.expression.sql("spark") == "' '":
             said -= {"expression"}  # the parser's own
-        if said - {*function.given}:
-            raise NotComputable(f"{written_as(node)} has more than {function.name}() takes there")
+        if said - {*function.given} or not {*function.given[: function.needs]} <= said:
+            raise NotComputable(f"{written_as(node)} is not what {function.name}() takes there")
         given = [each for each in zip(function.given, function.takes, strict=True) if each[0] in said]
         parts = [self._given(node.args[name], takes) for name, takes in given]
         if type(node).__name__ == "SplitPart" and parts[-1].sql == "0":
@@ -147,16 +160,18 @@ class _Reader:
         if takes != COUNT:
             return self._of(node, *((takes,) if isinstance(takes, str) else takes))
         written = node.sql("spark")
-        if not written.removeprefix("-").isdecimal() or abs(int(written)) >= 2**31:
+        plain = written.isascii() and written.removeprefix("-").isdecimal()
+        if not plain or abs(int(written)) >= 2**31:
             raise NotComputable(f"{written} is no whole number that is written out", "Write one, as left(name, 3).")
-        return Part(written, WHOLE)
+        return Part(str(int(written)), WHOLE)
 
     def _comparison(self, node: Any) -> Part:
+        require_apart(node.this, node.expression)
         (left, right), _ = self._alike([node.this, node.expression])
-        return Part(f"({left} {_COMPARISONS[type(node).__name__]} {right})", TRUTH)
+        return Part(f"({left} {COMPARISONS[type(node).__name__]} {right})", TRUTH)
 
     def _arithmetic(self, node: Any) -> Part:
-        name = _ARITHMETIC[type(node).__name__]
+        name = ARITHMETIC[type(node).__name__]
         left, right = (self._of(each, *NUMBERS) for each in (node.this, node.expression))
         kind = max(left.kind, right.kind, key=lambda each: NUMBERS.index(each) if each in NUMBERS else -1)
         if name == "try_divide" and kind == WHOLE:
@@ -165,11 +180,13 @@ class _Reader:
 
     def _of_some(self, node: Any) -> Part:
         parts, kind = self._alike([node.this, *node.expressions])
-        return Part(f"{_OF_SOME[type(node).__name__]}({', '.join(parts)})", kind)
+        if len(parts) < 2:
+            raise NotComputable(f"{written_as(node)} is given one", "Give it two.")
+        return Part(f"{OF_SOME[type(node).__name__]}({', '.join(parts)})", kind)
 
     def _both(self, node: Any) -> Part:
-        left, right = (self._of(each, TRUTH) for each in (node.this, node.expression))
-        return Part(f"({left.sql} {node.key.upper()} {right.sql})", TRUTH)
+        parts = [self._of(each, TRUTH).sql for each in chain_of(node)]
+        return Part(f"({f' {node.key.upper()} '.join(parts)})", TRUTH)
 
     def _negative(self, node: Any) -> Part:
         part = self._of(node.this, *NUMBERS)
@@ -185,6 +202,7 @@ class _Reader:
         return Part(f"abs({part.sql})", part.kind)
 
     def _is(self, node: Any) -> Part:
+        require_apart(node.this)
         what = type(node.expression).__name__
         if what not in ("Null", "Boolean"):
             raise NotComputable(f"{written_as(node)} is not known there")
@@ -192,18 +210,19 @@ class _Reader:
         return Part(f"({part.sql} IS {self.read(node.expression).sql})", TRUTH)
 
     def _in(self, node: Any) -> Part:
+        require_apart(node.this)
         if not node.expressions:
             raise NotComputable(f"{written_as(node)} is not known there")
         (one, *several), _ = self._alike([node.this, *node.expressions])
         return Part(f"({one} IN ({', '.join(several)}))", TRUTH)
 
     def _between(self, node: Any) -> Part:
-        if node.args.get("symmetric"):
-            raise NotComputable(f"{written_as(node)} is not known there")
+        require_apart(node.this, node.args["low"], node.args["high"])
         (one, low, high), _ = self._alike([node.this, node.args["low"], node.args["high"]])
         return Part(f"({one} BETWEEN {low} AND {high})", TRUTH)
 
     def _like(self, node: Any) -> Part:
+        require_apart(node.this)
         pattern = node.expression
         if type(pattern).__name__ != "Literal" or not pattern.is_string or "\\" in pattern.this:
             raise NotComputable(f"{written_as(node)} is not known there", "A pattern is a text without a backslash.")
@@ -211,12 +230,11 @@ class _Reader:
         return Part(f"({self._of(node.this, TEXT).sql} {said} {quoted(pattern.this)})", TRUTH)
 
     def _concat(self, node: Any) -> Part:
-        parts = [self._of(each, TEXT) for each in (node.expressions or [node.this, node.expression])]
+        given = node.expressions if type(node).__name__ == "Concat" else chain_of(node)
+        parts = [self._of(each, TEXT) for each in given]
         return Part(f"concat({', '.join(part.sql for part in parts)})", TEXT)
 
     def _trim(self, node: Any) -> Part:
-        if node.expression:
-            raise NotComputable(f"{written_as(node)} is not known there", "trim() takes a text, and blanks away.")
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
         return Part(f"{name}({self._of(node.this, TEXT).sql})", TEXT)
 
@@ -238,12 +256,10 @@ class _Reader:
         return Part(f"IF({self._of(node.this, TRUTH).sql}, {', '.join(values if other else [*values, 'NULL'])})", kind)
 
     def _null_if(self, node: Any) -> Part:
-        parts, _ = self._alike([node.this, node.expression])
-        return Part(f"nullif({', '.join(parts)})", self.read(node.this).kind)
+        parts, kind = self._alike([node.this, node.expression])
+        return Part(f"nullif({', '.join(parts)})", kind)
 
     def _day(self, node: Any) -> Part:
-        if node.args.get("format"):
-            raise NotComputable(f"{written_as(node)} is not known there", "A column with a pattern reads a time.")
         part = self._of(node.this, *TIMES)
         return part if part.kind == DAY else Part(f"CAST({part.sql} AS DATE)", DAY)
 
@@ -251,7 +267,8 @@ class _Reader:
         unit = str(node.args["unit"].this).upper()
         name, kind = ("date_trunc", MOMENT) if type(node).__name__ == "TimestampTrunc" else ("trunc", DAY)
         if unit not in (_UNITS if kind == MOMENT else _UNITS[:3]):
-            raise NotComputable(f"{name}() by {unit} is not known there", f"There are {', '.join(_UNITS)}.")
+            known = ", ".join(_UNITS if kind == MOMENT else _UNITS[:3])
+            raise NotComputable(f"{name}() by {unit} is not known there", f"There are {known}.")
         part = self._of(node.this, kind).sql
         return Part(f"date_trunc('{unit}', {part})" if kind == MOMENT else f"trunc({part}, '{unit}')", kind)
 
@@ -273,5 +290,6 @@ def _typed(part: Part, kind: str) -> Part:
     """A part of that kind where it is NULL, which has no type of its own."""
     if part.kind != NULL or kind == NULL:
         return part
-    type_ = next((name for name, each in KINDS.items() if each == kind), f"DECIMAL({MOST_DIGITS},0)")
+    # the least decimal: beside a wide one, another would lose its places
+    type_ = next((name for name, each in KINDS.items() if each == kind), "DECIMAL(1,0)")
     return Part(f"CAST({part.sql} AS {type_})", kind)

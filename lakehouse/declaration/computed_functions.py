@@ -42,10 +42,11 @@ class Function(NamedTuple):
     given: tuple[str, ...]
     takes: tuple[str | tuple[str, ...], ...]
     gives: str
+    needs: int = 9  # so many of what it is given; the others may be left out
 
 
-def _of_text(name: str, gives: str = TEXT, *more: tuple[str, str]) -> Function:
-    return Function(name, ("this", *(each for each, _ in more)), (TEXT, *(kind for _, kind in more)), gives)
+def _of_text(name: str, gives: str = TEXT, *more: tuple[str, str], needs: int = 9) -> Function:
+    return Function(name, ("this", *(each for each, _ in more)), (TEXT, *(kind for _, kind in more)), gives, needs)
 
 
 def _of_time(name: str, takes: str | tuple[str, ...], gives: str = WHOLE) -> Function:
@@ -65,7 +66,7 @@ FUNCTIONS = {
     "Replace": _of_text("replace", TEXT, _TWO, ("replacement", TEXT)),
     "Left": _of_text("left", TEXT, ("expression", COUNT)),
     "Right": _of_text("right", TEXT, ("expression", COUNT)),
-    "Substring": _of_text("substring", TEXT, ("start", COUNT), ("length", COUNT)),
+    "Substring": _of_text("substring", TEXT, ("start", COUNT), ("length", COUNT), needs=2),
     "SplitPart": _of_text("split_part", TEXT, ("delimiter", TEXT), ("part_index", COUNT)),
     "StrPosition": _of_text("instr", WHOLE, ("substr", TEXT)),
     "Year": _of_time("year", DAY),
@@ -84,7 +85,36 @@ FUNCTIONS = {
     "UnixMillis": _of_time("unix_millis", MOMENT),
     "UnixMicros": _of_time("unix_micros", MOMENT),
     "DateDiff": Function("datediff", ("this", "expression"), (DAY, DAY), WHOLE),
-    "Floor": Function("floor", ("this",), ((WHOLE, DECIMAL),), WHOLE),
-    "Ceil": Function("ceil", ("this",), ((WHOLE, DECIMAL),), WHOLE),
-    "Round": Function("round", ("this", "decimals"), (NUMBERS, COUNT), ""),
+    "Floor": Function("floor", ("this",), ((WHOLE, DECIMAL),), DECIMAL),
+    "Ceil": Function("ceil", ("this",), ((WHOLE, DECIMAL),), DECIMAL),
+    "Round": Function("round", ("this", "decimals"), (NUMBERS, COUNT), "", needs=1),
 }
+COMPARISONS = {"EQ": "=", "NEQ": "<>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=", "NullSafeEQ": "<=>"}
+ARITHMETIC = {"Add": "try_add", "Sub": "try_subtract", "Mul": "try_multiply", "Div": "try_divide", "Mod": "try_mod"}
+ARITHMETIC |= {f"Safe{name}": ARITHMETIC[full] for name, full in {"Add": "Add", "Subtract": "Sub"}.items()}
+ARITHMETIC |= {"SafeMultiply": "try_multiply", "SafeDivide": "try_divide"}
+OF_SOME = {"Coalesce": "coalesce", "Greatest": "greatest", "Least": "least"}
+# said of a function by the parser, and of no meaning here
+ASIDE = {"safe", "typed"}
+OF_TWO = {"this", "expression", *ASIDE}
+# what else there may be: of anything more, nobody knows what it means
+SAID = {
+    "Literal": {"this", "is_string"},
+    "Column": {"this", "table", "db", "catalog"},  # looked at there
+    "Case": {"this", "ifs", "default"},
+    "If": {"this", "true", "false"},
+    "In": {"this", "expressions"},
+    "Between": {"this", "low", "high"},
+    "Like": {*OF_TWO, "negate"},
+    "ILike": {*OF_TWO, "negate"},
+    "Trim": {"this", "position"},
+    "Concat": {"expressions", "safe"},
+    "Coalesce": {"this", "expressions"},
+    "Greatest": {"this", "expressions", "ignore_nulls"},
+    "Least": {"this", "expressions", "ignore_nulls"},
+    "Cast": {"this", "to"},
+    "TryCast": {"this", "to"},
+    "TimestampTrunc": {"this", "unit"},
+    "DateTrunc": {"this", "unit"},
+}
+BESIDE = {*COMPARISONS, "Between", "In", "Like", "ILike", "Is", "Not"}

@@ -1,10 +1,12 @@
-"""What is written out in the SQL of a computed column: numbers, texts, times and types."""
+"""Parts of the SQL of a computed column: numbers, texts, times and types that are written out, and operands."""
 
+import re
 from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration.computed_functions import (
+    BESIDE,
     DECIMAL,
     DOUBLE,
     KINDS,
@@ -14,23 +16,27 @@ from lakehouse.declaration.computed_functions import (
     NotComputable,
     Part,
 )
+from lakehouse.declaration.names import is_text
 from lakehouse.declaration.sql import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_DAY, _CLOCK, _ZONE = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", r"(Z|[+-][\d:]+)?"
+_TIMES = {"DATE": re.compile(_DAY, re.ASCII), "TIMESTAMP": re.compile(f"{_DAY}[ T]{_CLOCK}{_ZONE}", re.ASCII)}
+
 
 def literal(node: Any) -> Part:
     """A number or a text as it is written."""
     if node.is_string:
-        if "\\" in node.this:
-            raise NotComputable(f"{written_as(node)} has a backslash", "Write a text without.")
+        if "\\" in node.this or "\0" in node.this or not is_text(node.this):
+            raise NotComputable(f"{node.this!r} has a backslash, or what is no text in UTF-8", "Write a text without.")
         return Part(quoted(node.this), TEXT)
     digits = sum(each.isdigit() for each in node.this)
     if "e" in node.this.lower():
         if not isfinite(float(node.this)):
             raise NotComputable(f"{node.this} is beyond any number", "Correct it.")
-        return Part(f"{node.this}D", DOUBLE)
+        return Part(f"{float(node.this)!r}D", DOUBLE)
     if digits > MOST_DIGITS:
         raise NotComputable(f"{node.this} has {digits} digits", f"A number has at most {MOST_DIGITS}.")
     return Part(node.this, DECIMAL if "." in node.this or int(node.this) >= 2**63 else WHOLE)
@@ -54,6 +60,8 @@ def cast_type(node: Any) -> str:
 def time_literal(written: str, type_: str) -> str:
     """A day or a time as it is written in SQL, in UTC; ``NotComputable`` where it is none."""
     try:
+        if not _TIMES[type_].fullmatch(written):
+            raise ValueError
         time = date.fromisoformat(written) if type_ == "DATE" else datetime.fromisoformat(written)
     except ValueError:
         action = "Write it as 2026-01-31, or 2026-01-31 12:00:00."
@@ -67,3 +75,19 @@ def written_as(node: "exp.Expr") -> str:
     """A part as a person is told of it."""
     said = str(node.sql("spark"))
     return said if len(said) <= 80 else f"{said[:80]}…"
+
+
+def require_apart(*operands: Any) -> None:
+    """Refuse what stands beside another comparison without brackets: readers of SQL part it differently."""
+    for each in operands:
+        if type(each).__name__ in BESIDE:
+            raise NotComputable(f"{written_as(each)} stands beside a comparison", "Put it in brackets.")
+
+
+def chain_of(node: Any) -> list[Any]:
+    """The operands of a chain of one operator, in their order."""
+    operands, left = [], node
+    while type(left) is type(node):
+        operands.append(left.expression)
+        left = left.this
+    return [left, *reversed(operands)]

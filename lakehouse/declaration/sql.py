@@ -3,7 +3,9 @@
 Whether its types fit is for Spark to say.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
@@ -64,6 +66,9 @@ def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
     try:
         root = _parsed(sql)
         if root is not None:
+            lost = _left_out(sql, root)
+            if lost:
+                raise NotComputable(f"it says more than is understood: {lost}", "Write it otherwise, or leave it out.")
             return computed(root, type_, columns)
     except RecursionError:
         raise NotComputable("it is nested too deeply", "Write it with fewer levels.") from None
@@ -112,6 +117,30 @@ def _parsed(sql: str) -> "exp.Expr | None":
         return None
     more = isinstance(root, exp.Command | exp.Block | exp.Star) or sql.rstrip().endswith(";")
     return None if more else root
+
+
+def _left_out(sql: str, root: "exp.Expr") -> str:
+    """What is written, and the parser makes nothing of, or something else; nothing where there is no such thing."""
+    import sqlglot  # noqa: PLC0415 - as above
+    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot.tokenizer_core import TokenType  # noqa: PLC0415
+
+    tokens = [*sqlglot.tokenize(sql, read="spark"), None]
+    texts = [each.text.lower() for each in tokens if each and each.token_type is TokenType.STRING]
+    for token, after in pairwise(tokens):
+        if token and after and token.token_type is after.token_type is TokenType.STRING:
+            return f"two texts in a row; a quote within one is written as \\', beside {token.text!r}"
+    names = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER)
+    written = [
+        token.text.lower()
+        for token, after in pairwise(tokens)
+        if token and token.token_type in names and not (after and after.token_type is TokenType.L_PAREN)
+    ]
+    for each in root.find_all(exp.TimestampTrunc):  # its unit is a text: a column of that name is none
+        if each.text("unit").lower() not in texts:
+            return each.text("unit")
+    kept = Counter(each.name.lower() for each in root.find_all(exp.Literal, exp.Identifier, exp.Var))
+    return ", ".join(Counter([*texts, *written]) - kept)
 
 
 def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:

@@ -106,6 +106,11 @@ class StreamTable:
         return isinstance(self.format, Avro)
 
     @property
+    def has_sql(self) -> bool:
+        """Whether it has columns, checks or measures in SQL, of which Spark knows whether their types fit."""
+        return bool(self.checks or self.rollups or self.computed)
+
+    @property
     def by_name(self) -> dict[str, Column]:
         """The declared columns by their names."""
         return {column.name: column for column in self.columns}

@@ -37,6 +37,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         key_problems(table.key, table.columns) if table.key else _log(table),
         _order(table),
         _partition(table),
+        _widened(table),
         _lateness(table),
         _base(table),
         _columns_of_ours(table),
@@ -108,6 +109,9 @@ def _order(table: "StreamTable") -> Iterator[Problem]:
     column = table.by_name.get(table.version)
     if column is None:
         yield f"version is no column: {table.version}", "Declare the column."
+    elif column.sql is not None:
+        fact = f"version {column.name} is computed: where it cannot be, the record would be the oldest of all"
+        yield fact, "Name a column that records tell."
     elif column.keep:
         yield f"version {column.name} is kept", "It has to come from the same record as the row: leave keep out."
     elif column.type == "BOOLEAN":
@@ -134,6 +138,17 @@ def _base(table: "StreamTable") -> Iterator[Problem]:
         if len(column.field.names) > 1 or column.field.part != VALUE:
             fact = f"column {column.name} is no field of its own in a record, and base files have nothing else"
             yield fact, "Leave base out, or have the records tell it by one name."
+
+
+def _widened(table: "StreamTable") -> Iterator[Problem]:
+    """What the type of a column decides beyond its values: where rows lie, and what is stored of their order."""
+    fixed = {table.partition_by.name: "rows are partitioned by it"} if table.partition_by else {}
+    if table.version and table.keep:
+        fixed[table.version] = "it is the version, which kept columns came with"
+    for column in table.columns:
+        if column.widened_from is not None and column.name in fixed:
+            fact = f"column {column.name}: widened_from, and {fixed[column.name]}"
+            yield fact, "It keeps its type: declare a table of another name."
 
 
 def _lateness(table: "StreamTable") -> Iterator[Problem]:

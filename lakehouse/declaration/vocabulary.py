@@ -56,6 +56,7 @@ class Column:
     number of them since 1970, UTC: a TIMESTAMP, rounded to microseconds, or days of a DATE. ``default`` is the value of
     a record that has none, or null, as it would be written in the record.
     ``formerly`` is the name of that field, or those that lead to it, before it was renamed: asked where it is missing.
+    ``widened_from`` is the narrower type that it had: tables that have it are written once with the wider one.
     ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone.
     ``sql`` computes it from other columns of the same record instead, NULL where it cannot be computed.
     """
@@ -72,6 +73,7 @@ class Column:
     keep: bool = False
     sql: str | None = field(default=None, repr=False)
     formerly: str | Sequence[str] | None = field(default=None, repr=False)
+    widened_from: str | None = field(default=None, repr=False)
 
     @property
     def field(self) -> Field:

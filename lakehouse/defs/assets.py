@@ -17,6 +17,7 @@ from lakehouse.delta.engine import PATIENCE, merged_ledger
 from lakehouse.derive import refresh
 from lakehouse.derive.changes import Derived
 from lakehouse.upkeep import verify
+from lakehouse.upkeep.plan import TOLD_BY_THE_RUN, plan_changes
 
 Asset = dg.AssetsDefinition | dg.AssetSpec
 
@@ -68,9 +69,14 @@ def merged_asset(listed: Listed) -> dg.AssetsDefinition:
         _, plan = look_ahead(run.settings, table, PATIENCE)
         request = run.config.request(plan)
         log = run.context.log
-        done = ingest.merge_all(run.engine, request, lambda outcome: log.info(str(outcome)))
+        changes = [each for each in plan_changes(run.settings, table) if each.kind not in TOLD_BY_THE_RUN]
+        for each in changes:
+            log.info(str(each))
+        done = refresh.caught_up(
+            run.engine, lambda: ingest.merge_all(run.engine, request, lambda outcome: log.info(str(outcome)))
+        )
         ledger = merged_ledger(run.settings, table)
-        facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan)}
+        facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan), **results.declared(changes)}
         found = batches_accounted(ledger.entries, [outcome.entry for outcome in done])
         return Done({table.name: facts, table.rejected_name: {"rejected": facts["rejected"]}}, [found])
 

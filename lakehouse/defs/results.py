@@ -13,6 +13,7 @@ from lakehouse.delta.commits import Totals
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan
+from lakehouse.upkeep.plan import Change
 
 Facts = Mapping[str, Any]
 # worth a look; the tables are right all the same
@@ -66,6 +67,13 @@ def _other_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     rows = [dg.TableRecord({"field": name, "records": many}) for name, many in others_of(outcomes).items()]
     schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
     return {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+
+
+def declared(changes: Sequence[Change]) -> dict[str, Any]:
+    """What another declaration changed in tables that were there, where it changed any."""
+    rows = [dg.TableRecord({"table": each.table, "change": each.kind, "detail": each.detail}) for each in changes]
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in ("table", "change", "detail")])
+    return {"declaration_changes": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
 
 
 def reading(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What Spark says of the SQL of a declaration, before anything is read: whether it knows it, and its types fit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +18,7 @@ _CONDITIONS = ("boolean", "void")
 
 
 def require_types(spark: SparkSession, table: StreamTable) -> None:
-    """Raise ``DeclarationError`` where a check or a measure of the table is none that Spark can compute.
+    """Raise ``DeclarationError`` where a computed column, a check or a measure is none that Spark can compute.
 
     Nothing is read. A second time in the same process costs nothing.
     """
@@ -26,12 +26,21 @@ def require_types(spark: SparkSession, table: StreamTable) -> None:
     values = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in columns)
     rollups = tuple(rollup.fingerprint for rollup in table.rollups)
     asked = (table.name, values, rollups, tuple(check.sql for check in table.checks))
-    if asked in _PASSED or not (table.checks or table.rollups):
+    computed = table.computed
+    if (asked, *computed.values()) in _PASSED or not table.has_sql:
         return
     rows = spark.sql(f"SELECT {values}")
-    for part, said in [*_wrong_checks(rows, table), *_wrong_rollups(rows, table)]:
+    for part, said in [*_wrong_columns(rows, computed), *_wrong_checks(rows, table), *_wrong_rollups(rows, table)]:
         raise DeclarationError(f"Table {table.name!r}: {part}: {said}", action="Correct it in the declaration.")
-    _PASSED.add(asked)
+    _PASSED.add((asked, *computed.values()))
+
+
+def _wrong_columns(rows: DataFrame, computed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, sql in computed.items():
+        try:
+            _ = rows.selectExpr(sql).schema
+        except (AnalysisException, ParseException) as error:
+            yield f"column {name}", _told(error)
 
 
 def _wrong_checks(rows: DataFrame, table: StreamTable) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import holds_files
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger, require_told
-from lakehouse.errors import ConflictError, LedgerError
+from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.settings import Settings
 from lakehouse.topic import look
 from lakehouse.topic.offsets import TopicState
@@ -35,6 +35,18 @@ class Engine:
     def ledger(self) -> Ledger:
         """Read the merged table's ledger."""
         return merged_ledger(self.settings, self.table)
+
+    def require_consumed(self) -> None:
+        """Raise ``NotConsumedError`` where a derived table has not read all there is of the merged one."""
+        merged = self.ledger()
+        for name in self.table.derived:
+            derived = read_ledger(self.settings.table_uri(name), name)
+            if derived.exists and not merged.is_consumed(derived.source):
+                raise NotConsumedError(
+                    f"Columns of {self.table.name} are widened once {name} has read what is there before",
+                    where=merged.uri,
+                    action=f"Merge it with all that derives from it: lakehouse merge {self.table.name}",
+                )
 
     def look(self) -> TopicState:
         """Look at the topic, also while the leader of a partition is being replaced."""

@@ -1,7 +1,7 @@
 """A table as its layout says: created where it is missing, brought into today's form, given columns it lacks."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakehouse.declaration.sql import quoted
+from lakehouse.declaration.widening import is_widened
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import KEY, Former, Layout, TableColumn, listed, paths
 from lakehouse.delta.ledger import read_ledger
@@ -16,16 +17,23 @@ from lakehouse.delta.lock import table_lock
 from lakehouse.delta.log import open_table
 from lakehouse.delta.migrate import is_former, migrate
 from lakehouse.delta.statement import run_statement
+from lakehouse.delta.widen import widen
 from lakehouse.delta.write import conflicts, partitioned, read_table, upkeep
 from lakehouse.errors import TableError
+
+
+def ask_nothing() -> None:
+    """What is asked before columns are widened, where nothing is."""
+
 
 Types = dict[tuple[str, ...], str]
 """The type of every column of a table, and of every field of a struct, by the names that lead to it."""
 
 
-def ensure_table(spark: SparkSession, layout: Layout) -> bool:
-    """Create the table where it is missing, add columns it lacks, correct how long its files are kept.
+def ensure_table(spark: SparkSession, layout: Layout, before: Callable[[], None] | None = ask_nothing) -> bool:
+    """Create the table where it is missing, add columns it lacks, widen some, correct how long its files are kept.
 
+    Columns are widened after ``before`` was called, which may raise; where it is ``None``, they stay as they are.
     Returns whether it committed anything; a second call does not.
 
     Raises ``TableError`` where the table does not fit: a column of another type, one that somebody dropped,
@@ -37,6 +45,10 @@ def ensure_table(spark: SparkSession, layout: Layout) -> bool:
         table = there or _create(spark, layout)
         lack = lacking(layout, table)
     missing = lack.columns
+    widened = lack.widened if before else []
+    if before and widened:
+        before()
+        widen(spark, layout, widened)
     if lack.form and layout.former:
         migrate(spark, layout, layout.former)
         missing = _missing(layout, _types(read_table(spark, layout).schema))
@@ -45,29 +57,33 @@ def ensure_table(spark: SparkSession, layout: Layout) -> bool:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
     if lack.properties:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(lack.properties)})")
-    return there is None or lack.form or bool(missing) or bool(lack.properties)
+    return there is None or lack.form or any((widened, missing, lack.properties))
 
 
 @dataclass(frozen=True)
 class Lack:
-    """What a table lacks of its layout: today's form, columns and fields of structs by their names, properties."""
+    """What a table lacks of its layout: today's form, columns and fields of structs by their names, properties.
+
+    ``widened`` are the columns that have a narrower type.
+    """
 
     form: bool
     columns: Sequence[tuple[tuple[str, ...], TableColumn]]
     properties: Mapping[str, str]
+    widened: Sequence[str]
 
 
 def lacking(layout: Layout, table: DeltaTable) -> Lack:
     """What an opened table lacks; nothing is written. Raises ``TableError`` where it does not fit."""
     stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
     _require_key(layout, stands.configuration)
-    _require_types(layout, found)
+    widened = _widened(layout, found)
     _require_partition(layout, stands.partition_columns)
     names = [path[0] for path in found if len(path) == 1]
     former = layout.former if is_former(layout, names) else None
     if former:
         found = _in_todays_form(former, names, found)
-    return Lack(former is not None, _missing(layout, found), layout.corrections(stands.configuration))
+    return Lack(former is not None, _missing(layout, found), layout.corrections(stands.configuration), widened)
 
 
 def _in_todays_form(former: Former, names: Sequence[str], found: Types) -> Types:
@@ -147,16 +163,24 @@ def _require_key(layout: Layout, stands: Mapping[str, str]) -> None:
         )
 
 
-def _require_types(layout: Layout, found: Mapping[tuple[str, ...], str]) -> None:
+def _widened(layout: Layout, found: Mapping[tuple[str, ...], str]) -> list[str]:
+    """The columns of a narrower type that are to be widened; ``TableError`` where one is of any other type."""
+    widened = []
     for path, column in paths(layout.columns):
         declared = column.type.lower().replace(", ", ",")
         stands = found.get(path, declared)
-        if stands != declared and "<" not in declared:
+        if stands == declared or "<" in declared:
+            continue
+        can = len(path) == 1 and is_widened(stands, declared)
+        if not (can and column.widens):
+            or_widen = f", or say widened_from={stands.upper()!r} to have it widened" if can else ""
             raise TableError(
                 f"Column {'.'.join(path)} is {stands} in the table and {declared} in its declaration",
                 where=layout.uri,
-                action="Declare the type the table has, or write to a new table.",
+                action=f"Declare the type the table has, or write to a new table{or_widen}.",
             )
+        widened.append(column.name)
+    return widened
 
 
 def _require_partition(layout: Layout, stands: Sequence[str]) -> None:

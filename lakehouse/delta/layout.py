@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from lakehouse.declaration.sql import quoted
+from lakehouse.declaration.vocabulary import Column
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
@@ -19,12 +20,21 @@ _LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column as it stands in a table: its name, Spark SQL type and what it means; a struct has ``fields``."""
+    """A column as it stands in a table: its name, Spark SQL type and what it means; a struct has ``fields``.
+
+    ``widens``: where the table has a narrower type for it, it is given this one.
+    """
 
     name: str
     type: str
     doc: str
     fields: tuple["TableColumn", ...] = ()
+    widens: bool = False
+
+    @classmethod
+    def declared(cls, column: Column, name: str = "", doc: str = "") -> "TableColumn":
+        """A declared column, or one that follows from it, of another name and meaning."""
+        return cls(name or column.name, column.type, doc or column.doc, widens=column.widened_from is not None)
 
     @classmethod
     def struct(cls, name: str, doc: str, fields: Iterable["TableColumn"]) -> "TableColumn":

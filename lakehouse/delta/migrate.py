@@ -4,7 +4,7 @@ Only columns of ours change. Declared columns stay as they are, so do those that
 asks for beyond them is added afterwards, as to any table.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -24,19 +24,27 @@ def is_former(layout: Layout, names: Sequence[str]) -> bool:
 def migrate(spark: SparkSession, layout: Layout, former: Former) -> None:
     """Bring a table into today's form. What its ledger tells is carried on; statistics are left to Delta.
 
-    Raises ``ConflictError`` where another writer of ours was first, ``TableError`` where another program wrote in the
-    moment between reading and writing: its commit is then undone, and a RESTORE to it brings it back.
+    Raises what ``rewrite`` raises.
     """
     named = ", ".join(quoted(name) for name in layout.statistics_properties)  # they name columns that go
     upkeep(spark, layout, f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({named})")
+    rewrite(spark, layout, lambda rows: _today(rows, layout, former))
+
+
+def rewrite(spark: SparkSession, layout: Layout, form: Callable[[DataFrame], DataFrame]) -> None:
+    """Write the rows of a table in another form, in one fenced commit that carries its ledger on.
+
+    Raises ``ConflictError`` where another writer of ours was first, ``TableError`` where another program wrote in the
+    moment between reading and writing: its commit is then undone, and a RESTORE to it brings it back.
+    """
     with alone(layout):
         ledger = read_ledger(layout.uri, layout.name)
         rows = read_table(spark, layout, ledger.version)
         commit = ledger.next_commit("migration", "")
-        entry = commit_overwrite(spark, layout, _today(rows, layout, former), commit)
+        entry = commit_overwrite(spark, layout, form(rows), commit)
     if entry.version != ledger.version + 1:
         raise TableError(
-            f"{layout.name} was migrated to its present form while another program wrote version {entry.version - 1}",
+            f"{layout.name} was brought into its present form while another program wrote version {entry.version - 1}",
             where=layout.uri,
             action=f"RESTORE the table to version {entry.version - 1}, then run it again.",
         )

@@ -39,7 +39,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
 
     Of a log table, whose rows replace none, the record of the row instead of its order.
     """
-    columns = [TableColumn(c.name, c.type, c.doc) for c in table.stored]
+    columns = [TableColumn.declared(column) for column in table.stored]
     said = (_LOGGED_DOC, _LOGGED) if table.is_log else (_RECORD_DOC, ORDER)
     columns.append(TableColumn.struct(RECORD, *said))
     if table.keep:

@@ -23,10 +23,10 @@ _OWN_TEXT = 48  # bytes of the kind of a change and the id of a table
 
 def changes_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the change feed is stored: one row for each key and version of the merged table that changed it."""
-    keys = [TableColumn(n, table.by_name[n].type, table.by_name[n].doc) for n in table.key]
+    keys = [TableColumn.declared(table.by_name[name]) for name in table.key]
     values = [
-        TableColumn(f"{name}_{when}", table.by_name[name].type, f"{when.title()} the change: {table.by_name[name].doc}")
-        for name in table.values
+        TableColumn.declared(column, f"{column.name}_{when}", f"{when.title()} the change: {column.doc}")
+        for column in (table.by_name[name] for name in table.values)
         for when in ("before", "after")
     ]
     own = [

@@ -1,12 +1,17 @@
 """Bring the derived tables of a merged table up to its version."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from lakehouse.declaration import Rollup
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive import feed, rollup
 from lakehouse.derive.changes import Derived, Upstream
-from lakehouse.errors import TableError
+from lakehouse.errors import NotConsumedError, TableError
+
+T = TypeVar("T")
 
 
 def upstream_of(engine: Engine) -> Upstream:
@@ -16,8 +21,23 @@ def upstream_of(engine: Engine) -> Upstream:
         action = f"Merge it first: lakehouse merge {table.name}"
         raise TableError(f"Table {table.name} does not exist yet", where=ledger.uri, action=action)
     layout = merged_layout(table, engine.settings)
-    committed = ensure_table(engine.spark, layout)
+    committed = ensure_table(engine.spark, layout, None)
     return Upstream(table, layout, engine.ledger() if committed else ledger)
+
+
+def caught_up(engine: Engine, work: Callable[[], T]) -> T:
+    """Do something with the merged table; where its derived tables have to be brought up to date before, do that."""
+    try:
+        return work()
+    except NotConsumedError:
+        refresh_all(engine)
+        return work()
+
+
+def refresh_all(engine: Engine) -> list[Derived]:
+    """Bring the change feed, where there is one, and every rollup up to the merged table."""
+    rollups = [refresh_rollup(engine, each) for each in engine.table.rollups]
+    return rollups if engine.table.is_log else [refresh_changes(engine), *rollups]
 
 
 def refresh_changes(engine: Engine) -> Derived:

@@ -24,9 +24,10 @@ _GONE = "_is_gone"  # says of a group that no row is left in it
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
     """How a rollup is stored: one row for each group."""
-    types = {c.name: (c.type, c.doc) for c in table.stored}
-    columns = [TableColumn(name, *types[name]) for name in rollup.by]
-    columns += [TableColumn(name, measure.type, measure.doc) for name, measure in rollup.measures.items()]
+    stored = {column.name: column for column in table.stored}
+    columns = [TableColumn.declared(stored[name]) for name in rollup.by]
+    # another type is another declaration: every group is computed anew
+    columns += [TableColumn(name, each.type, each.doc, widens=True) for name, each in rollup.measures.items()]
     uri = settings.table_uri(rollup.name)
     return Layout(
         rollup.name,

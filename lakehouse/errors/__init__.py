@@ -130,6 +130,10 @@ class TableError(LakehouseError):
     """A table is missing or does not fit its declaration, or cannot be read or written."""
 
 
+class NotConsumedError(TableError):
+    """A derived table has to read what is there before the merged table is written in another form."""
+
+
 class StoreUnreachableError(TableError):
     """The store of the tables does not answer; that says nothing of the tables."""
 

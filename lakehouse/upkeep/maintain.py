@@ -138,7 +138,7 @@ class _Work:
 
     def go(self, needed: _Needed | None) -> Maintained:
         """Compact, vacuum and carry the ledger on, each where there is reason to."""
-        again(lambda: ensure_table(self.spark, self.layout))
+        again(lambda: ensure_table(self.spark, self.layout, None))
         ledger, sizes = self._ledger(), _file_sizes(self.layout)
         before = sum(len(part) for part in sizes)
         if _is_idle(ledger):

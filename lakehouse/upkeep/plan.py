@@ -8,7 +8,7 @@ from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.analysis import require_types
 from lakehouse.delta.engine import merged_ledger
-from lakehouse.delta.ensure import lacking
+from lakehouse.delta.ensure import Lack, lacking
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import DECLARED, Layout
 from lakehouse.delta.ledger import read_ledger
@@ -22,7 +22,10 @@ from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Kind = Literal["create", "migrate", "add column", "set property", "compute anew", "refuse"]
+Kind = Literal["create", "migrate", "add column", "widen column", "set property", "compute anew", "refuse"]
+
+TOLD_BY_THE_RUN: tuple[Kind, ...] = ("create", "refuse")
+"""What a run says by itself: the others are told before it."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,10 @@ class Change:
     table: str
     kind: Kind
     detail: str
+
+    def __str__(self) -> str:
+        """The change in a sentence, for a log."""
+        return f"{self.table}: {self.kind}: {self.detail}"
 
 
 def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
@@ -97,8 +104,17 @@ def _table_changes(layout: Layout) -> Iterator[Change]:
     except (TableError, LedgerError) as error:
         yield Change(layout.name, "refuse", str(error))
         return
+    yield from _lacked(layout, lack)
+
+
+def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
+    """What a table is given of what its layout says."""
     if lack.form:
         yield Change(layout.name, "migrate", "it was written by an older lakehouse: the same rows, in one commit")
+    types = {column.name: column.type for column in layout.columns}
+    for name in lack.widened:
+        detail = f"{name} to {types[name]}: every row is written once, after what derives from them has read them"
+        yield Change(layout.name, "widen column", detail)
     for path, column in lack.columns:
         yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in the rows that are there")
     for name, value in lack.properties.items():

@@ -47,6 +47,14 @@ ROWS: list[tuple[Any, ...]] = [
     _row((" 12 ", "2026-02-30"), None, "-1 1 5e-324 -0.01 1 0.5", date(2024, 2, 29), _LAST),
 ]
 
+_NOON = datetime(2026, 3, 1, 12, 30, 15, 250_000, tzinfo=UTC)
+BENIGN = [
+    _row(("12", "0.5"), True, "3 40 2.5 12.34 7 0.25", _NOON.date(), _NOON),
+    _row(("a-b", "7"), False, "-8 -9 -0.125 -0.99 -12 -1.5", date(2024, 2, 29), _NOON),
+    _row(("", "x"), None, "1 2 3e5 99.01 100 3.000001", date(1999, 12, 31), _NOON),
+]
+"""Rows of which most expressions can be computed."""
+
 TEXT, TRUTH, WHOLE, DECIMAL, DOUBLE, DAY, MOMENT = "text", "truth", "whole", "decimal", "double", "day", "moment"
 KINDS = {
     "STRING": TEXT,
@@ -85,12 +93,12 @@ _FORMS = {
         ([whole] + [whole]); ([whole] - [whole]); ([whole] * [whole]); ([whole] % [whole]); (- [whole]);
         abs([whole]); round([whole], #); length([text]); instr([text], [text]); datediff([day], [moment]);
         year([day]); quarter([moment]); month([moment]); day([day]); dayofweek([day]); weekofyear([moment]);
-        hour([moment]); second([moment]); unix_seconds([moment]); unix_micros([moment]); floor([decimal]);
-        ceil([whole]); CAST([text] AS INT); CAST([number] AS BIGINT)
+        hour([moment]); second([moment]); unix_seconds([moment]); unix_micros([moment]);
+        CAST([text] AS INT); CAST([number] AS BIGINT)
     """,
     DECIMAL: """
         ([decimal] + [whole]); ([decimal] * [decimal]); ([decimal] / [decimal]); ([decimal] % [whole]);
-        abs([decimal]); (- [decimal]); round([decimal], #); CAST([number] AS DECIMAL(38,10));
+        abs([decimal]); floor([decimal]); ceil([whole]); (- [decimal]); round([decimal], #); CAST([number] AS DECIMAL(38,10));
         CAST([text] AS DECIMAL(20,20)); greatest([decimal], [whole], [decimal])
     """,
     DOUBLE: """

@@ -10,13 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Value
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.topic import create_topic
 from lakehouse.upkeep.verify import verify_rollup
-from lakehouse_tests.helpers.expressions import KINDS, ROWS, TYPES, expression
+from lakehouse_tests.helpers.expressions import BENIGN, KINDS, ROWS, TYPES, expression
 from lakehouse_tests.helpers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(3, 4, 7, 8)
@@ -51,6 +52,27 @@ def test_no_expression_that_is_taken_fails_whatever_records_hold(spark, seed: in
     assert all(isfinite(value) for value in values if isinstance(value, float))
     assert all(1 <= value.year <= 9999 for value in values if isinstance(value, date))
     assert len(values) > len(made)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_can_be_computed_is_what_spark_makes_of_the_sql_as_it_was_written(spark, seed: int) -> None:
+    chance = Random(1000 + seed)
+    columns = ", ".join(f"{name} {type_}" for name, type_ in TYPES.items())
+    rows = spark.createDataFrame(BENIGN, columns).localCheckpoint()
+    written = []
+    for number in range(90):
+        type_, kind = list(KINDS.items())[number % len(KINDS)]
+        sql = expression(chance, kind, 2)
+        try:
+            expected = rows.selectExpr(f"CAST(({sql}) AS {type_}) AS c").toArrow().column(0).to_pylist()
+        except PySparkException:  # it fails of some row, or is compared with NULL alone
+            continue
+        written.append((sql, computed_sql(sql, type_, TYPES), expected))
+    told = rows.selectExpr(*(f"{made} AS c{number}" for number, (_, made, _) in enumerate(written))).toArrow()
+    assert len(written) > 45
+    for (sql, made, expected), column in zip(written, told.columns, strict=True):
+        finite = [None if isinstance(each, float) and not isfinite(each) else each for each in expected]
+        assert column.to_pylist() == finite, f"{sql}: {made}"
 
 
 def orders(*more: Column, **changes: Any) -> StreamTable:

@@ -1,0 +1,24 @@
+"""Which type holds every value of another one exactly, so that a column may be given it later."""
+
+import re
+
+_DIGITS = {"INT": (10, 0), "BIGINT": (19, 0)}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+
+
+def is_widened(narrow: str, wide: str) -> bool:
+    """Whether every value of the narrow type is one of the wide type, and they are not the same."""
+    narrow, wide = narrow.upper(), wide.upper()
+    if wide in ("BIGINT", "DOUBLE"):
+        return narrow == "INT"
+    before, after = _digits(narrow), _digits(wide)
+    if before is None or after is None or wide in _DIGITS:
+        return False
+    (precision, scale), (more, places) = before, after
+    return (precision, scale) != (more, places) and places >= scale and more - places >= precision - scale
+
+
+def _digits(type_: str) -> tuple[int, int] | None:
+    """How many digits a type holds, and how many of them are places; ``None`` where it holds no such numbers."""
+    found = _DECIMAL.fullmatch(type_)
+    return (int(found[1]), int(found[2])) if found else _DIGITS.get(type_)

@@ -1,0 +1,138 @@
+"""Columns that are given wider types: the same rows and progress, and nothing that derives from them loses any."""
+
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.declaration import Column, Measure, Rollup, StreamTable
+from lakehouse.delta.audit import audit
+from lakehouse.derive.refresh import caught_up
+from lakehouse.errors import NotConsumedError, TableError
+from lakehouse.serve import query
+from lakehouse.topic import create_topic
+from lakehouse.upkeep.plan import plan_changes
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.streams import Stream, counts
+
+pytestmark = pytest.mark.invariant(1, 7, 10, 13)
+
+
+def sales(pieces: Column, price: Column, key: Column, most: str) -> StreamTable:
+    name = f"sales_{uuid4().hex[:8]}"
+    measures = {"most": Measure("max(pieces)", most, "Most pieces."), "rows": Measure("count(*)", "BIGINT", "Sales.")}
+    rollup = Rollup(f"{name}_by_price", by=["price"], measures=measures, doc="By price.")
+    return StreamTable(name, name, "Sales.", [key, pieces, price], key=["id"], rollups=[rollup], partitions=1)
+
+
+ID = Column("id", "INT", required=True, doc="Number.")
+PIECES = Column("pieces", "INT", doc="How many.")
+PRICE = Column("price", "DECIMAL(4,2)", doc="Of one.")
+WIDE = {
+    "id": replace(ID, type="BIGINT", widened_from="INT"),
+    "pieces": replace(PIECES, type="BIGINT", widened_from="INT"),
+    "price": replace(PRICE, type="DECIMAL(12,4)", widened_from="DECIMAL(4,2)"),
+}
+
+
+def sale(number: int, pieces: Any, price: Any) -> bytes:
+    return json.dumps({"id": number, "pieces": pieces, "price": price}).encode()
+
+
+def widened(table: StreamTable) -> StreamTable:
+    (rollup,) = table.rollups
+    measures = {**rollup.measures, "most": replace(rollup.measures["most"], type="BIGINT")}
+    return replace(table, columns=[*WIDE.values()], rollups=[replace(rollup, measures=measures)])
+
+
+@pytest.fixture
+def stream(spark, broker) -> Stream:
+    made = Stream(spark, broker, sales(PIECES, PRICE, ID, "INT"))
+    create_topic(broker, made.table)
+    made.send(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
+    made.merge()
+    made.refresh()
+    made.send(sale(2, 7, 1))
+    made.merge()  # which nothing that derives from it has read
+    return made
+
+
+def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_them(stream: Stream) -> None:
+    before, totals = stream.snapshot_of("id"), stream.ledger.totals
+    stream.table = widened(stream.table)
+    kinds = {
+        (each.table.removeprefix(stream.table.name), each.kind) for each in plan_changes(stream.settings, stream.table)
+    }
+    assert {("", "widen column"), ("_changes", "widen column"), ("_by_price", "widen column")} <= kinds
+
+    stream.send(sale(1, 3_000_000_000, 12345678.1234), sale(5_000_000_000, 1, 9.99))
+    with pytest.raises(NotConsumedError, match=f"once {stream.table.name}.* has read what is there"):
+        stream.merge()
+    (outcome,) = caught_up(stream.engine, stream.merge)
+    assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=1, stale=0)
+    stream.refresh()
+
+    told = stream.sql("SELECT id, pieces, CAST(price AS STRING) FROM {t} ORDER BY id")
+    assert told == [
+        (1, 3_000_000_000, "12345678.1234"),
+        (2, 7, "1.0000"),
+        (3, None, None),
+        (5_000_000_000, 1, "9.9900"),
+    ]
+    assert stream.snapshot_of("id")[1:3] == before[1:3]
+    assert outcome.entry.commit.totals_before == totals
+    feed = "SELECT id, change, pieces_before, pieces_after, reconciled FROM {changes} ORDER BY number, id"
+    assert stream.sql(feed) == [
+        (1, "insert", None, 5, False),
+        (2, "insert", None, 6, False),
+        (3, "insert", None, None, False),
+        (2, "update", 6, 7, False),
+        (1, "update", 5, 3_000_000_000, False),
+        (5_000_000_000, "insert", None, 1, False),
+    ]
+    (rollup,) = stream.table.rollups
+    assert verify_rollup(stream.engine, rollup).passed
+    assert verify_keys(stream.engine).passed
+    assert all(finding.passed for finding in audit(stream.ledger))
+    assert plan_changes(stream.settings, stream.table) == []
+    rows = stream.snapshot_of("id")
+    stream.replay()
+    assert stream.snapshot_of("id") == rows
+
+
+def test_every_reader_opens_a_table_that_was_widened(stream: Stream) -> None:
+    stream.table = widened(stream.table)
+    caught_up(stream.engine, stream.merge)
+    opened = DeltaTable(stream.uri)
+    assert {field.name: str(field.type) for field in opened.schema().fields}["pieces"] == 'PrimitiveType("long")'
+    assert opened.protocol().min_reader_version == 1
+    told = query(stream.settings, f"SELECT sum(pieces) FROM {stream.table.name}", [stream.table.name])
+    assert [int(row[0]) for row in told.rows] == [12]
+    comments = {field.name: field.metadata.get("comment") for field in opened.schema().fields}
+    assert comments["pieces"] == "How many."
+
+
+def test_a_type_that_nobody_says_is_widened_is_refused_with_the_word_that_does(stream: Stream) -> None:
+    said = [replace(column, widened_from=None) for column in WIDE.values()]
+    stream.table = replace(stream.table, columns=said)
+    version = stream.ledger.version
+    with pytest.raises(TableError, match="say widened_from='INT'"):
+        stream.merge()
+    assert stream.ledger.version == version
+    narrower = replace(stream.table, columns=[ID, replace(PIECES, type="STRING"), PRICE])
+    (told,) = [each.detail for each in plan_changes(stream.settings, narrower) if each.kind == "refuse"]
+    assert "widened_from" not in told
+
+
+def test_a_run_that_dies_between_the_tables_goes_on(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream.table = widened(stream.table)
+    stream.refresh()  # the derived tables are wide now, and the merged one is not
+    stream.send(sale(4, 2**40, 0.5))
+    caught_up(stream.engine, stream.merge)
+    stream.refresh()
+    assert stream.sql("SELECT count(*), max(pieces) FROM {t}") == [(4, 2**40)]
+    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert stream.sql("SELECT count(*), count_if(reconciled) FROM {changes}") == [(5, 0)]

@@ -75,6 +75,14 @@ def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
     raise NotComputable("it is no SQL expression", _EXPRESSION)
 
 
+def named_columns(sql: str) -> set[str]:
+    """The names of columns in a piece of SQL, in lower case; none where it is no expression."""
+    from sqlglot import exp  # noqa: PLC0415 - as the parser itself
+
+    root = _parsed(sql)
+    return {column.parts[0].name.lower() for column in root.find_all(exp.Column)} if root else set()
+
+
 def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
     """What is wrong with a condition of a row of these columns; it may ask the clock."""
     yield from _problems(sql, columns, _BY_CHANCE, _of_many_rows)

@@ -1,6 +1,5 @@
 """The assets of a declaration as Dagster's catalog shows them: names, words, columns and where they come from."""
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from lakehouse.batch.load import base_layout
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
 from lakehouse.declaration.parts import TIME, VALUE
+from lakehouse.declaration.sql import named_columns
 from lakehouse.defs.listed import Listed
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.order import merged_layout
@@ -130,8 +130,8 @@ def _declared_in(table: StreamTable) -> dg.CodeReferencesMetadataValue:
 
 
 def _named_in(sql: str, columns: Sequence[Column]) -> list[str]:
-    """The columns that a piece of SQL names."""
-    return sorted({*re.findall(r"\w+", sql.lower())} & {column.name for column in columns})
+    """Those of the columns that a piece of SQL names."""
+    return sorted(named_columns(sql) & {column.name for column in columns})
 
 
 def _lineage(listed: Listed, origins: Origins) -> dg.TableColumnLineage:

@@ -98,7 +98,8 @@ _FORMS = {
     """,
     DECIMAL: """
         ([decimal] + [whole]); ([decimal] * [decimal]); ([decimal] / [decimal]); ([decimal] % [whole]);
-        abs([decimal]); floor([decimal]); ceil([whole]); (- [decimal]); round([decimal], #); CAST([number] AS DECIMAL(38,10));
+        abs([decimal]); floor([decimal]); ceil([whole]); (- [decimal]); round([decimal], #);
+        CAST([number] AS DECIMAL(38,10));
         CAST([text] AS DECIMAL(20,20)); greatest([decimal], [whole], [decimal])
     """,
     DOUBLE: """

@@ -28,10 +28,12 @@ DOCKER = ROOT / "docker"
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"] == "lakehouse"}
+IVY = (ROOT / "lakehouse" / "local" / "ivy.xml").read_text(encoding="utf-8")
 DOCKERFILE = (DOCKER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 IMAGE_ENVIRONMENT = dict(re.findall(r"\b([A-Z_]+)=(/[\w/.-]+)", "".join(re.findall(r"^ENV .*$", DOCKERFILE, re.M))))
 # scripts in images that are not ours
 THEIRS = {"apache/kafka": "/opt/kafka/bin/kafka-broker-api-versions.sh", "postgres": "pg_isready"}
+THEIRS |= {"apicurio/apicurio-registry": "curl"}
 
 
 def instructions(name: str) -> list[list[str]]:
@@ -129,6 +131,16 @@ def test_the_broker_is_asked_where_it_listens() -> None:
     protocols = dict(part.split(":") for part in broker["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(","))
     assert listeners.keys() == protocols.keys()
     assert broker["KAFKA_CONTROLLER_QUORUM_VOTERS"] == f"1@{host}{listeners['CONTROLLER']}"
+
+
+def test_the_registry_is_asked_where_it_is_and_keeps_its_schemas_in_the_broker() -> None:
+    address = OURS["code"]["environment"]["LAKEHOUSE_REGISTRY_URL"]
+    assert address == "http://registry:8080/apis/ccompat/v7"
+    kept = SERVICES["registry"]["environment"]
+    servers = OURS["code"]["environment"]["LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS"]
+    assert (kept["APICURIO_STORAGE_KIND"], kept["APICURIO_KAFKASQL_BOOTSTRAP_SERVERS"]) == ("kafkasql", servers)
+    (version,) = re.findall(r'name="apicurio-registry-app" rev="([\d.]+)"', IVY)
+    assert SERVICES["registry"]["image"].endswith(f":{version}")
 
 
 def test_nothing_is_published_beyond_this_machine() -> None:

@@ -94,12 +94,20 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     columns = reader(file)
     rows = len(next(iter(columns.values()), ()))
     for field in fields:
-        if field.source not in columns and field.default is None:
+        if _named(field, columns) not in columns and field.default is None:
             raise _refusal(file, f"No {field.source!r} in the file")
     none = [None] * rows
-    converted = {field.name: _convert_column(file, field, columns.get(field.source, none)) for field in fields}
+    converted = {
+        field.name: _convert_column(file, field, columns.get(_named(field, columns), none)) for field in fields
+    }
     places = {"_file": [file.name] * rows, "_place": range(rows)}
     return _arrow(places | converted, {"_file": "STRING", "_place": "BIGINT"} | _types(fields))
+
+
+def _named(field: Field, columns: Columns) -> str:
+    """The name of a field in a file: the one that it has, or where that is missing, the one that it had."""
+    (former,) = field.former or (field.source,)
+    return former if field.source not in columns and former in columns else field.source
 
 
 def _convert_column(file: Path, field: Field, values: Sequence[Any]) -> list[Any]:

@@ -105,11 +105,10 @@ def merge(
 
 def _tell_changes(settings: "Settings", table: "StreamTable") -> None:
     """Say what the declaration changes in tables that are there."""
-    from lakehouse.upkeep.plan import TOLD_BY_THE_RUN, plan_changes
+    from lakehouse.upkeep.plan import told_changes
 
-    for change in plan_changes(settings, table):
-        if change.kind not in TOLD_BY_THE_RUN:
-            complain(str(change))
+    for change in told_changes(settings, table):
+        complain(str(change))
 
 
 def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:

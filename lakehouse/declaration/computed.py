@@ -38,6 +38,7 @@ from lakehouse.declaration.computed_literals import (
     chain_of,
     literal,
     require_apart,
+    require_no_growth,
     time_literal,
     written_as,
 )
@@ -152,11 +153,15 @@ class _Reader:
         parts = [self._given(node.args[name], takes) for name, takes in given]
         if type(node).__name__ == "SplitPart" and parts[-1].sql == "0":
             raise NotComputable("split_part() counts from 1", "Write another number.")
+        if type(node).__name__ == "Replace":
+            require_no_growth(node)
         if type(node).__name__ == "Round" and not 0 <= int(parts[-1].sql if len(parts) > 1 else 0) <= MOST_DIGITS:
             raise NotComputable(f"round() to {parts[-1].sql} places is not known there", "Write 0 to 38 of them.")
         return Part(f"{function.name}({', '.join(part.sql for part in parts)})", function.gives or parts[0].kind)
 
     def _given(self, node: Any, takes: str | tuple[str, ...]) -> Part:
+        if takes == TIMES:
+            return self._day(node)
         if takes != COUNT:
             return self._of(node, *((takes,) if isinstance(takes, str) else takes))
         written = node.sql("spark")
@@ -260,7 +265,7 @@ class _Reader:
         return Part(f"nullif({', '.join(parts)})", kind)
 
     def _day(self, node: Any) -> Part:
-        part = self._of(node.this, *TIMES)
+        part = self._of(node.this if type(node).__name__ == "TsOrDsToDate" else node, *TIMES)
         return part if part.kind == DAY else Part(f"CAST({part.sql} AS DATE)", DAY)
 
     def _trunc(self, node: Any) -> Part:

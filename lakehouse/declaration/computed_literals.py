@@ -22,6 +22,7 @@ from lakehouse.declaration.sql import quoted
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_SHORT = 4  # characters of a text that is put in for another
 _DAY, _CLOCK, _ZONE = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", r"(Z|[+-][\d:]+)?"
 _TIMES = {"DATE": re.compile(_DAY, re.ASCII), "TIMESTAMP": re.compile(f"{_DAY}[ T]{_CLOCK}{_ZONE}", re.ASCII)}
 
@@ -91,3 +92,14 @@ def chain_of(node: Any) -> list[Any]:
         operands.append(left.expression)
         left = left.this
     return [left, *reversed(operands)]
+
+
+def require_no_growth(node: Any) -> None:
+    """A text that is put in for others is written out and short: one record could ask for more than there is."""
+    search, given = node.expression, node.args["replacement"]
+    written = all(type(each).__name__ == "Literal" and each.is_string for each in (search, given))
+    if not written or len(given.this) > max(_SHORT, len(search.this)):
+        raise NotComputable(
+            f"{written_as(node)} could become larger than any text",
+            f"Write out both texts, and one of up to {_SHORT} characters, or as long as the other, in its place.",
+        )

@@ -148,7 +148,8 @@ def _left_out(sql: str, root: "exp.Expr") -> str:
         if each.text("unit").lower() not in texts:
             return each.text("unit")
     kept = Counter(each.name.lower() for each in root.find_all(exp.Literal, exp.Identifier, exp.Var))
-    return ", ".join(Counter([*texts, *written]) - kept)
+    lost = Counter([*texts, *written]) - kept
+    return ", ".join(each for each in lost if f"0.{each}" not in kept)  # of .5, the parser says 0.5
 
 
 def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:

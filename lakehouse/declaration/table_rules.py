@@ -38,6 +38,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _order(table),
         _partition(table),
         _widened(table),
+        _renamed(table),
         _lateness(table),
         _base(table),
         _columns_of_ours(table),
@@ -135,9 +136,20 @@ def _partition(table: "StreamTable") -> Iterator[Problem]:
 
 def _base(table: "StreamTable") -> Iterator[Problem]:
     for column in table.columns if table.base else ():
-        if len(column.field.names) > 1 or column.field.part != VALUE:
+        if max(len(column.field.names), len(column.field.former)) > 1 or column.field.part != VALUE:
             fact = f"column {column.name} is no field of its own in a record, and base files have nothing else"
             yield fact, "Leave base out, or have the records tell it by one name."
+
+
+def _renamed(table: "StreamTable") -> Iterator[Problem]:
+    """A name that a field had, and another column takes: of today's records it would be another value."""
+    for column in table.told:
+        former = column.field.former
+        others = [each for each in table.told if each is not column and each.field.part == VALUE]
+        for other in others if former else ():
+            if other.field.names[: len(former)] == former:
+                fact = f"column {column.name}: formerly {'.'.join(former)}, and {other.name} takes it now"
+                yield fact, "A field has one meaning: leave formerly out, and have old records sent again."
 
 
 def _widened(table: "StreamTable") -> Iterator[Problem]:

@@ -3,19 +3,19 @@
 import re
 
 _DIGITS = {"INT": (10, 0), "BIGINT": (19, 0)}
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 def is_widened(narrow: str, wide: str) -> bool:
     """Whether every value of the narrow type is one of the wide type, and they are not the same."""
-    narrow, wide = narrow.upper(), wide.upper()
+    narrow, wide = narrow.upper().replace(" ", ""), wide.upper().replace(" ", "")
     if wide in ("BIGINT", "DOUBLE"):
         return narrow == "INT"
     before, after = _digits(narrow), _digits(wide)
-    if before is None or after is None or wide in _DIGITS:
+    if before is None or after is None or wide in _DIGITS or narrow == wide:
         return False
     (precision, scale), (more, places) = before, after
-    return (precision, scale) != (more, places) and places >= scale and more - places >= precision - scale
+    return places >= scale and more - places >= precision - scale
 
 
 def _digits(type_: str) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from lakehouse.delta.engine import PATIENCE, merged_ledger
 from lakehouse.derive import refresh
 from lakehouse.derive.changes import Derived
 from lakehouse.upkeep import verify
-from lakehouse.upkeep.plan import TOLD_BY_THE_RUN, plan_changes
+from lakehouse.upkeep.plan import told_changes
 
 Asset = dg.AssetsDefinition | dg.AssetSpec
 
@@ -69,11 +69,13 @@ def merged_asset(listed: Listed) -> dg.AssetsDefinition:
         _, plan = look_ahead(run.settings, table, PATIENCE)
         request = run.config.request(plan)
         log = run.context.log
-        changes = [each for each in plan_changes(run.settings, table) if each.kind not in TOLD_BY_THE_RUN]
+        changes = told_changes(run.settings, table)
         for each in changes:
             log.info(str(each))
         done = refresh.caught_up(
-            run.engine, lambda: ingest.merge_all(run.engine, request, lambda outcome: log.info(str(outcome)))
+            run.engine,
+            lambda: ingest.merge_all(run.engine, request, lambda outcome: log.info(str(outcome))),
+            lambda derived: log.info(f"Before that, brought up to date: {derived.facts}"),
         )
         ledger = merged_ledger(run.settings, table)
         facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan), **results.declared(changes)}

@@ -47,8 +47,7 @@ def ensure_table(spark: SparkSession, layout: Layout, before: Callable[[], None]
     missing = lack.columns
     widened = lack.widened if before else []
     if before and widened:
-        before()
-        widen(spark, layout, widened)
+        widen(spark, layout, widened, before)
     if lack.form and layout.former:
         migrate(spark, layout, layout.former)
         missing = _missing(layout, _types(read_table(spark, layout).schema))

@@ -31,14 +31,22 @@ def migrate(spark: SparkSession, layout: Layout, former: Former) -> None:
     rewrite(spark, layout, lambda rows: _today(rows, layout, former))
 
 
-def rewrite(spark: SparkSession, layout: Layout, form: Callable[[DataFrame], DataFrame]) -> None:
+def rewrite(
+    spark: SparkSession,
+    layout: Layout,
+    form: Callable[[DataFrame], DataFrame],
+    before: Callable[[], None] = lambda: None,
+) -> None:
     """Write the rows of a table in another form, in one fenced commit that carries its ledger on.
+
+    ``before`` is called when nobody else of ours writes; what it raises ends it.
 
     Raises ``ConflictError`` where another writer of ours was first, ``TableError`` where another program wrote in the
     moment between reading and writing: its commit is then undone, and a RESTORE to it brings it back.
     """
     with alone(layout):
         ledger = read_ledger(layout.uri, layout.name)
+        before()
         rows = read_table(spark, layout, ledger.version)
         commit = ledger.next_commit("migration", "")
         entry = commit_overwrite(spark, layout, form(rows), commit)

@@ -3,7 +3,7 @@
 Delta could widen a type without writing, by a feature of a table that other readers cannot open: so it is not used.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -12,10 +12,10 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.migrate import rewrite
 
 
-def widen(spark: SparkSession, layout: Layout, names: Collection[str]) -> None:
+def widen(spark: SparkSession, layout: Layout, names: Collection[str], before: Callable[[], None]) -> None:
     """Give some columns the types of the layout. What the table's ledger tells is carried on.
 
-    Raises what ``rewrite`` raises.
+    Raises what ``rewrite`` and ``before`` raise, which is called once nobody else writes.
     """
     types = {column.name: column.type for column in layout.columns}
 
@@ -24,4 +24,4 @@ def widen(spark: SparkSession, layout: Layout, names: Collection[str]) -> None:
         chosen = [F.expr(f"CAST(`{n}` AS {types[n]})" if n in names else f"`{n}`") for n in rows.columns]
         return rows.select(*(each.alias(n, metadata=kept[n]) for each, n in zip(chosen, rows.columns, strict=True)))
 
-    rewrite(spark, layout, widened)
+    rewrite(spark, layout, widened, before)

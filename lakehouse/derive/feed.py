@@ -62,7 +62,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     commit, clauses = derived_commit(ledger, upstream, run), insert_clauses(upstream.table, layout.names)
     with changes_since(spark, upstream, ledger.source) as changes:
         if changes is not None:
-            rows = _as_feed(changes, upstream, commit, F.col("source_version") - 1)
+            rows = _as_stored(_as_feed(changes, upstream, commit, F.col("source_version") - 1), layout)
             # where a RESTORE made a commit void, or the log tells no commit of ours, changes may be there already
             told = ledger.source is not None and not ledger.undone
             expected = changed_rows(upstream, ledger.source) if told else None
@@ -76,7 +76,9 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
             return derived_from(layout, upstream, entry, rebuilt=False)
     commit = commit.model_copy(update={"reconciled": True})
     since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
-    rows = _as_feed(_net_difference(spark, upstream, layout).localCheckpoint(), upstream, commit, since)
+    rows = _as_stored(
+        _as_feed(_net_difference(spark, upstream, layout).localCheckpoint(), upstream, commit, since), layout
+    )
     return derived_from(layout, upstream, commit_merge(spark, layout, rows, clauses, commit), rebuilt=True)
 
 
@@ -117,6 +119,12 @@ def _as_feed(changes: DataFrame, upstream: Upstream, commit: Commit, since: Colu
     )
 
 
+def _as_stored(rows: DataFrame, layout: Layout) -> DataFrame:
+    """Changes with the types of the feed: of a column that is widened next, the merged table still has another."""
+    types = {column.name: column.type for column in layout.columns}
+    return rows.select(*(F.col(f"`{name}`").cast(types[name].lower()).alias(name) for name in rows.columns))
+
+
 def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> DataFrame:
     """What differs between the state the feed itself tells and the merged table now."""
     table = upstream.table
@@ -127,7 +135,9 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("_row")).where("_row._change <> 'delete'")
     before = F.expr(f"struct({', '.join(f'_row.{value} AS {value}' for value in values)})")
     then = state.select(*table.key, before.alias("_before"))
-    after = F.expr(f"struct({', '.join(values)})")
+    # with the types of the feed: a table that a RESTORE put back may have narrower ones
+    typed = (f"CAST(`{name}` AS {table.by_name[name].type}) AS `{name}`" for name in table.values)
+    after = F.expr(f"struct({', '.join(typed)})")
     now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("_after"))
     joined = then.join(now, list(table.key), "full").where("NOT (_before <=> _after)")
     version = F.lit(upstream.ledger.rows_version).cast("bigint").alias("source_version")

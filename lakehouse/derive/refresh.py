@@ -25,12 +25,13 @@ def upstream_of(engine: Engine) -> Upstream:
     return Upstream(table, layout, engine.ledger() if committed else ledger)
 
 
-def caught_up(engine: Engine, work: Callable[[], T]) -> T:
+def caught_up(engine: Engine, work: Callable[[], T], on_derived: Callable[[Derived], None] = lambda _: None) -> T:
     """Do something with the merged table; where its derived tables have to be brought up to date before, do that."""
     try:
         return work()
     except NotConsumedError:
-        refresh_all(engine)
+        for derived in refresh_all(engine):
+            on_derived(derived)
         return work()
 
 

@@ -15,7 +15,7 @@ from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive.rollup import is_as_declared
-from lakehouse.errors import DeclarationError, LedgerError, StoreUnreachableError, TableError
+from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
 from lakehouse.settings import Settings
 from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Kind = Literal["create", "migrate", "add column", "widen column", "set property", "compute anew", "refuse"]
-
-TOLD_BY_THE_RUN: tuple[Kind, ...] = ("create", "refuse")
-"""What a run says by itself: the others are told before it."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,19 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
         if rollup and not any(change.kind == "refuse" for change in found) and _is_declared_anew(layout, rollup):
             changes.append(Change(layout.name, "compute anew", "it was made by another declaration: every group"))
     return changes
+
+
+def told_changes(settings: Settings, table: StreamTable) -> list[Change]:
+    """What a run that begins changes in tables that are there, beside what it says by itself.
+
+    Whether it can be told decides nothing: what is wrong with a table, the run meets where it works with it.
+    """
+    try:
+        changes = plan_changes(settings, table)
+    except LakehouseError:
+        return []
+    loaded = {layout.name for layout in loaded_layouts(settings, table)}  # which only a load changes
+    return [each for each in changes if each.kind not in ("create", "refuse") and each.table not in loaded]
 
 
 def plan_types(spark: "SparkSession", table: StreamTable) -> list[Change]:

@@ -1,66 +1,37 @@
 """Columns that are given wider types: the same rows and progress, and nothing that derives from them loses any."""
 
-import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
-from uuid import uuid4
 
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Measure, Rollup, StreamTable
 from lakehouse.delta.audit import audit
 from lakehouse.derive.refresh import caught_up
 from lakehouse.errors import NotConsumedError, TableError
 from lakehouse.serve import query
-from lakehouse.topic import create_topic
 from lakehouse.upkeep.plan import plan_changes
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, widened
 from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse_tests.helpers.writers import by_spark
 
 pytestmark = pytest.mark.invariant(1, 7, 10, 13)
 
 
-def sales(pieces: Column, price: Column, key: Column, most: str) -> StreamTable:
-    name = f"sales_{uuid4().hex[:8]}"
-    measures = {"most": Measure("max(pieces)", most, "Most pieces."), "rows": Measure("count(*)", "BIGINT", "Sales.")}
-    rollup = Rollup(f"{name}_by_price", by=["price"], measures=measures, doc="By price.")
-    return StreamTable(name, name, "Sales.", [key, pieces, price], key=["id"], rollups=[rollup], partitions=1)
-
-
-ID = Column("id", "INT", required=True, doc="Number.")
-PIECES = Column("pieces", "INT", doc="How many.")
-PRICE = Column("price", "DECIMAL(4,2)", doc="Of one.")
-WIDE = {
-    "id": replace(ID, type="BIGINT", widened_from="INT"),
-    "pieces": replace(PIECES, type="BIGINT", widened_from="INT"),
-    "price": replace(PRICE, type="DECIMAL(12,4)", widened_from="DECIMAL(4,2)"),
-}
-
-
-def sale(number: int, pieces: Any, price: Any) -> bytes:
-    return json.dumps({"id": number, "pieces": pieces, "price": price}).encode()
-
-
-def widened(table: StreamTable) -> StreamTable:
-    (rollup,) = table.rollups
-    measures = {**rollup.measures, "most": replace(rollup.measures["most"], type="BIGINT")}
-    return replace(table, columns=[*WIDE.values()], rollups=[replace(rollup, measures=measures)])
+@pytest.fixture
+def stream(spark, broker) -> Stream:
+    return narrow_sales(spark, broker)
 
 
 @pytest.fixture
-def stream(spark, broker) -> Stream:
-    made = Stream(spark, broker, sales(PIECES, PRICE, ID, "INT"))
-    create_topic(broker, made.table)
-    made.send(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
-    made.merge()
-    made.refresh()
-    made.send(sale(2, 7, 1))
-    made.merge()  # which nothing that derives from it has read
-    return made
+def by_whom(request: pytest.FixtureRequest) -> Iterator[None]:
+    with by_spark(request.param):
+        yield
 
 
-def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_them(stream: Stream) -> None:
+@pytest.mark.parametrize("by_whom", [False, True], indirect=True, ids=["few rows", "by Spark"])
+def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_them(stream: Stream, by_whom) -> None:
     before, totals = stream.snapshot_of("id"), stream.ledger.totals
     stream.table = widened(stream.table)
     kinds = {
@@ -125,14 +96,3 @@ def test_a_type_that_nobody_says_is_widened_is_refused_with_the_word_that_does(s
     narrower = replace(stream.table, columns=[ID, replace(PIECES, type="STRING"), PRICE])
     (told,) = [each.detail for each in plan_changes(stream.settings, narrower) if each.kind == "refuse"]
     assert "widened_from" not in told
-
-
-def test_a_run_that_dies_between_the_tables_goes_on(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream.table = widened(stream.table)
-    stream.refresh()  # the derived tables are wide now, and the merged one is not
-    stream.send(sale(4, 2**40, 0.5))
-    caught_up(stream.engine, stream.merge)
-    stream.refresh()
-    assert stream.sql("SELECT count(*), max(pieces) FROM {t}") == [(4, 2**40)]
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
-    assert stream.sql("SELECT count(*), count_if(reconciled) FROM {changes}") == [(5, 0)]

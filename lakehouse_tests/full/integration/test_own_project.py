@@ -1,15 +1,22 @@
 """From the wheel, in an environment of its own, to tables of a project of one's own: the first hour of a user."""
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
+from lakehouse.local.ports import draw_port
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.waiting import wait_until
 
+READY = "Dagster is at"
 UV = Path(sys.executable).with_name("uv")
 
 
@@ -52,3 +59,89 @@ def test_a_project_from_the_wheel_runs_as_it_is(installed: Path, tmp_path: Path)
     rows = call(project, installed / "lakehouse", "query", "--json", "SELECT count(*) AS n FROM readings_changes")
     assert '"n": 102' in rows
     assert "readings_by_sensor" in call(project, installed / "dagster", "asset", "list", "-m", "definitions")
+
+
+class Page:
+    """The page of a new topic, followed by a person in one folder: what stands in its boxes is typed, and answered."""
+
+    def __init__(self, bin_: Path, folder: Path) -> None:
+        self.boxes = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "docs" / "add-a-topic.md").read_text(), re.DOTALL)
+        self.bin, self.folder, self.port = bin_, folder, draw_port()
+        self.up: subprocess.Popen[bytes] | None = None
+        kept = {name: value for name, value in os.environ.items() if name == "LAKEHOUSE_JARS" or not _is_ours(name)}
+        self.environment = {**kept, "PATH": f"{bin_}{os.pathsep}{kept['PATH']}", "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g"}
+
+    def follow(self) -> str:
+        """Type box after box; returns all that was answered."""
+        told = ""
+        for kind, text in self.boxes:
+            if kind == "python":
+                (self.folder / "tables" / "orders.py").write_text(text)
+            elif text.strip() == "lakehouse up":
+                self._start()
+            elif kind == "sh":
+                told += self._type(text)
+        return told
+
+    def _type(self, text: str) -> str:
+        command = ["bash", "-ec", f"{text}\npwd > .where"]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, text + done.stdout[-3000:] + done.stderr[-3000:]
+        (where,) = [*self.folder.glob(".where"), *self.folder.glob("*/.where")]
+        self.folder = Path(where.read_text().strip())
+        where.unlink()
+        return done.stdout
+
+    def _start(self) -> None:
+        log = self.folder / "up.log"
+        command = [str(self.bin / "lakehouse"), "up", "--port", str(self.port)]
+        with log.open("w") as out:
+            up = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=out, stderr=out)
+        self.up = up
+        assert wait_until(lambda: READY in log.read_text() or up.poll() is not None, 180)
+        assert READY in log.read_text(), log.read_text()[-3000:]
+
+    def graph(self) -> dict[str, set[str]]:
+        """The assets of the group, as Dagster's webserver has them, and what each is made from."""
+        query = "{ assetNodes { assetKey { path } groupName dependencyKeys { path } } }"
+        asked = Request(
+            f"http://127.0.0.1:{self.port}/graphql",
+            data=json.dumps({"query": query}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urlopen(asked, timeout=30) as answer:  # noqa: S310 - on loopback
+            nodes = json.load(answer)["data"]["assetNodes"]
+        mine = [node for node in nodes if node["groupName"] == "orders"]
+        return {node["assetKey"]["path"][-1]: {key["path"][-1] for key in node["dependencyKeys"]} for node in mine}
+
+    def stop(self) -> None:
+        if self.up:
+            self.up.send_signal(signal.SIGINT)
+            self.up.wait(timeout=60)
+
+
+@pytest.fixture
+def page(installed: Path, tmp_path: Path) -> Iterator[Page]:
+    made = Page(installed, tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.mark.timeout(900)
+def test_the_page_of_a_new_topic_is_followed_to_the_letter(page: Page) -> None:
+    told = page.follow()
+    (notes,) = [text for kind, text in page.boxes if kind == ""]
+    assert [line for line in notes.splitlines() if line not in told] == []
+    assert "rejected, wrong_" in told
+    rows = [line.split() for line in told.splitlines() if re.match(r"\s*\d+\s+\w+\s", line)]
+    assert [row for row in rows if row[1] in ("Ada", "Emmy", "Mary")][-3:] == [
+        ["1", "Ada", "London", "12.50"],
+        ["2", "Emmy", "Erlangen", "8.00"],
+        ["3", "Mary", "3.75"],
+    ]
+    assert "wrong_type" in told or "wrong_time" in told
+    graph = page.graph()
+    assert graph["orders"] == graph["orders_rejected"] == {"orders_topic"}
+    assert graph["orders_changes"] == graph["orders_by_city"] == {"orders"}

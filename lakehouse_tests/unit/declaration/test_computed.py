@@ -51,6 +51,9 @@ def made(sql: str, type_: str) -> str:
         ("if(paid, 1, NULL)", "INT", "IF(`paid`, 1, CAST(NULL AS INT))"),
         ("split_part(name, '-', 1)", "STRING", "split_part(`name`, '-', 1)"),
         ("NULL", "STRING", "NULL"),
+        (".5 < weight", "BOOLEAN", "(0.5 < `weight`)"),
+        ("replace(name, 'ae', 'oe')", "STRING", "replace(`name`, 'ae', 'oe')"),
+        ("last_day(sold_at)", "DATE", "last_day(CAST(`sold_at` AS DATE))"),
         ("if(paid, price, NULL)", "DECIMAL(12,2)", "IF(`paid`, `price`, CAST(NULL AS DECIMAL(1,0)))"),
         ("1.5e3 = weight AND paid AND NOT paid", "BOOLEAN", "((1500.0D = `weight`) AND `paid` AND (NOT `paid`))"),
         ("name || 'a' || 'b'", "STRING", "concat(`name`, 'a', 'b')"),
@@ -107,6 +110,9 @@ def test_a_double_is_none_that_no_record_may_hold() -> None:
         ("1" * 39, "DECIMAL(38,0)", "has 39 digits"),
         ("1e999", "DOUBLE", "beyond any number"),
         ("pieces +", "INT", "no SQL expression"),
+        ("replace(name, 'a', name)", "STRING", "larger than any text"),
+        ("replace(name, name, '')", "STRING", "larger than any text"),
+        ("replace(name, 'a', '12345')", "STRING", "larger than any text"),
         ("name = 'O''Brien'", "BOOLEAN", "two texts in a row"),
         ("concat('a' 'b')", "STRING", "two texts in a row"),
         ("paid = paid < paid", "BOOLEAN", "stands beside a comparison"),
@@ -144,6 +150,15 @@ def test_what_a_record_could_make_fail_is_refused_with_what_to_do(sql: str, type
 def test_what_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(NotComputable, match="nested too deeply|no SQL expression"):
         made("(" * 5_000 + "pieces" + ")" * 5_000, "INT")
+
+
+def test_a_name_that_a_field_had_is_none_that_another_column_takes() -> None:
+    town = Column("town", "STRING", formerly="city", doc="Town.")
+    with pytest.raises(DeclarationError, match="formerly city, and city takes it now"):
+        table(town, Column("city", "STRING", doc="Another thing."))
+    with pytest.raises(DeclarationError, match="formerly city, and zip takes it now"):
+        table(town, Column("zip", "STRING", source=("city", "zip"), doc="Another thing."))
+    assert table(town, Column("city", "STRING", source="place", doc="Another name.")).decode(b'{"id":1,"city":"X"}')
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -61,8 +61,8 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
 
 def _computed_problems(column: Column) -> Iterator[Problem]:
     """What says how a record tells a value: of a computed column none does."""
-    for word in ("source", "formerly", "pattern", "epoch", "default", "between", "required", "keep"):
-        if getattr(column, word) not in (None, False):
+    for word in ("source", "formerly", "pattern", "epoch", "default", "null_values", "between", "required", "keep"):
+        if getattr(column, word) not in (None, False, ()):
             yield f"sql or {word}, not both", "A computed column is what its SQL gives: leave one out."
     if not column.sql:
         yield "has no SQL", "Declare an expression over other columns, as rating >= 7."
@@ -86,8 +86,9 @@ def _digits(type_: str) -> tuple[int, int]:
 
 
 def _broker_time_problems(column: Column) -> Iterator[Problem]:
-    if column.type != "TIMESTAMP" or column.pattern is not None or column.epoch is not None:
-        yield "a broker time is a TIMESTAMP as it is", "Declare that type, and neither pattern nor epoch."
+    said = (column.pattern, column.epoch, column.null_values or None)
+    if column.type != "TIMESTAMP" or any(each is not None for each in said):
+        yield "a broker time is a TIMESTAMP as it is", "Declare that type, and neither pattern, epoch nor null_values."
 
 
 def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:

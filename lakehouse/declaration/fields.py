@@ -38,7 +38,8 @@ class Field(NamedTuple):
     ``path`` are the names that lead to it, where it is within another; ``source`` is how a person is told of it.
     ``epoch`` is the unit of a time that is written as a number. ``default`` stands for a value where there is none,
     written as it would be in the record. ``part`` is where it stands: in the value of the record, or beside it.
-    ``former`` are the names that led to it before; they are asked where it is missing.
+    ``former`` are the names that led to it before; they are asked where it is missing. ``nulls`` are what stands for
+    null, as it is written.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Field(NamedTuple):
     default: str | bool | float | None = None
     part: str = VALUE
     former: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

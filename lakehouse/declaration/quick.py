@@ -22,7 +22,7 @@ from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.quick_columns import Converted, Mask, convert, convert_any, read_parts
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import Lateness
-from lakehouse.declaration.values import NOTHING
+from lakehouse.declaration.values import NOTHING, is_null
 from lakehouse.declaration.verdicts import Rules
 
 _QUOTE, _BACKSLASH = b'"\\'
@@ -80,6 +80,9 @@ def decode_plain(
     for field in fields:
         if field.former:
             plain &= _by_its_name(objects, field)
+        if field.nulls:
+            told = _values(objects, field.names) if field.part == VALUE else parts.get(field.part, nothing)
+            plain &= np.fromiter((not _may_be_null(each, field) for each in told), bool, len(objects))
     if written:
         zeros = {row for column in columns for row in column.zeros}
         plain[[row for row in zeros if _FAR.search(written.each[row] or b"")]] = False
@@ -150,6 +153,11 @@ def _by_its_name(objects: list[dict[str, Any]], field: Field) -> Mask:
     """Where nothing stands under the names that a field had before, or something under those that it has."""
     told = zip(_values(objects, field.names), _values(objects, field.former), strict=True)
     return np.fromiter((now is not None or before is None for now, before in told), bool, len(objects))
+
+
+def _may_be_null(raw: Any, field: Field) -> bool:
+    """Whether a value may be one of those that stand for null; what stands beside the value is bytes."""
+    return raw is not None and (type(raw) is bytes or is_null(raw, field.nulls))
 
 
 def _unless_null(outer: Any) -> Any:

@@ -211,6 +211,7 @@ class StreamTable:
         said += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
         said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
         said += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
+        said += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
         parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late, *said)
         return fingerprint_of(*parts)
 

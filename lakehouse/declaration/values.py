@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration.fields import Field, Rejection, kind, shown, wrong_type
@@ -34,6 +35,7 @@ def convert(parsed: dict[str, Any], fields: tuple[Field, ...], beside: Mapping[s
 
 def convert_value(raw: Any, field: Field, *, missing: bool = False) -> Any:
     """Turn one value, ``None`` where there is none, into one of the field's type; raises as ``convert``."""
+    raw = None if field.nulls and is_null(raw, field.nulls) else raw
     if raw is None and field.required:
         raise Rejection("missing_field" if missing else "null_field", f"{field.source!r} is required")
     raw = field.default if raw is None else raw
@@ -46,6 +48,15 @@ def convert_value(raw: Any, field: Field, *, missing: bool = False) -> Any:
         allowed = f"{field.least} to {field.most}"
         raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, allowed is {allowed}")
     return value
+
+
+def is_null(raw: Any, nulls: tuple[str, ...]) -> bool:
+    """Whether a text, or a number, is one of those that stand for null."""
+    if isinstance(raw, str):
+        return raw in nulls
+    if isinstance(raw, bool) or not isinstance(raw, int | float | Decimal):
+        return False
+    return any(_NUMBER.fullmatch(each) and raw == Decimal(each) for each in nulls)
 
 
 def as_read(part: bytes | int | None, field: Field) -> Any:

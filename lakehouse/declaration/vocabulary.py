@@ -57,6 +57,7 @@ class Column:
     a record that has none, or null, as it would be written in the record.
     ``formerly`` is the name of that field, or those that lead to it, before it was renamed: asked where it is missing.
     ``widened_from`` is the narrower type that it had: tables that have it are written once with the wider one.
+    ``null_values`` are texts that say that there is no value, and where they are written numbers, those numbers.
     ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone.
     ``sql`` computes it from other columns of the same record instead, NULL where it cannot be computed.
     """
@@ -74,6 +75,7 @@ class Column:
     sql: str | None = field(default=None, repr=False)
     formerly: str | Sequence[str] | None = field(default=None, repr=False)
     widened_from: str | None = field(default=None, repr=False)
+    null_values: Sequence[str] = field(default=(), repr=False)
 
     @property
     def field(self) -> Field:
@@ -85,7 +87,7 @@ class Column:
         epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
         shown, path, part = self._place
         former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
-        rules = (self.pattern, path, epoch, self.default, part, former)
+        rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
         return Field(self.name, shown, self.type, self.required, least, most, *rules)
 
     @property

@@ -145,6 +145,20 @@ def test_a_value_by_the_name_its_field_had_becomes_the_same(former: Any, rules: 
     same(Written([each.encode() for each in written], [None] * len(written), Rules((column.field,), None)))
 
 
+@pytest.mark.parametrize(
+    ("type_", "default"),
+    [("STRING", "7"), ("INT", 7), ("DOUBLE", 7), ("DECIMAL(9,3)", 7), ("BOOLEAN", True), ("TIMESTAMP", "2026")],
+)
+@pytest.mark.parametrize("rule", ["", "required", "default"])
+def test_what_stands_for_null_becomes_the_same(type_: str, default: Any, rule: str) -> None:
+    rules: dict[str, Any] = {"": {}, "required": {"required": True}, "default": {"default": default}}[rule]
+    pattern = "%Y" if type_ == "TIMESTAMP" else None
+    nulls = ("", "n/a", "-999", "1", "true")
+    column = Column("n", type_, "A field.", null_values=nulls, pattern=pattern, **rules)
+    written = ['"n/a"', '""', '"N/A"', '"-999"', "-999", "-999.0", "-9.99e2", "-999.0000000000000001", "1", '"true"']
+    same(of_one(column, [*written, "true", *EDGES, *ODD]))
+
+
 def test_a_value_of_another_type_beside_a_default_does_not_make_up_for_a_name_that_stands_twice() -> None:
     text, count = Column("s", "STRING", "A text.", default="x"), Column("b", "INT", "A count.")
     records: list[bytes | None] = [b'{"s":5}', b'{"b":1,"b":2}']

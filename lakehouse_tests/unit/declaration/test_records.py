@@ -400,6 +400,21 @@ def test_a_field_that_has_neither_name_is_missing_by_the_one_it_has() -> None:
     assert rejection_of(b'{"city":null}', (renamed,)).reason == "null_field"
 
 
+@pytest.mark.parametrize("written", ['"n/a"', '""', "-999", "-999.0", '"-999"'])
+def test_what_stands_for_null_is_null(written: str) -> None:
+    nulls = ("", "n/a", "-999")
+    assert decode(f'{{"n":{written}}}'.encode(), (field("DOUBLE", null_values=nulls),)) == {"n": None}
+    assert decode(f'{{"n":{written}}}'.encode(), (field("INT", null_values=nulls, default=5),)) == {"n": 5}
+    required = field("INT", null_values=nulls, required=True)
+    assert rejection_of(f'{{"n":{written}}}'.encode(), (required,)).reason == "null_field"
+
+
+@pytest.mark.parametrize("written", ['"N/A"', "999", "true", "[]", '" "'])
+def test_what_does_not_stand_for_null_is_a_value(written: str) -> None:
+    rejection = rejection_of(f'{{"n":{written}}}'.encode(), (field("DATE", null_values=("n/a", "1")),))
+    assert rejection.reason in ("wrong_type", "wrong_time_format")
+
+
 @pytest.mark.parametrize("value", [b"{}", b'{"n":null}'])
 def test_a_default_stands_for_a_value_that_is_missing_or_null(value: bytes) -> None:
     assert decode(value, (field("INT", default=5),))["n"] == 5

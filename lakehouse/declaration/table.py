@@ -41,6 +41,7 @@ class StreamTable:
     then move to where offsets are lower, and their updates are stale. ``gaps`` decides what happens where
     records expired in the topic before they were merged: stop with an error, or record them and go on. Any
     other loss stops until a person accepts it.
+    ``cluster_by`` names columns whose like values nightly compaction puts into the same files, where no partitions do.
     ``max_records`` is how many positions a batch takes at most, where nobody asks for another number.
     ``retention`` is how far back every table of the declaration can be read as it was then, at least.
     """
@@ -66,6 +67,7 @@ class StreamTable:
     checks: Sequence[Check] = ()
     samples: Samples | None = None
     file: str = field(default="", compare=False)
+    cluster_by: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Refuse a declaration that would corrupt its tables, or crash later."""

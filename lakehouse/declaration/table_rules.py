@@ -8,11 +8,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.column_rules import columns_problems, type_problems
-from lakehouse.declaration.computed_functions import NotComputable
 from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, RECORD, SHAPE, is_name
 from lakehouse.declaration.parts import TIME, VALUE
-from lakehouse.declaration.sql import computed_sql, condition_problems, measure_problems
+from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
 from lakehouse.declaration.vocabulary import Avro, Column, Reference, Rollup
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _SHORTEST = timedelta(hours=1)  # a batch that runs takes less: VACUUM cannot tell its files from waste
 _LONGEST = timedelta(days=36_525)
+_MOST_CLUSTERED = 4
 _MOST_PARTITIONS = 10_000  # Kafka refuses to make more in one request
 
 
@@ -37,6 +37,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         key_problems(table.key, table.columns) if table.key else _log(table),
         _order(table),
         _partition(table),
+        _clustered(table),
         _widened(table),
         _renamed(table),
         _lateness(table),
@@ -150,6 +151,22 @@ def _renamed(table: "StreamTable") -> Iterator[Problem]:
             if other.field.names[: len(former)] == former:
                 fact = f"column {column.name}: formerly {'.'.join(former)}, and {other.name} takes it now"
                 yield fact, "A field has one meaning: leave formerly out, and have old records sent again."
+
+
+def _clustered(table: "StreamTable") -> Iterator[Problem]:
+    """What files cannot be ordered by: the log has to tell the least and the greatest value of each file."""
+    if table.cluster_by and table.partition_by:
+        yield "partition_by or cluster_by, not both", "Rows lie by their partition already: leave one out."
+    if len(table.cluster_by) > _MOST_CLUSTERED:
+        yield f"cluster_by has {len(table.cluster_by)} columns", f"More than {_MOST_CLUSTERED} order nothing."
+    for name, times in Counter(table.cluster_by).items():
+        column = table.by_name.get(name)
+        if column is None:
+            yield f"cluster_by is no column: {name}", "Declare the column."
+        elif column.type in ("BOOLEAN", "DOUBLE"):
+            yield f"cluster_by {name} is {column.type}", "Name a number that is exact, a time or a text."
+        if times > 1:
+            yield f"cluster_by {name} stands twice", "Name it once."
 
 
 def _widened(table: "StreamTable") -> Iterator[Problem]:

@@ -72,6 +72,7 @@ class Layout:
     is how far back the table can be read as it was then, at least. Without its ``anchors`` a row means
     nothing: these columns are never added later. By its ``key`` rows are merged: it never changes. ``declaration`` is
     the hash of what the columns follow from.
+    ``cluster_by`` are the columns by which compaction puts rows together.
     ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote.
     """
 
@@ -87,6 +88,13 @@ class Layout:
     key: Sequence[str] = ()
     declaration: str = ""
     former: "Former | None" = None
+    cluster_by: Sequence[str] = ()
+
+    @property
+    def compaction(self) -> str:
+        """The statement that writes small files as few large ones, rows with like values together."""
+        columns = ", ".join(f"`{name}`" for name in self.cluster_by)
+        return f"OPTIMIZE {self.sql}" + (f" ZORDER BY ({columns})" if columns else "")
 
     @property
     def sql(self) -> str:

@@ -45,19 +45,21 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
     if table.keep:
         orders = [TableColumn.struct(n, _kept_doc(n), kept_order(table)) for n in table.keep]
         columns.append(TableColumn.struct(KEPT, _KEPT_DOC, orders))
+    named = table.key or [*(c.name for c in table.columns if c.type in ("TIMESTAMP", "DATE")), RECORD]
     return Layout(
         table.name,
         settings.table_uri(table.name),
         table.doc,
         columns,
         table.partition_by.name if table.partition_by else None,
-        statistics=table.key or [*(c.name for c in table.columns if c.type in ("TIMESTAMP", "DATE")), RECORD],
+        statistics=[*named, *(name for name in table.cluster_by if name not in named)],
         change_data=True,
         retention=table.retention,
         anchors=[*table.key, RECORD],
         key=table.key,
         declaration=table.fingerprint,
         former=None if table.is_log else _former(table),
+        cluster_by=table.cluster_by,
     )
 
 

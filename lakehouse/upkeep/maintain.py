@@ -144,7 +144,7 @@ class _Work:
         if _is_idle(ledger):
             return Maintained(self.layout.name, ledger.version, before, before, idle=True)
         if any(sum(size < FILE_SIZE for size in part) >= _SEVERAL for part in sizes):
-            again(lambda: upkeep(self.spark, self.layout, f"OPTIMIZE {self.layout.sql}", self.run))
+            again(lambda: upkeep(self.spark, self.layout, self.layout.compaction, self.run))
         kept = needed.reason() if needed else None
         removed = None if kept else self._vacuum(ledger.version)
         if kept is None:

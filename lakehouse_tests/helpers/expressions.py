@@ -80,7 +80,7 @@ _LEAVES = {
 _FORMS = {
     TEXT: """
         upper([text]); lower([text]); initcap([text]); trim([text]); ltrim([text]); md5([text]);
-        concat([text], [text]); ([text] || [text]); replace([text], [text], [text]); left([text], #);
+        concat([text], [text]); ([text] || [text]); replace([text], 'a', 'x%_'); left([text], #);
         right([text], #); substring([text], #, #); split_part([text], [text], 2); CAST([any] AS STRING)
     """,
     TRUTH: """

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -279,4 +280,23 @@ def test_a_restore_over_maintenance_puts_the_progress_back_and_loses_no_record(s
     stream.merge()
     assert stream.snapshot() == rows
     assert stream.ledger.totals.read == 2
+    stream.assert_accounted()
+
+
+def test_compaction_puts_like_values_together_where_that_is_declared(spark, broker):
+    stream = Kept.create(spark, broker, base=None)
+    rollups = [replace(stream.table.rollups[0], by=["latitude", "longitude"])]
+    together = ["observed_at", "latitude"]
+    stream.table = replace(stream.table, partition_by=None, cluster_by=together, rollups=rollups)
+    for number in (5, 1, 3):
+        stream.take(record(time=hour(number)), record(time=hour(number + 10)))
+    rows = stream.snapshot()
+    assert stream.maintain()[""].files_after == 1
+    (made,) = [each for each in DeltaTable(stream.uri).history() if each["operation"] == "OPTIMIZE"]
+    assert made["operationParameters"]["zOrderBy"] == '["observed_at","latitude"]'
+    assert stream.snapshot() == rows
+    bounds = DeltaTable(stream.uri).get_add_actions(flatten=True)
+    assert {"min.observed_at", "max.latitude", "min.longitude"} <= {*pa.table(bounds).column_names}
+    stream.take(record(time=hour(2)))
+    assert len(stream.snapshot()) == len(rows) + 1
     stream.assert_accounted()

@@ -1,14 +1,9 @@
-"""SQL of a column that follows from others → SQL that gives a value, or NULL, whatever a record holds.
-
-Spark ends a batch at the first row that cannot be computed. So what may stand in such a column is listed here, with
-what each part takes and gives: arithmetic and casts become those that give NULL, nothing is converted by itself, and
-what is not listed is refused when it is declared.
-"""
+"""The parts of a computed column's SQL, one by one: what each becomes, and the kind of what it gives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.declaration.computed_functions import (
+from lakehouse.declaration.sql.functions import (
     ARITHMETIC,
     ASIDE,
     COMPARISONS,
@@ -33,7 +28,7 @@ from lakehouse.declaration.computed_functions import (
     Part,
     kind_of,
 )
-from lakehouse.declaration.computed_literals import (
+from lakehouse.declaration.sql.literals import (
     cast_type,
     chain_of,
     literal,
@@ -42,36 +37,16 @@ from lakehouse.declaration.computed_literals import (
     time_literal,
     written_as,
 )
-from lakehouse.declaration.sql import quoted
+from lakehouse.declaration.sql.parsed import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_LONG = 12  # characters of a number that counts
 _UNITS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")  # no week: the first of all began before it
 
 
-_LONGEST = 20_000  # characters
-
-
-def computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
-    """Spark's SQL for a column of a type, over columns of known types; it gives NULL where nothing can be computed.
-
-    Raises ``NotComputable``.
-    """
-    part = _Reader({name.lower(): each for name, each in columns.items()}).read(root)
-    if len(part.sql) > _LONGEST:
-        raise NotComputable(f"it becomes {len(part.sql)} characters", "Write it with fewer levels.")
-    wanted = kind_of(type_)
-    fits = part.kind in (wanted, NULL) or (
-        part.kind in NUMBERS and wanted in NUMBERS and (wanted != WHOLE or part.kind == WHOLE)
-    )
-    if not fits:
-        raise NotComputable(f"it gives {part.kind}, and the column is {type_}", f"Write CAST(... AS {type_}).")
-    cast = f"try_cast({part.sql} AS {type_})"
-    return f"IF(abs({cast}) < double('Infinity'), {cast}, NULL)" if type_ == "DOUBLE" else cast
-
-
-class _Reader:
+class Reader:
     """Reads a parsed expression over columns of known types."""
 
     def __init__(self, columns: Mapping[str, str]) -> None:
@@ -165,7 +140,7 @@ class _Reader:
         if takes != COUNT:
             return self._of(node, *((takes,) if isinstance(takes, str) else takes))
         written = node.sql("spark")
-        plain = written.isascii() and written.removeprefix("-").isdecimal()
+        plain = written.isascii() and written.removeprefix("-").isdecimal() and len(written) < _LONG
         if not plain or abs(int(written)) >= 2**31:
             raise NotComputable(f"{written} is no whole number that is written out", "Write one, as left(name, 3).")
         return Part(str(int(written)), WHOLE)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Late, Reference, StreamTable
-from lakehouse.declaration.computed_functions import FUNCTIONS, NotComputable
-from lakehouse.declaration.sql import computed_sql
+from lakehouse.declaration.sql import NotComputable, computed_sql
+from lakehouse.declaration.sql.functions import FUNCTIONS
 from lakehouse.errors import DeclarationError
 
 TYPES = {
@@ -84,6 +84,7 @@ def test_a_double_is_none_that_no_record_may_hold() -> None:
         ("pieces", "STRING", "it gives a whole number, and the column is STRING"),
         ("floor(weight)", "BIGINT", "weight is a double, where"),
         ("left(name, pieces)", "STRING", "no whole number that is written out"),
+        (f"left(name, {'9' * 5000})", "STRING", "no whole number that is written out"),
         ("left(name, 99999999999)", "STRING", "no whole number that is written out"),
         ("split_part(name, ',', 0)", "STRING", "counts from 1"),
         ("round(price, -1)", "DECIMAL(12,2)", "round() to -1 places"),

@@ -3,12 +3,11 @@
 Whether its types fit is for Spark to say.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
+from lakehouse.declaration.sql.parsed import EXPRESSION, parsed
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -44,43 +43,9 @@ _INSTEAD = {
     "arg_min": "Of equals it takes any: write min(struct(by, value)).value.",
 }
 _COLLECT = {"array_agg", "array_unique_agg", "group_concat"}
-_EXPRESSION = "Write one expression of Spark's SQL; a name that is a word of SQL stands in backticks."
 _ADDS = {"sum", "avg", "mean", "try_sum", "try_avg"}
 # unless it is made the same again
 _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
-
-
-def quoted(text: str) -> str:
-    """A text as a literal in Spark's SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
-    """SQL of a computed column of a type, over columns of known types → Spark's SQL, which no record can make fail.
-
-    It gives NULL where nothing can be computed. Raises ``NotComputable`` where it is none.
-    """
-    from lakehouse.declaration.computed import computed  # noqa: PLC0415 - as the parser itself
-    from lakehouse.declaration.computed_functions import NotComputable  # noqa: PLC0415
-
-    try:
-        root = _parsed(sql)
-        if root is not None:
-            lost = _left_out(sql, root)
-            if lost:
-                raise NotComputable(f"it says more than is understood: {lost}", "Write it otherwise, or leave it out.")
-            return computed(root, type_, columns)
-    except RecursionError:
-        raise NotComputable("it is nested too deeply", "Write it with fewer levels.") from None
-    raise NotComputable("it is no SQL expression", _EXPRESSION)
-
-
-def named_columns(sql: str) -> set[str]:
-    """The names of columns in a piece of SQL, in lower case; none where it is no expression."""
-    from sqlglot import exp  # noqa: PLC0415 - as the parser itself
-
-    root = _parsed(sql)
-    return {column.parts[0].name.lower() for column in root.find_all(exp.Column)} if root else set()
 
 
 def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
@@ -104,52 +69,14 @@ def _problems(
     of_rows: "Callable[[str, exp.Expr], Iterator[Problem]]",
 ) -> Iterator[Problem]:
     try:
-        root = _parsed(sql)
+        root = parsed(sql)
         if root is not None:
             yield from _wrong(sql, root, {name.lower() for name in columns}, varying)
             yield from of_rows(sql, root)
             return
     except RecursionError:  # nested deeper than this process can look into: Spark says whether it can
         return
-    yield f"{sql!r} is no SQL expression", _EXPRESSION
-
-
-def _parsed(sql: str) -> "exp.Expr | None":
-    """One expression, ``None`` where it is none."""
-    import sqlglot  # noqa: PLC0415 - slow to import, and declarations without SQL need none of it
-    from sqlglot import exp  # noqa: PLC0415
-
-    try:
-        root = sqlglot.parse_one(sql, read="spark", into=exp.Condition)
-    except sqlglot.errors.SqlglotError:
-        return None
-    more = isinstance(root, exp.Command | exp.Block | exp.Star) or sql.rstrip().endswith(";")
-    return None if more else root
-
-
-def _left_out(sql: str, root: "exp.Expr") -> str:
-    """What is written, and the parser makes nothing of, or something else; nothing where there is no such thing."""
-    import sqlglot  # noqa: PLC0415 - as above
-    from sqlglot import exp  # noqa: PLC0415
-    from sqlglot.tokenizer_core import TokenType  # noqa: PLC0415
-
-    tokens = [*sqlglot.tokenize(sql, read="spark"), None]
-    texts = [each.text.lower() for each in tokens if each and each.token_type is TokenType.STRING]
-    for token, after in pairwise(tokens):
-        if token and after and token.token_type is after.token_type is TokenType.STRING:
-            return f"two texts in a row; a quote within one is written as \\', beside {token.text!r}"
-    names = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER)
-    written = [
-        token.text.lower()
-        for token, after in pairwise(tokens)
-        if token and token.token_type in names and not (after and after.token_type is TokenType.L_PAREN)
-    ]
-    for each in root.find_all(exp.TimestampTrunc):  # its unit is a text: a column of that name is none
-        if each.text("unit").lower() not in texts:
-            return each.text("unit")
-    kept = Counter(each.name.lower() for each in root.find_all(exp.Literal, exp.Identifier, exp.Var))
-    lost = Counter([*texts, *written]) - kept
-    return ", ".join(each for each in lost if f"0.{each}" not in kept)  # of .5, the parser says 0.5
+    yield f"{sql!r} is no SQL expression", EXPRESSION
 
 
 def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:

@@ -5,7 +5,8 @@ from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.declaration.computed_functions import (
+from lakehouse.declaration.names import is_text
+from lakehouse.declaration.sql.functions import (
     BESIDE,
     DECIMAL,
     DOUBLE,
@@ -16,8 +17,7 @@ from lakehouse.declaration.computed_functions import (
     NotComputable,
     Part,
 )
-from lakehouse.declaration.names import is_text
-from lakehouse.declaration.sql import quoted
+from lakehouse.declaration.sql.parsed import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp

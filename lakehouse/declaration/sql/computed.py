@@ -1,0 +1,53 @@
+"""SQL of a column that follows from others → SQL that gives a value, or NULL, whatever a record holds.
+
+Spark ends a batch at the first row that cannot be computed. So what may stand in such a column is listed, with what
+each part takes and gives: arithmetic and casts become those that give NULL, nothing is converted by itself, and what is
+not listed is refused when it is declared.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lakehouse.declaration.sql.functions import NULL, NUMBERS, WHOLE, NotComputable, kind_of
+from lakehouse.declaration.sql.parsed import EXPRESSION, left_out, parsed
+from lakehouse.declaration.sql.reader import Reader
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_LONGEST = 20_000  # characters
+
+
+def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
+    """SQL of a computed column of a type, over columns of known types → Spark's SQL, which no record can make fail.
+
+    It gives NULL where nothing can be computed. Raises ``NotComputable`` where it is none.
+    """
+    try:
+        root = parsed(sql)
+        if root is not None:
+            lost = left_out(sql, root)
+            if lost:
+                raise NotComputable(f"it says more than is understood: {lost}", "Write it otherwise, or leave it out.")
+            return _computed(root, type_, columns)
+    except RecursionError:
+        raise NotComputable("it is nested too deeply", "Write it with fewer levels.") from None
+    raise NotComputable("it is no SQL expression", EXPRESSION)
+
+
+def _computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
+    """Spark's SQL for a column of a type, over columns of known types; it gives NULL where nothing can be computed.
+
+    Raises ``NotComputable``.
+    """
+    part = Reader({name.lower(): each for name, each in columns.items()}).read(root)
+    if len(part.sql) > _LONGEST:
+        raise NotComputable(f"it becomes {len(part.sql)} characters", "Write it with fewer levels.")
+    wanted = kind_of(type_)
+    fits = part.kind in (wanted, NULL) or (
+        part.kind in NUMBERS and wanted in NUMBERS and (wanted != WHOLE or part.kind == WHOLE)
+    )
+    if not fits:
+        raise NotComputable(f"it gives {part.kind}, and the column is {type_}", f"Write CAST(... AS {type_}).")
+    cast = f"try_cast({part.sql} AS {type_})"
+    return f"IF(abs({cast}) < double('Infinity'), {cast}, NULL)" if type_ == "DOUBLE" else cast

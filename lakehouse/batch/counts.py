@@ -83,7 +83,8 @@ def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
     figures = [F.count("*").alias("_read"), F.count("_reason").alias("_rejected"), F.count_if("_late").alias("_late")]
     if table.partition_by and _partition_follows_key(table):
         figures.append(F.max(table.partition_by.name).alias("_belongs"))
-    texts = [f"coalesce(octet_length(`{c.name}`), 0)" for c in table.columns if c.type == "STRING"]
+    wide = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
+    texts = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in wide]
     figures += [F.sum(F.expr(" + ".join(texts) or "0")).alias("_text"), F.count("_others").alias("_others")]
     return held.groupBy(*table.key).agg(*figures)
 

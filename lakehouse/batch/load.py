@@ -23,6 +23,7 @@ from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger, to_consume
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.sameness import comparable
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -124,7 +125,9 @@ def _upsert(spark: SparkSession, layout: Layout, table: StreamTable, newest: Dat
     """Write the rows that are new or differ; ``None`` where there are none. Kept columns never lose a value."""
     chosen = {c: f"coalesce(s.`{c}`, t.`{c}`)" if c in table.keep else f"s.`{c}`" for c in layout.names}
     same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in table.key)
-    differs = " OR ".join(f"NOT ({chosen[c]} <=> t.`{c}`)" for c in layout.names)
+    types = {column.name: column.type for column in layout.columns}
+    pairs = ((comparable(chosen[c], types[c]), comparable(f"t.`{c}`", types[c])) for c in layout.names)
+    differs = " OR ".join(f"NOT ({ours} <=> {theirs})" for ours, theirs in pairs)
     joined = newest.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "left")
     changed = joined.where(f"t.`{table.key[0]}` IS NULL OR {differs}").select("s.*").localCheckpoint()
     if changed.isEmpty():

@@ -18,6 +18,7 @@ from lakehouse.delta.log import open_table
 from lakehouse.delta.order import KEPT, STALE, Newer, kept_order, newer_than_stored, stored_with
 from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
+from lakehouse.delta.sameness import comparable_row, struct_of
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.errors.troubles import ANOTHER_ROW
@@ -40,6 +41,11 @@ class Target:
     def texts(self) -> set[str]:
         """The columns of texts beside the key."""
         return {name for name in self.table.values if self.table.by_name[name].type == "STRING"}
+
+    def types(self, names: Sequence[str]) -> dict[str, str]:
+        """The types of columns; none of what is no column of ours."""
+        known = {column.name: column.type for column in self.layout.columns}
+        return {name: known.get(name, "") for name in names}
 
     def others(self, stored: DataFrame) -> list[str]:
         """The columns of ours beside the key, also that of columns that are kept no longer."""
@@ -69,7 +75,7 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
     names = target.layout.names
     clauses = (
         f"ON {target.same_key} AND {counts.prune} AND NOT s.{STALE}"
-        f" WHEN MATCHED THEN UPDATE SET {_assignments(target.others(stored), target.undeclared(stored))}"
+        f" WHEN MATCHED THEN UPDATE SET {_assignments(target, stored)}"
         f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
@@ -137,7 +143,7 @@ def _compared(target: Target, stored: DataFrame, newest: DataFrame, counts: Coun
     return both.selectExpr(
         *(f"s.`{name}`" for name in target.table.key),
         *(f"{value} AS `{c}`" for c, value in _taken(target, stored, newer).items()),
-        "t AS _met",
+        f"{comparable_row('t', target.types(others))} AS _met",
         f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS {STALE}",
     )
 
@@ -158,15 +164,17 @@ def _inserted(name: str) -> str:
     return f"IF(s._met IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
 
 
-def _assignments(others: Sequence[str], undeclared: Sequence[str]) -> str:
+def _assignments(target: Target, stored: DataFrame) -> str:
     """Store the row of the source where it meets the row it was compared with; where it does not, fail.
 
     What was declared once, and is not any more, goes with its record.
     """
-    same = f"s._met <=> struct({_listed('t', others)})"
+    others = target.others(stored)
+    same = f"s._met <=> {struct_of('t', target.types(others))}"
     guarded = f"IF({same}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
-    stored = [f"t.`{c}` = {guarded if c == RECORD else f's.`{c}`'}" for c in others]
-    return ", ".join([*stored, *(f"t.`{c}` = IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in undeclared)])
+    taken = [f"t.`{c}` = {guarded if c == RECORD else f's.`{c}`'}" for c in others]
+    gone = (f"t.`{c}` = IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in target.undeclared(stored))
+    return ", ".join([*taken, *gone])
 
 
 def _listed(side: str, names: Sequence[str]) -> str:

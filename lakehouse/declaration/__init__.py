@@ -1,15 +1,16 @@
 """The vocabulary in which a table is declared. A declaration is checked when it is made.
 
 ``vocabulary`` holds the parts, with ``partitions`` and ``parts`` (where a value comes from), ``table`` the whole;
-``field_types``, ``column_rules``, ``table_rules`` and the package ``sql`` say what is refused, ``names`` which names
-are taken. ``fields`` is what follows for one field of a record, and the reasons to reject it. ``records`` decodes one
-record: it parses, ``values`` turns what is parsed into typed ``numbers`` and ``times``. ``verdicts`` decodes many at
-once, the plain ones by ``quick`` (their values by ``quick_columns`` and ``quick_times``): what a record may be is said
-in ``records`` and ``values`` alone, ``quick`` only has to be sure. ``avro`` (of ``avro_bytes``, and what
-``avro_logical`` makes of them) parses what was written by a schema, and ``framing`` tells which. ``arrow`` has the
-types. ``proposal`` is a first declaration made from records. ``others`` are fields of records that no column takes.
-``widening`` says which types hold the values of which. A new part of the vocabulary goes into ``vocabulary``, and what
-may not be said of it into the rules.
+``field_types``, ``type_rules``, ``column_rules``, ``table_rules``, ``expression_rules`` and the package ``sql`` say
+what is refused, ``names`` which names are taken. ``fields`` is what follows for one field of a record, and the reasons
+to reject it, ``nested`` what follows where its values hold others. ``records`` decodes one record: it parses,
+``values`` turns what is parsed into typed ``numbers`` and ``times``. ``verdicts`` decodes many at once, the plain ones
+by ``quick`` (their values by ``quick_columns`` and ``quick_times``): what a record may be is said in ``records`` and
+``values`` alone, ``quick`` only has to be sure. ``avro`` (of ``avro_bytes``, and what ``avro_logical`` makes of them)
+parses what was written by a schema, and ``framing`` tells which. ``arrow`` has the types. ``proposal`` is a first
+declaration made from records. ``others`` are fields of records that no column takes. ``widening`` says which types
+hold the values of which. A new part of the vocabulary goes into ``vocabulary``, and what may not be said of it into
+the rules.
 
 No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.
 """

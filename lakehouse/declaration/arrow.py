@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+from lakehouse.declaration.nested import nested
+
 _PLAIN = {
     "STRING": pa.string(),
     "BOOLEAN": pa.bool_(),
@@ -18,4 +20,11 @@ def arrow_type(sql_type: str) -> pa.DataType:
     if sql_type.startswith("DECIMAL"):
         precision, scale = (int(part) for part in sql_type[8:-1].split(","))
         return pa.decimal128(precision, scale)
-    return _PLAIN[sql_type]
+    found = nested(sql_type)
+    if found is None:
+        return _PLAIN[sql_type]
+    inner = [(name, arrow_type(each)) for name, each in found.inner]
+    if found.kind == "STRUCT":
+        return pa.struct(inner)
+    types = [each for _, each in inner]
+    return pa.map_(*types) if found.kind == "MAP" else pa.list_(*types)

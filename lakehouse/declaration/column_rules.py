@@ -12,15 +12,14 @@ from math import ceil, floor
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import WHOLE, Rejection
 from lakehouse.declaration.names import SHAPE, is_name, is_text
+from lakehouse.declaration.nested import plain_types
 from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
+from lakehouse.declaration.type_rules import column_type_problems, digits_of
 from lakehouse.declaration.values import convert_value
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 
-_TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
-_TYPES = "STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
-_MOST_DIGITS = 38
 _WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
 _OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)\s*$", re.DOTALL)
 
@@ -39,10 +38,12 @@ def columns_problems(columns: Sequence[Column], *, typed: bool = False) -> Itera
 
 def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]:
     """What is wrong with one column, whatever its name."""
-    yield from type_problems(column.type)
+    yield from column_type_problems(column.type)
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
         fact = f"widened_from {column.widened_from} to {column.type}: not every value stays as it is"
         yield fact, "Widen INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits."
+    if column.is_nested and (column.sql is not None or column.field.part != VALUE):
+        yield f"it is {column.type}, which only a field of a record's value is", "Declare another type, or its field."
     if column.sql is not None:
         yield from _computed_problems(column)
         return
@@ -68,23 +69,6 @@ def _computed_problems(column: Column) -> Iterator[Problem]:
         yield "has no SQL", "Declare an expression over other columns, as rating >= 7."
 
 
-def type_problems(type_: str) -> Iterator[Problem]:
-    """What is wrong with the type of a column or a measure."""
-    if not _TYPE.fullmatch(type_):
-        yield f"no such type {type_}", f"Declare one of {_TYPES}."
-    elif type_.startswith("DECIMAL"):
-        precision, scale = _digits(type_)
-        if precision > _MOST_DIGITS:
-            yield f"{type_} has {precision} digits", f"A decimal has at most {_MOST_DIGITS}: declare fewer."
-        if scale > precision:
-            yield f"{type_} has more places than digits", "The first number counts all digits, the second the places."
-
-
-def _digits(type_: str) -> tuple[int, int]:
-    precision, scale = type_[8:-1].split(",")
-    return int(precision), int(scale)
-
-
 def _broker_time_problems(column: Column) -> Iterator[Problem]:
     said = (column.pattern, column.epoch, column.null_values or None)
     if column.type != "TIMESTAMP" or any(each is not None for each in said):
@@ -92,7 +76,7 @@ def _broker_time_problems(column: Column) -> Iterator[Problem]:
 
 
 def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:
-    timed = column.type in ("TIMESTAMP", "DATE")
+    timed = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
     if timed and not column.pattern and not column.epoch and not (typed and column.field.part == VALUE):
         example = "pattern='%Y-%m-%dT%H:%M', or epoch='seconds' where it is a number"
         yield "a time needs a pattern", f"Declare how it is written, as {example}."
@@ -101,11 +85,12 @@ def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:
             yield f"{way} is for a TIMESTAMP or DATE", f"Declare such a type, or leave {way} out."
     if column.pattern is not None and column.epoch is not None:
         yield "pattern or epoch, not both", "A time is a text or a number: leave one out."
-    units = (DAYS,) if column.type == "DATE" else tuple(EPOCHS)
-    if timed and column.epoch is not None and column.epoch not in units:
-        yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
-    if timed and column.pattern:
-        yield from _pattern_problems(column.pattern, column.type)
+    for type_ in timed:
+        units = (DAYS,) if type_ == "DATE" else tuple(EPOCHS)
+        if column.epoch is not None and column.epoch not in units:
+            yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
+        if column.pattern:
+            yield from _pattern_problems(column.pattern, type_)
 
 
 def _source_problems(column: Column) -> Iterator[Problem]:
@@ -188,7 +173,7 @@ def _range_problems(least: Decimal, most: Decimal, type_: str) -> Iterator[Probl
 def _holds_a_value(least: Decimal, most: Decimal, type_: str) -> bool:
     if type_ == "DOUBLE":
         return least.is_finite() or most.is_finite() or least < most
-    scale = 0 if type_ in WHOLE else _digits(type_)[1]
+    scale = 0 if type_ in WHOLE else digits_of(type_)[1]
     unit = Fraction(1, 10**scale)
     return ceil(Fraction(least) / unit) <= floor(Fraction(most) / unit)
 
@@ -213,6 +198,6 @@ def _held(type_: str) -> tuple[Decimal, Decimal]:
     if type_ == "DOUBLE":
         most = _exactly(sys.float_info.max)
     else:
-        precision, scale = _digits(type_)
+        precision, scale = digits_of(type_)
         most = Decimal(f"{10**precision - 1}E-{scale}")
     return most.copy_negate(), most

@@ -39,7 +39,7 @@ class Field(NamedTuple):
     ``epoch`` is the unit of a time that is written as a number. ``default`` stands for a value where there is none,
     written as it would be in the record. ``part`` is where it stands: in the value of the record, or beside it.
     ``former`` are the names that led to it before; they are asked where it is missing. ``nulls`` are what stands for
-    null, as it is written.
+    null, as it is written. ``inner`` are the rules for what its values hold, where they hold others.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Field(NamedTuple):
     part: str = VALUE
     former: tuple[str, ...] = ()
     nulls: tuple[str, ...] = ()
+    inner: tuple["Field", ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

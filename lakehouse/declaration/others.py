@@ -1,7 +1,7 @@
 """Fields of records that no column takes: which there are, and in how many records, so that none goes unseen."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -16,16 +16,26 @@ Path = tuple[str, ...]
 def others_in(objects: Sequence[dict[str, Any]], fields: Iterable[Field]) -> Counter[str]:
     """Count the records that have each field of which no column takes anything; names within others by their path.
 
-    What is inside of a field that no column takes is not looked at. Where there are very many, those of most records
-    are told; those whose names are as long as nobody reads, and begin alike, are one.
+    What is inside of a field that no column takes is not looked at, nor what is in arrays and maps. Where there are
+    very many, those of most records are told; those whose names are as long as nobody reads, and begin alike, are one.
     """
-    taken = [names for field in fields if field.part == VALUE for names in (field.names, field.former) if names]
+    named = ((names, field) for field in fields if field.part == VALUE for names in (field.names, field.former))
+    taken = [path for names, field in named if names for path in _taken(names, field)]
     found = Counter[str]()
     for path, inside in _looked_into(objects, taken):
         known = {names[len(path)] for names in taken if names[: len(path)] == path and len(names) > len(path)}
         for name, many in _counted(inside, set().union(*inside) - known):
             found[_named((*path, name))] += many
     return found
+
+
+def _taken(names: Path, field: Field) -> Iterator[Path]:
+    """The names that lead to what a column takes: of a struct, to each of its fields."""
+    if field.type.startswith("STRUCT"):
+        for each in field.inner:
+            yield from _taken((*names, each.name), each)
+    else:
+        yield names
 
 
 def _counted(objects: Sequence[dict[str, Any]], names: set[str]) -> Iterable[tuple[str, int]]:

@@ -10,9 +10,11 @@ from typing import Any
 
 from lakehouse.declaration.fields import WHOLE, Epoch, Field, Rejection
 from lakehouse.declaration.names import is_name
+from lakehouse.declaration.nested import with_inner
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
+from lakehouse.declaration.type_rules import column_type_problems
 from lakehouse.declaration.values import convert
 from lakehouse.declaration.vocabulary import Column
 
@@ -160,6 +162,9 @@ def _type_of(held: Sequence[Any]) -> tuple[str, str | None] | None:
         return "BOOLEAN", None
     if all(isinstance(value, str) for value in held):
         return next((each for each in _TIMES if _fits(held, *each)), ("STRING", None))
+    if all(isinstance(value, list | dict) for value in held):
+        type_ = _holding(held)
+        return (type_, None) if type_ else None
     if not all(isinstance(value, Decimal) for value in held):
         return None
     if all(map(_is_whole, held)):
@@ -167,12 +172,38 @@ def _type_of(held: Sequence[Any]) -> tuple[str, str | None] | None:
     return "DOUBLE", None
 
 
+def _holding(held: Sequence[Any]) -> str | None:
+    """The type of arrays, or of objects whose names are keys; texts in them are texts."""
+    if all(isinstance(value, list) for value in held):
+        item = _inner([each for value in held for each in value])
+        return f"ARRAY<{item}>" if item else None
+    if not all(isinstance(value, dict) for value in held):
+        return None
+    value = _inner([each for inside in held for each in inside.values()])
+    return f"MAP<STRING, {value}>" if value else None
+
+
+def _inner(held: Sequence[Any]) -> str | None:
+    """The type of what stands in values; objects there have fields."""
+    there = [value for value in held if value is not None]
+    if there and all(isinstance(value, dict) for value in there):
+        names = dict.fromkeys(name for value in there for name in value)
+        types = {name: _inner([value.get(name) for value in there]) for name in names}
+        return (
+            f"STRUCT<{', '.join(f'{name}: {type_}' for name, type_ in types.items())}>" if all(types.values()) else None
+        )
+    found = _type_of(there) if there else None
+    return found and ("STRING" if found[1] else found[0])
+
+
 def _is_whole(value: Decimal) -> bool:
     return int(value.as_tuple().exponent) >= 0 and value.adjusted() < _MOST_DIGITS
 
 
 def _fits(held: Sequence[Any], type_: str, pattern: str | None) -> bool:
-    field = Field("f", "f", type_, True, None, None, pattern)
+    if any(column_type_problems(type_)):
+        return False
+    field = with_inner(Field("f", "f", type_, True, None, None, pattern))
     try:
         return all(convert({"f": value}, (field,)) for value in held)
     except Rejection:
@@ -210,7 +241,11 @@ def _rank(column: Column) -> int:
 
 
 def _can_be_key(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
-    return column.type != "BOOLEAN" and (column.type != "DOUBLE" or sum(_digits(column, objects)) <= _MOST_DIGITS)
+    return (
+        column.type != "BOOLEAN"
+        and not column.is_nested
+        and (column.type != "DOUBLE" or sum(_digits(column, objects)) <= _MOST_DIGITS)
+    )
 
 
 def _exact(column: Column, objects: Sequence[dict[str, Any]]) -> Column:

@@ -4,7 +4,7 @@ What is not is NULL and marked: a value of another type, out of bounds, missing 
 rounding the binary fraction that a native parser made of it cannot tell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -58,17 +58,33 @@ def convert(raw: list[Any], field: Field) -> Converted:
 def convert_any(raw: list[Any], field: Field) -> Converted:
     """Convert what another parser made of one field: also days, moments and decimals as they are."""
     written = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
-    if written and _MADE.isdisjoint(map(type, raw)):
+    if written and not field.inner and _MADE.isdisjoint(map(type, raw)):
         return convert(raw, field)
+    return _one_by_one(raw, field, lambda _: True)
+
+
+def _one_by_one(raw: list[Any], field: Field, is_sure: Callable[[Any], bool]) -> Converted:
+    """Convert by the strict rules what is surely what was written."""
     plain = np.ones(len(raw), bool)
     converted: list[Any] = [None] * len(raw)
     for row, value in enumerate(raw):
         try:
-            converted[row] = convert_value(value, field)
+            plain[row] = is_sure(value)
+            converted[row] = convert_value(value, field) if plain[row] else None
         except Rejection:
             plain[row] = False
     values = pa.array(converted, arrow_type(field.type))
     return _converted(values, _valid(values), plain)
+
+
+def _is_sure(raw: Any, field: Field) -> bool:
+    """Whether a native parser lost nothing of a value: of numbers with a fraction it makes doubles."""
+    if not field.inner or not isinstance(raw, dict | list):
+        return type(raw) is not float or (field.type == "DOUBLE" and raw != 0)
+    if field.type.startswith("STRUCT"):
+        return isinstance(raw, dict) and all(_is_sure(raw.get(each.name), each) for each in field.inner)
+    (item,) = field.inner
+    return all(_is_sure(each, item) for each in (raw.values() if isinstance(raw, dict) else raw))
 
 
 def read_parts(parts: list[Any], field: Field) -> list[Any]:
@@ -99,6 +115,8 @@ def _with_default(converted: Converted, raw: list[Any], field: Field) -> Convert
 
 
 def _convert(raw: list[Any], field: Field) -> Converted:
+    if field.inner:
+        return _one_by_one(raw, field, lambda value: _is_sure(value, field))
     if field.epoch is not None:
         return _epochs(raw, field)
     if field.type in ("TIMESTAMP", "DATE", "STRING"):

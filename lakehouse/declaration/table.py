@@ -130,7 +130,7 @@ class StreamTable:
     @property
     def computed(self) -> dict[str, str]:
         """The computed columns: their names, and SQL over those that records tell, which no record can make fail."""
-        types = {column.name: column.type for column in self.told}
+        types = {column.name: column.type for column in self.told if not column.is_nested}
         return {c.name: computed_sql(c.sql, c.type, types) for c in self.columns if c.sql is not None}
 
     @property

@@ -7,12 +7,12 @@ from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration.column_rules import columns_problems, type_problems
+from lakehouse.declaration.column_rules import columns_problems
+from lakehouse.declaration.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.field_types import Problem, field_problems
-from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_CHECK, NO_TABLE, RECORD, SHAPE, is_name
+from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.parts import TIME, VALUE
-from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
-from lakehouse.declaration.vocabulary import Avro, Column, Reference, Rollup
+from lakehouse.declaration.vocabulary import Avro, Column, Reference
 
 if TYPE_CHECKING:
     from lakehouse.declaration.table import StreamTable
@@ -33,7 +33,8 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _choices(table),
         _retention(table),
         columns_problems(table.columns, typed=isinstance(table.format, Avro)),
-        _computed(table),
+        computed_problems(table),
+        _plain(table),
         key_problems(table.key, table.columns) if table.key else _log(table),
         _order(table),
         _partition(table),
@@ -43,8 +44,8 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _lateness(table),
         _base(table),
         _columns_of_ours(table),
-        _checks(table),
-        *(_rollup(rollup, table) for rollup in table.rollups),
+        check_problems(table),
+        *(rollup_problems(rollup, table) for rollup in table.rollups),
         *(_reference(reference) for reference in table.references),
     )
 
@@ -118,6 +119,17 @@ def _order(table: "StreamTable") -> Iterator[Problem]:
         yield f"version {column.name} is kept", "It has to come from the same record as the row: leave keep out."
     elif column.type == "BOOLEAN":
         yield f"version {column.name} is BOOLEAN", "Two values order nothing: name a number, a time or a text."
+
+
+def _plain(table: "StreamTable") -> Iterator[Problem]:
+    """Where values that hold others can be nothing: rows are told apart, ordered and grouped by plain ones."""
+    asked = [("key", table.key), ("cluster_by", table.cluster_by), ("version", [table.version or ""])]
+    asked += [(f"rollup {rollup.name}: by", rollup.by) for rollup in table.rollups]
+    for what, names in asked:
+        for column in (table.by_name[name] for name in names if name in table.by_name):
+            if column.is_nested:
+                fact = f"{what} {column.name} is {column.type}"
+                yield fact, "Name another column; a field within an object can be a column, by its path as source."
 
 
 def _partition(table: "StreamTable") -> Iterator[Problem]:
@@ -208,70 +220,6 @@ def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
         yield fact, "Choose another, and name the field in its source."
 
 
-def _computed(table: "StreamTable") -> Iterator[Problem]:
-    """What is wrong with columns that follow from others."""
-    types = {column.name: column.type for column in table.told if not column.keep}
-    for column in table.columns:
-        if column.sql is None:
-            continue
-        if column.name in table.key:
-            fact = f"column {column.name}: it is computed, and of the key"
-            yield fact, "A key is what records tell: name the columns that it follows from."
-        try:
-            computed_sql(column.sql, column.type, types)
-        except NotComputable as error:
-            fact, action = error.problem
-            yield f"column {column.name}: {column.sql!r}: {fact}", action
-
-
-def _checks(table: "StreamTable") -> Iterator[Problem]:
-    for name, times in Counter(check.name for check in table.checks).items():
-        if not is_name(name):
-            yield f"check {name!r}: {SHAPE}", "Choose another name."
-        if name in NO_CHECK or times > 1:
-            yield f"check {name}: the name is taken", "Choose another name: every merged table has some of its own."
-    for check in table.checks:
-        if not check.sql.strip():
-            yield f"check {check.name}: has no SQL", "Declare a condition of a row, as price > 0."
-            continue
-        for fact, action in condition_problems(check.sql, {*(column.name for column in table.stored), RECORD}):
-            yield f"check {check.name}: {fact}", action
-
-
-def _rollup(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    for fact, action in chain(_groups(rollup, table), _measures(rollup, table)):
-        yield f"rollup {rollup.name}: {fact}", action
-
-
-def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    known = {column.name for column in table.stored}
-    if not rollup.by:
-        yield "groups by nothing", "Name at least one column."
-    for name, times in Counter(rollup.by).items():
-        if name not in known:
-            yield f"groups by unknown columns: {name}", f"The table has {', '.join(sorted(known))}."
-        if times > 1:
-            yield f"groups by {name} twice", "Name it once."
-
-
-def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
-    # which record the newest of a key is changes without the row: no measure of a table with a key follows it
-    columns = {*(column.name for column in table.stored), *([RECORD] if table.is_log else [])}
-    doubles = {column.name.lower() for column in table.columns if column.type == "DOUBLE"}
-    if not rollup.measures:
-        yield "has no measure", "Declare at least one, as Measure('count(*)', 'BIGINT', 'Rows.')."
-    for name, measure in rollup.measures.items():
-        if not is_name(name):
-            yield f"measure {name!r}: {SHAPE}", "Choose another name."
-        if name in rollup.by:
-            yield f"measure {name} is named like a column it groups by", "Choose another name."
-        if not measure.sql.strip():
-            yield f"measure {name}: has no SQL", "Declare an aggregate, as count(*)."
-            continue
-        for fact, action in chain(type_problems(measure.type), measure_problems(measure.sql, columns, doubles)):
-            yield f"measure {name}: {fact}", action
-
-
 def _reference(reference: Reference) -> Iterator[Problem]:
     for fact, action in chain(columns_problems(reference.columns), key_problems(reference.key, reference.columns)):
         yield f"reference {reference.name}: {fact}", action
@@ -282,6 +230,9 @@ def _reference(reference: Reference) -> Iterator[Problem]:
         if column.sql is not None:
             fact = f"reference {reference.name}: column {column.name}: it is computed"
             yield fact, "A reference holds what its file says: leave sql out."
+        if column.is_nested:
+            fact = f"reference {reference.name}: column {column.name} is {column.type}"
+            yield fact, "A reference has plain values: name a field within it by its path as source."
         if column.keep:
             fact = f"reference {reference.name}: column {column.name}: keep is for records"
             yield fact, "A reference is read whole: leave keep out."

@@ -95,9 +95,24 @@ def _found(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, bool]:
 def _typed(raw: Any, field: Field) -> Any:
     if field.type == "STRING":
         return _text(raw, field)
+    if field.inner:
+        return _holding(raw, field)
     if field.type == "BOOLEAN":
         return raw if isinstance(raw, bool) else wrong_type(raw, field)
     return read_time(raw, field) if field.type in ("TIMESTAMP", "DATE") else read_number(raw, field)
+
+
+def _holding(raw: Any, field: Field) -> Any:
+    """A value that holds others: of a struct its fields, of a map pairs in the order of their names."""
+    if field.type.startswith("ARRAY"):
+        items = raw if isinstance(raw, list) else wrong_type(raw, field)
+        return [convert_value(each, field.inner[0]) for each in items]
+    if not isinstance(raw, dict):
+        wrong_type(raw, field)
+    if field.type.startswith("STRUCT"):
+        return convert(raw, field.inner)
+    (item,) = field.inner
+    return [(_text(name, field), convert_value(raw[name], item)) for name in sorted(raw)]
 
 
 def _text(raw: Any, field: Field) -> str:

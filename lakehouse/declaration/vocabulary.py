@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from lakehouse.declaration.fields import Epoch, Field
+from lakehouse.declaration.nested import nested, with_inner
 from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.declaration.times import Lateness
 
@@ -88,7 +89,12 @@ class Column:
         shown, path, part = self._place
         former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
         rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
-        return Field(self.name, shown, self.type, self.required, least, most, *rules)
+        return with_inner(Field(self.name, shown, self.type, self.required, least, most, *rules))
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether its values hold others."""
+        return nested(self.type) is not None
 
     @property
     def _place(self) -> tuple[str, tuple[str, ...], str]:

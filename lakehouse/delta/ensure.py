@@ -1,6 +1,7 @@
 """A table as its layout says: created where it is missing, brought into today's form, given columns it lacks."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,7 +103,7 @@ def _missing(layout: Layout, found: Mapping[tuple[str, ...], str]) -> list[tuple
 
 
 def _types(schema: StructType, above: tuple[str, ...] = ()) -> Types:
-    found = {above: "struct"}
+    found = {above: schema.simpleString()}
     for each in schema:
         path = (*above, each.name)
         found[path] = each.dataType.simpleString()
@@ -166,9 +167,9 @@ def _widened(layout: Layout, found: Mapping[tuple[str, ...], str]) -> list[str]:
     """The columns of a narrower type that are to be widened; ``TableError`` where one is of any other type."""
     widened = []
     for path, column in paths(layout.columns):
-        declared = column.type.lower().replace(", ", ",")
+        declared = re.sub(r"\s", "", column.type).lower()
         stands = found.get(path, declared)
-        if stands == declared or "<" in declared:
+        if stands.lower() == declared or column.fields:
             continue
         can = len(path) == 1 and is_widened(stands, declared)
         if not (can and column.widens):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
+from lakehouse.declaration.nested import nested
 from lakehouse.delta.active import active_files
 from lakehouse.delta.files import MOST_FILES, path_of
 from lakehouse.delta.layout import STATISTICS, Layout, paths
@@ -68,6 +69,8 @@ def is_quick_to_merge(
 
 def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
     if rows is None or rows > MOST_ROWS or "://" in layout.uri or not _tells_bounds(layout):
+        return None
+    if any(nested(column.type) and not column.fields for column in layout.columns):
         return None
     table = open_table(layout.uri)
     if table is None or (table.version() + 1) % _BY_SPARK == 0 or not _is_plain(table, layout):

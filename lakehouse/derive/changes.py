@@ -1,6 +1,6 @@
 """What changed in the merged table since a version that a derived table has consumed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +14,7 @@ from lakehouse.delta.commits import Commit, Entry, Source
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, still_holds, to_consume
 from lakehouse.delta.order import identity
+from lakehouse.delta.sameness import comparable, comparable_row
 from lakehouse.delta.write import session_settings
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 from lakehouse.spark import rows_expected
@@ -65,9 +66,9 @@ class Upstream:
         return replace(self, ledger=replace(self.ledger, version=newest))
 
     @property
-    def row_columns(self) -> list[str]:
-        """What a row says besides its key: declared columns and the partition column."""
-        return [column.name for column in self.table.stored if column.name not in self.table.key]
+    def row_columns(self) -> dict[str, str]:
+        """What a row says besides its key, by type: declared columns and the partition column."""
+        return {column.name: column.type for column in self.table.stored if column.name not in self.table.key}
 
 
 def changed_rows(upstream: Upstream, consumed: Source | None) -> int | None:
@@ -136,23 +137,30 @@ def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> 
 def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", start).option("endingVersion", upstream.ledger.rows_version)
-    row = f"struct({', '.join(f'`{c}`' for c in upstream.row_columns)})"
-    before = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
-    after = F.expr(f"max({row}) FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
+    types, each = upstream.row_columns, _greatest(upstream.row_columns)
+    before = F.expr(f"{each} FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
+    after = F.expr(f"{each} FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
     # rows of a log table that somebody else wrote may say the same of their record, or all the same: each is counted
     more = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
-    own = upstream.row_columns if upstream.table.is_log else []
-    grouped = reader.load(upstream.layout.uri).groupBy(*identity(upstream.table), *own, "_commit_version")
+    own = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
+    grouped = reader.load(upstream.layout.uri).groupBy(
+        *identity(upstream.table), *(own if upstream.table.is_log else []), "_commit_version"
+    )
     netted = grouped.agg(
         F.max("_commit_timestamp").alias("committed_at"),
         before.alias("_before"),
         after.alias("_after"),
         F.expr(more).alias("_more"),
     )
-    changed = netted.withColumnRenamed("_commit_version", "source_version").where(
-        "NOT (_before <=> _after) OR _more <> 0"
-    )
-    return changed.drop("_more")
+    differ = f"NOT ({comparable_row('_before', types)} <=> {comparable_row('_after', types)}) OR _more <> 0"
+    return netted.withColumnRenamed("_commit_version", "source_version").where(differ).drop("_more")
+
+
+def _greatest(types: Mapping[str, str]) -> str:
+    """Of rows of these columns the greatest, in SQL: of several of a key, which only others write, always the same."""
+    row = f"struct({', '.join(f'`{name}`' for name in types)})"
+    order = f"struct({', '.join(comparable(f'`{name}`', type_) for name, type_ in types.items())})"
+    return f"max({row})" if order == row else f"max_by({row}, {order})"
 
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:

@@ -13,6 +13,7 @@ from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.plain import is_quick
 from lakehouse.delta.quick import append_quickly
+from lakehouse.delta.sameness import comparable_row
 from lakehouse.delta.write import commit_append, commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
@@ -122,7 +123,8 @@ def _as_feed(changes: DataFrame, upstream: Upstream, commit: Commit, since: Colu
 def _as_stored(rows: DataFrame, layout: Layout) -> DataFrame:
     """Changes with the types of the feed: of a column that is widened next, the merged table still has another."""
     types = {column.name: column.type for column in layout.columns}
-    return rows.select(*(F.col(f"`{name}`").cast(types[name].lower()).alias(name) for name in rows.columns))
+    plain = {name: types[name].lower() for name in rows.columns if "<" not in types[name]}  # no other is ever widened
+    return rows.withColumns({name: F.col(f"`{name}`").cast(type_) for name, type_ in plain.items()})
 
 
 def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> DataFrame:
@@ -139,6 +141,8 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     typed = (f"CAST(`{name}` AS {table.by_name[name].type}) AS `{name}`" for name in table.values)
     after = F.expr(f"struct({', '.join(typed)})")
     now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("_after"))
-    joined = then.join(now, list(table.key), "full").where("NOT (_before <=> _after)")
+    types = {name: table.by_name[name].type for name in table.values}
+    differ = f"NOT ({comparable_row('_before', types)} <=> {comparable_row('_after', types)})"
+    joined = then.join(now, list(table.key), "full").where(differ)
     version = F.lit(upstream.ledger.rows_version).cast("bigint").alias("source_version")
     return joined.select(*table.key, "_before", "_after", version, F.lit(None).cast("timestamp").alias("committed_at"))

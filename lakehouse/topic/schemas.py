@@ -2,16 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastavro import parse_schema
 from fastavro.schema import SchemaParseException, UnknownType
 from fastavro.types import Schema
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import StreamTable
 from lakehouse.declaration.avro import WriterSchema, reader_of
-from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.fields import Field, Rejection
 from lakehouse.declaration.parts import VALUE
 
 _DECIDE = {
@@ -79,27 +79,48 @@ def schema_of_table(table: StreamTable) -> str:
     return json.dumps(_record(table.name, root))
 
 
-def _record(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _record(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": [_field(name, *each) for each in fields.items()]}
 
 
 def _field(above: str, name: str, inside: Any) -> dict[str, Any]:
     if isinstance(inside, dict):
-        return {"name": name, "type": ["null", _record(f"{above}_{name}", inside)], "default": None}
-    kind = _type(inside)
+        return {"name": name, "type": ["null", _record(f"{above}.{name}", inside)], "default": None}
+    kind = _type(inside.field, f"{above}.{name}")
     if inside.required:
         return {"name": name, "type": kind}
     return {"name": name, "type": ["null", kind], "default": None}
 
 
-def _type(column: Column) -> Any:
-    if column.pattern is not None:
-        return "string"
-    if column.type == "DATE":
-        return "int" if column.epoch else {"type": "int", "logicalType": "date"}
-    if column.type == "TIMESTAMP":
-        return "long" if column.epoch else {"type": "long", "logicalType": "timestamp-micros"}
-    if column.type.startswith("DECIMAL"):
-        precision, scale = (int(part) for part in column.type[8:-1].split(","))
+def _type(field: Field, named: str) -> Any:
+    """The type of a field; records in it are ``named`` by where they stand, so that no two are named alike."""
+    if field.inner:
+        return _holding(field, named)
+    if field.type in ("DATE", "TIMESTAMP"):
+        return _time(field)
+    if field.type.startswith("DECIMAL"):
+        precision, scale = (int(part) for part in field.type[8:-1].split(","))
         return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
-    return _TYPES[column.type]
+    return _TYPES[field.type]
+
+
+def _holding(field: Field, named: str) -> dict[str, Any]:
+    inner = [["null", _type(each, f"{named}.{each.name or 'item'}")] for each in field.inner]
+    if field.type.startswith("STRUCT"):
+        fields = zip(field.inner, inner, strict=True)
+        return {
+            "type": "record",
+            "name": named,
+            "fields": [{"name": each.name, "type": kind, "default": None} for each, kind in fields],
+        }
+    return (
+        {"type": "array", "items": inner[0]} if field.type.startswith("ARRAY") else {"type": "map", "values": inner[0]}
+    )
+
+
+def _time(field: Field) -> Any:
+    if field.pattern is not None:
+        return "string"
+    if field.type == "DATE":
+        return "int" if field.epoch else {"type": "int", "logicalType": "date"}
+    return "long" if field.epoch else {"type": "long", "logicalType": "timestamp-micros"}

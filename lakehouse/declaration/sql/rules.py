@@ -114,11 +114,12 @@ def _of_one_row(sql: str, root: "exp.Expr", doubles: Collection[str]) -> Iterato
     for adds in root.find_all(exp.Func):
         for column in adds.find_all(exp.Column) if _ADDS & {each.lower() for each in _names(adds)} else ():
             within = column.find_ancestor(exp.Cast, type(adds))
-            name = column.name.lower()
+            name = column.parts[0].name.lower()
             exact = isinstance(within, exp.Cast) and not within.is_type("double", "float")
             if name in doubles and not exact:
                 fact = f"a sum or mean of DOUBLE {name} depends on the order of its rows"
-                yield fact, f"Add decimals, which are exact: CAST({name} AS DECIMAL(18,6)) inside of it."
+                written = ".".join(each.name for each in column.parts)
+                yield fact, f"Add decimals, which are exact: CAST({written} AS DECIMAL(18,6)) inside of it."
 
 
 def _is_settled(function: "exp.Func") -> bool:

@@ -1,0 +1,66 @@
+"""Types of values that hold others, as they are written: ``ARRAY<INT>``, ``MAP<STRING, INT>``, ``STRUCT<a: INT>``.
+
+Pure and self-contained (the standard library only): fields that hold others are read on Spark's executors.
+"""
+
+import re
+from typing import Literal, NamedTuple, cast
+
+from lakehouse.declaration.fields import Field
+
+_NESTED = re.compile(r"(ARRAY|MAP|STRUCT)<(.*)>", re.DOTALL)
+_TIMES = ("TIMESTAMP", "DATE")
+
+
+class Nested(NamedTuple):
+    """What values of a type hold: their names and types; of an array that of its items, of a map key and value."""
+
+    kind: Literal["ARRAY", "MAP", "STRUCT"]
+    inner: tuple[tuple[str, str], ...]
+
+
+def nested(type_: str) -> Nested | None:
+    """What values of a type hold; ``None`` where they hold no others."""
+    found = _NESTED.fullmatch(type_)
+    if not found:
+        return None
+    kind = cast(Literal["ARRAY", "MAP", "STRUCT"], found[1])
+    parts = _parts(found[2])
+    if kind != "STRUCT":
+        return Nested(kind, tuple(("", each.strip()) for each in parts))
+    named = (each.partition(":") for each in parts)
+    return Nested(kind, tuple((name.strip(), inner.strip()) for name, _, inner in named))
+
+
+def _parts(listed: str) -> list[str]:
+    """The parts of a list between its own commas."""
+    parts, level = [""], 0
+    for character in listed:
+        level += (character in "<(") - (character in ">)")
+        if character == "," and level == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def plain_types(type_: str) -> set[str]:
+    """The types of the values in it that hold no others; its own, where it holds none."""
+    found = nested(type_)
+    return set().union(*(plain_types(inner) for _, inner in found.inner)) if found else {type_}
+
+
+def with_inner(field: Field) -> Field:
+    """The rule for a field with those for what its values hold; times in them are written as its own would be."""
+    found = nested(field.type)
+    if found is None:
+        return field
+    inner = found.inner[-1:] if found.kind == "MAP" else found.inner
+    return field._replace(inner=tuple(_inside(field, *each) for each in inner))
+
+
+def _inside(field: Field, name: str, type_: str) -> Field:
+    timed = type_ in _TIMES or nested(type_) is not None
+    pattern, epoch = (field.pattern, field.epoch) if timed else (None, None)
+    shown = f"{field.source}.{name}" if name else f"{field.source}[]"
+    return with_inner(Field(name, shown, type_, False, None, None, pattern, (name,), epoch))

@@ -1,0 +1,145 @@
+"""Columns whose values hold others: rows hold them as records told them, and nothing else of a merge is different."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.declaration import Avro, Check, Column, Measure, Rollup, StreamTable
+from lakehouse.derive.refresh import refresh_changes, refresh_rollup
+from lakehouse.errors import TableError
+from lakehouse.topic import create_topic, publish
+from lakehouse.upkeep.verify import verify_rollup
+from lakehouse_tests.helpers.streams import Stream, counts
+
+pytestmark = pytest.mark.invariant(1, 3, 4, 7, 8)
+
+COLUMNS = (
+    Column("id", "BIGINT", required=True, doc="Number."),
+    Column("tags", "ARRAY<STRING>", doc="Words."),
+    Column("address", "STRUCT<zip: STRING, country: STRING>", doc="Where to."),
+    Column("labels", "MAP<STRING, STRING>", doc="What others say."),
+    Column("lines", "ARRAY<STRUCT<sku: STRING, price: DECIMAL(10,2), by: MAP<STRING, INT>>>", doc="What."),
+    Column("paid_at", "ARRAY<TIMESTAMP>", epoch="milliseconds", doc="When, UTC."),
+    Column("score", "MAP<STRING, DOUBLE>", keep=True, doc="Kept by itself."),
+)
+LINES = [{"sku": "x", "price": 1.005, "by": {"b": 2, "a": 1}}, None, {"price": 2}]
+
+
+def orders(**changes: Any) -> StreamTable:
+    name = f"orders_{uuid4().hex[:8]}"
+    measures = {
+        "tags": Measure("sum(size(tags))", "BIGINT", ""),
+        "dearest": Measure("max(array_max(transform(lines, each -> each.price)))", "DECIMAL(10,2)", ""),
+    }
+    rollup = Rollup(f"{name}_by_id", by=["id"], measures=measures, doc="By number.")
+    check = Check("priced", "exists(lines, each -> each.price > 0)", "Something is sold.")
+    said: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], checks=[check], partitions=1)
+    return StreamTable(name, name, "Orders.", **(said | changes))
+
+
+def order(number: int, **fields: Any) -> bytes:
+    return json.dumps({"id": number, **fields}).encode()
+
+
+def stream_of(spark: Any, settings: Any, table: StreamTable) -> Stream:
+    create_topic(settings, table)
+    return Stream(spark, settings, table)
+
+
+def told(stream: Stream, column: str) -> list[tuple[Any, ...]]:
+    return stream.sql(f"SELECT id, to_json({column}) FROM {{t}} ORDER BY id")
+
+
+def test_they_are_merged_and_told_on_as_any_other_value(spark, broker) -> None:
+    stream = stream_of(spark, broker, orders())
+    whole = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])
+    stream.send(
+        order(1, lines=LINES, score={"a": 0.5}, **whole),
+        order(2, labels={}, lines=[]),
+        order(3, labels={"a": 1}),
+        order(4),
+    )
+    (first,) = stream.merge()
+    assert counts(first.entry) == dict(read=4, rejected=1, duplicate=0, inserted=3, updated=0, stale=0)
+    assert first.others == {"address.x": 1}
+    lines = [("x", Decimal("1.01"), {"a": 1, "b": 2}), None, (None, Decimal("2.00"), None)]
+    assert stream.sql("SELECT tags, address, labels, lines FROM {t} WHERE id = 1") == [
+        (["a", None], ("1", None), {"a": None, "z": "1"}, lines)
+    ]
+    assert stream.sql("SELECT id, labels FROM {t} WHERE id > 1 ORDER BY id") == [(2, {}), (4, None)]
+    refresh_changes(stream.engine)
+    refresh_rollup(stream.engine, stream.table.rollups[0])
+
+    stream.send(order(1, lines=LINES, **whole), order(2, labels={"a": "b"}, lines=[]), order(2, labels={"b": "c"}))
+    (second,) = stream.merge()
+    assert counts(second.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=2, stale=0)
+    assert told(stream, "score")[0] == (1, '{"a":0.5}')
+    changes = refresh_changes(stream.engine)
+    assert (changes.changed, changes.rebuilt) == (1, False)  # the first says what was there
+    assert stream.sql("SELECT labels_before, labels_after FROM {changes} WHERE change = 'update'") == [({}, {"b": "c"})]
+    refresh_rollup(stream.engine, stream.table.rollups[0])
+    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert stream.sql("SELECT id, tags, dearest FROM {rollup} ORDER BY id") == [
+        (1, 2, Decimal("2.00")),
+        (2, None, None),
+        (4, None, None),
+    ]
+
+    rows = told(stream, "struct(*)")
+    replayed = stream.replay()
+    assert all(counts(each.entry)["updated"] == 0 for each in replayed)
+    assert told(stream, "struct(*)") == rows
+    DeltaTable(stream.uri).restore(first.entry.version)
+    changes = refresh_changes(stream.engine)
+    assert changes.changed == 1
+    assert stream.sql("SELECT labels_after FROM {changes} WHERE labels_before['b'] = 'c'") == [({},)]
+    stream.assert_accounted()
+
+
+def test_a_log_table_holds_them(spark, broker) -> None:
+    name = f"log_{uuid4().hex[:8]}"
+    columns = [replace(column, keep=False) for column in COLUMNS]
+    measures = {"rows": Measure("count(*)", "BIGINT", "")}
+    rollup = Rollup(f"{name}_by_id", by=["id"], measures=measures, doc="By number.")
+    stream = stream_of(spark, broker, StreamTable(name, name, "Log.", columns, key=[], rollups=[rollup], partitions=1))
+    stream.send(order(1, lines=LINES, labels={"a": "b"}), order(1, labels={"a": "b"}), order(1))
+    stream.merge()
+    refresh_rollup(stream.engine, rollup)
+    stream.send(order(1, labels={"b": "a"}))
+    stream.merge()
+    refresh_rollup(stream.engine, rollup)
+    assert stream.sql("SELECT id, rows FROM {rollup}") == [(1, 4)]
+    assert verify_rollup(stream.engine, rollup).passed
+    stream.replay()
+    assert stream.sql("SELECT count(*) FROM {t}") == [(4,)]
+
+
+def test_another_type_of_what_is_within_is_refused(spark, broker) -> None:
+    stream = stream_of(spark, broker, orders())
+    stream.send(order(1))
+    stream.merge()
+    columns = [replace(c, type="ARRAY<INT>") if c.name == "tags" else c for c in COLUMNS]
+    other = replace(stream, table=replace(stream.table, columns=columns))
+    with pytest.raises(TableError, match=r"tags is array<string> in the table"):
+        other.merge()
+
+
+def test_records_of_avro_hold_them_by_the_schema_that_follows_from_the_declaration(spark, registry) -> None:
+    columns = [replace(c, epoch=None) for c in COLUMNS]
+    stream = stream_of(spark, registry, orders(format=Avro(), columns=columns))
+    records = [
+        {"id": 1, "tags": ["a"], "lines": [{"sku": "x", "price": 1.25, "by": {"a": 1}}], "labels": {"a": "b"}},
+        {"id": 2, "address": {"zip": "1", "country": None}, "score": {"a": 0.1}},
+    ]
+    assert publish(registry, stream.table, [json.dumps(each).encode() for each in records]) == 2
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry)["inserted"] == 2
+    assert stream.sql("SELECT tags, lines, labels, address, score FROM {t} ORDER BY id") == [
+        (["a"], [("x", Decimal("1.25"), {"a": 1})], {"a": "b"}, None, None),
+        (None, None, None, ("1", None), {"a": 0.1}),
+    ]

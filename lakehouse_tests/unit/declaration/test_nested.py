@@ -1,0 +1,199 @@
+"""Values that hold others: arrays, maps and structs are read whole and strictly, by both paths alike."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakehouse.declaration import Column, RecordKey
+from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.column_rules import column_problems
+from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.nested import nested, plain_types
+from lakehouse.declaration.others import others_in
+from lakehouse.declaration.quick import decode_plain
+from lakehouse.declaration.records import decode
+from lakehouse.declaration.verdicts import Rules, decode_values
+
+pytestmark = pytest.mark.invariant(8, 13)
+
+LINES = "ARRAY<STRUCT<sku: STRING, price: DECIMAL(10,2), tags: MAP<STRING, INT>>>"
+PLAIN = ["STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "DATE"]
+WRITTEN = {
+    "STRING": ['"a"', '""', '"\\u00e9\\"{[\\\\"', '"\\ud800"', "1"],
+    "BOOLEAN": ["true", "false", '"true"'],
+    "INT": ["1", "-7", "1.0", "2e3", "0.5", "2147483648", "-0"],
+    "BIGINT": ["9223372036854775807", "9223372036854775808", "9007199254740993.0", "12"],
+    "DOUBLE": ["0.1", "1e308", "1e309", "0.0", "-0.0", "0e999999999999", "5e-324", "3", "NaN"],
+    "DECIMAL(8,2)": ["1.005", "2.675", "-0.005", "999999.99", "1000000", "0.1e1", "1e-999999999999"],
+    "DATE": ['"2026-02-28"', '"2026-02-29"', '"today"', "1"],
+}
+
+
+def column(type_: str, **said: Any) -> Column:
+    return Column("n", type_, "Nested.", **said)
+
+
+def of(type_: str, text: str, **said: Any) -> Any:
+    return decode(f'{{"n":{text}}}'.encode(), (column(type_, **said).field,))["n"]
+
+
+def refused(type_: str, text: str, **said: Any) -> tuple[str, str]:
+    with pytest.raises(Rejection) as raised:
+        of(type_, text, **said)
+    return raised.value.reason, raised.value.detail
+
+
+def test_a_type_tells_what_its_values_hold():
+    assert nested("MAP<STRING, DECIMAL(10,2)>") == ("MAP", (("", "STRING"), ("", "DECIMAL(10,2)")))
+    assert nested("STRUCT<a: INT,b:ARRAY<STRING>>") == ("STRUCT", (("a", "INT"), ("b", "ARRAY<STRING>")))
+    assert nested("DECIMAL(10,2)") is None
+    assert plain_types(LINES) == {"STRING", "DECIMAL(10,2)", "INT"}
+
+
+def test_values_are_read_whole_with_nulls_where_a_struct_lacks_a_field():
+    assert of(LINES, '[{"sku":"x","price":1.005,"tags":{"b":2,"a":null}},null,{}]') == [
+        {"sku": "x", "price": Decimal("1.01"), "tags": [("a", None), ("b", 2)]},
+        None,
+        {"sku": None, "price": None, "tags": None},
+    ]
+    assert of("ARRAY<STRING>", "[]") == []
+    assert of("ARRAY<STRING>", "null") is None
+
+
+def test_times_within_are_written_as_the_column_says():
+    day = date(2026, 2, 28)
+    assert of("MAP<STRING, DATE>", '{"due":"28.02.2026"}', pattern="%d.%m.%Y") == [("due", day)]
+    noon = datetime(2026, 2, 28, 12, tzinfo=UTC)
+    assert of("ARRAY<TIMESTAMP>", "[1772280000000]", epoch="milliseconds") == [noon]
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "reason", "told"),
+    [
+        ("ARRAY<INT>", '{"0":1}', "wrong_type", "'n' is an object"),
+        ("ARRAY<INT>", '[1,"2"]', "wrong_type", "'n[]' is text '2', expected INT"),
+        ("STRUCT<a: INT>", "[1]", "wrong_type", "'n' is an array"),
+        ("STRUCT<a: STRUCT<b: INT>>", '{"a":{"b":true}}', "wrong_type", "'n.a.b' is true or false"),
+        ("MAP<STRING, INT>", '{"x":2147483648}', "out_of_range", "'n[]'"),
+        ("MAP<STRING, INT>", '{"\\ud800":1}', "invalid_text", "'n'"),
+        ("MAP<STRING, INT>", '{"x":1,"x":2}', "duplicate_name", "'x'"),
+        ("ARRAY<DATE>", '["2026-02-30"]', "no_such_date", "'n[]'"),
+    ],
+)
+def test_what_is_wrong_within_a_value_rejects_its_record_and_says_where(type_, text, reason, told):
+    said = {"pattern": "%Y-%m-%d"} if "DATE" in type_ else {}
+    found, detail = refused(type_, text, **said)
+    assert found == reason
+    assert told in detail
+
+
+def random_type(chance: Random, depth: int = 3) -> str:
+    kind = chance.choice(["ARRAY", "MAP", "STRUCT", *["plain"] * (4 - depth)])
+    if depth == 0 or kind == "plain":
+        return chance.choice(PLAIN)
+    inner = [random_type(chance, depth - 1) for _ in range(3)]
+    if kind == "STRUCT":
+        return f"STRUCT<{', '.join(f'f{number}: {each}' for number, each in enumerate(inner))}>"
+    return f"{kind}<{'STRING, ' if kind == 'MAP' else ''}{inner[0]}>"
+
+
+def random_text(chance: Random, type_: str) -> str:
+    """A value of a type as JSON, now and then a wrong one: mostly such that the record may enter."""
+    if chance.random() < 0.04:
+        return chance.choice(["null", "{}", "[]", '"x"', '{"f0":1}'])
+    found = nested(type_)
+    if found is None:
+        return chance.choice(WRITTEN[type_][: None if chance.random() < 0.1 else 2])
+    if found.kind == "STRUCT":
+        there = [each for each in found.inner if chance.random() < 0.8]
+        more = ['"other":"x"'] if chance.random() < 0.1 else []
+        return "{" + ",".join([*(f'"{name}":{random_text(chance, inner)}' for name, inner in there), *more]) + "}"
+    items = [random_text(chance, found.inner[-1][1]) for _ in range(chance.randrange(3))]
+    if found.kind == "ARRAY":
+        return f"[{','.join(items)}]"
+    names = [f'"k{number if chance.random() < 0.95 else 0}"' for number, _ in enumerate(items)]
+    return "{" + ",".join(map(":".join, zip(names, items, strict=True))) + "}"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_quick_path_decodes_them_as_the_strict_one_does(seed: int):
+    chance = Random(seed)
+    type_ = next(each for each in iter(lambda: random_type(chance), "") if nested(each))
+    rules = Rules((column(type_, pattern="%Y-%m-%d" if "DATE" in type_ else None).field,), None)
+    values = pa.array([f'{{"n":{random_text(chance, type_)}}}'.encode() for _ in range(150)], pa.binary())
+    strict = decode_values(values, None, rules, None)
+    found = decode_values(values, None, rules, decode_plain)
+    found.verdicts.validate(full=True)
+    assert found.verdicts.type == strict.verdicts.type
+    assert found.verdicts.field("n").type == arrow_type(type_)
+    assert repr(found.verdicts.to_pylist()) == repr(strict.verdicts.to_pylist()), type_
+    assert found.others == strict.others
+
+
+def test_records_that_hold_them_are_mostly_decoded_by_the_quick_path():
+    rules = Rules((column(LINES).field,), None)
+    written = json.dumps({"n": [{"sku": "é", "price": 12, "tags": {"a": 1}}], "more": ["x"]})
+    plain = decode_plain(pa.array([written.encode()] * 3), None, rules)
+    assert plain.doubtful == []
+
+
+def test_fields_of_a_struct_that_nobody_takes_are_told():
+    fields = (column("STRUCT<a: INT, b: STRUCT<c: INT>>").field,)
+    objects: list[dict[str, Any]] = [
+        {"n": {"a": 1, "x": 2, "b": {"c": 1, "y": 2}}},
+        {"n": None, "z": 1},
+        {"n": {"b": None}},
+    ]
+    assert others_in(objects, fields) == {"n.x": 1, "n.b.y": 1, "z": 1}
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        "ARRAY<>",
+        "ARRAY<INT, INT>",
+        "ARRAY<array<INT>>",
+        "ARRAY<INT>>",
+        "ARRAY<INT>,ARRAY<INT>",
+        " ARRAY<INT>",
+        "MAP<STRING>",
+        "MAP<INT, INT>",
+        "STRUCT<>",
+        "STRUCT<a INT>",
+        "STRUCT<a: INT, A: INT>",
+        "STRUCT<a-b: INT>",
+        "STRUCT<a: DECIMAL(39,2)>",
+        "ARRAY<" * 9 + "INT" + ">" * 9,
+        "ARRAY<" * 5_000,
+        "ARRAY<" * 5_000 + "INT" + ">" * 5_000,
+    ],
+)
+def test_a_type_that_is_none_is_refused(type_: str):
+    assert any(column_problems(column(type_)))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"between": (1, 2)},
+        {"default": "x"},
+        {"source": RecordKey()},
+        {"sql": "id"},
+        {"widened_from": "ARRAY<INT>"},
+        {"pattern": "%Y"},
+        {"epoch": "seconds"},
+    ],
+)
+def test_what_is_for_plain_values_is_refused(said: dict[str, Any]):
+    assert any(column_problems(column("ARRAY<BIGINT>", **said)))
+
+
+def test_a_time_within_needs_to_be_told_how_it_is_written():
+    assert any(column_problems(column("ARRAY<TIMESTAMP>")))
+    assert any(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", epoch="days")))
+    assert not any(column_problems(column("ARRAY<TIMESTAMP>", epoch="seconds")))

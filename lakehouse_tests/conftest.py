@@ -21,6 +21,8 @@ from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.brokers import Interference
 from lakehouse_tests.helpers.engines import running_engine
+from lakehouse_tests.helpers.log_tables import log_table
+from lakehouse_tests.helpers.streams import Stream
 from lakehouse_tests.helpers.writers import by_spark
 
 hypothesis.settings.register_profile("without a clock", deadline=None)
@@ -97,3 +99,11 @@ def topic(broker: Settings, table: StreamTable) -> str:
 def interference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Interference:
     """Something that happens once, between plan and read of the next batch or while it is read."""
     return Interference(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def log_stream(spark: SparkSession, broker: Settings) -> Stream:
+    """A log table and its topic."""
+    made = Stream(spark, broker, log_table())
+    create_topic(broker, made.table)
+    return made

@@ -5,14 +5,11 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic
-from lakehouse_tests.helpers.log_tables import log_table
 from lakehouse_tests.helpers.sensors import World
-from lakehouse_tests.helpers.streams import Stream
 
 
 @pytest.fixture
@@ -27,12 +24,4 @@ def world(broker: Settings, tmp_path: Path, instance: dg.DagsterInstance) -> Wor
     """A table with a topic and tables of its own."""
     made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
     create_topic(made.settings, made.table)
-    return made
-
-
-@pytest.fixture
-def log_stream(spark: SparkSession, broker: Settings) -> Stream:
-    """A log table and its topic."""
-    made = Stream(spark, broker, log_table())
-    create_topic(broker, made.table)
     return made

@@ -1,22 +1,15 @@
-"""Derived tables say what they consumed, and are right also where the changes cannot be read; one shared history."""
+"""Derived tables say what they consumed, and hold what follows from it; one shared history."""
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from lakehouse.batch.replay import replay
-from lakehouse.delta import write
-from lakehouse.delta.audit import every_change_kept
-from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.derive import feed
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.rows import hour_of, rows_of
-from lakehouse_tests.helpers.streams import Stream, clean_log, record
+from lakehouse_tests.helpers.derived import figures, followed, ledger_of, take, told
+from lakehouse_tests.helpers.streams import Stream, record
 from lakehouse_tests.helpers.writers import by_spark
 
 pytestmark = pytest.mark.invariant(10)
@@ -31,43 +24,8 @@ def shared(spark, broker) -> Stream:
 
 @pytest.fixture
 def stream(shared: Stream) -> Iterator[Stream]:
-    """Feed and rollup are up to date before and after a test; the rollup equals its recomputation."""
-    shared.merge()
-    shared.refresh()
-    yield shared
-    shared.refresh()
-    finding = verify_rollup(shared.engine, shared.table.rollups[0])
-    assert finding.passed, finding.detail
-    shared.assert_accounted()
-
-
-def take(stream: Stream, temperatures: dict[str, float]) -> None:
-    """Merge a temperature for each of these hours, in one batch."""
-    stream.send(*(record(time=hour, temperature_2m=value) for hour, value in temperatures.items()))
-    stream.merge()
-
-
-def told(stream: Stream, hour: str, latitude: float = 13.0) -> list[tuple[Any, ...]]:
-    """What the feed tells of an hour, oldest first: change, before, after, and whether it is a net difference."""
-    of_all = rows_of(stream.settings, stream.table.changes_name)
-    rows = [row for row in of_all if hour_of(row) == hour and row["latitude"] == latitude]
-    rows.sort(key=lambda row: (row["number"], row["source_version"]))
-    names = ("change", "temperature_2m_before", "temperature_2m_after", "reconciled")
-    return [tuple(row[name] for name in names) for row in rows]
-
-
-def ledger_of(stream: Stream, name: str) -> Ledger:
-    return read_ledger(stream.settings.table_uri(name), name, whole=True)
-
-
-def figures(stream: Stream, latitude: float) -> list[tuple[Any, ...]]:
-    """What the rollup says of a place, month by month."""
-    rows = [row for row in rows_of(stream.settings, stream.table.rollups[0].name) if row["latitude"] == latitude]
-    names = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")
-    return [
-        (*(float(row[name]) for name in names), f"{row['first_observed_at']:%H}", f"{row['last_observed_at']:%H}")
-        for row in sorted(rows, key=lambda row: row["observed_month"])
-    ]
+    with followed(shared):
+        yield shared
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -83,41 +41,6 @@ def test_few_changes_give_the_same_rows_with_and_without_spark(stream, quick):
     for derived in (changes, groups):
         engine = DeltaTable(stream.settings.table_uri(derived.name)).history(1)[0]["engineInfo"]
         assert engine.startswith("delta-rs") == quick
-
-
-def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(stream, monkeypatch):
-    """The append stands in the table, but does not count: what it told is told again, and found there.
-
-    Spark's append: the one without Spark is made on the version it was planned on, or not at all.
-    """
-    monkeypatch.setattr(feed, "is_quick", lambda *_: False)
-    before, (undone, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
-    take(stream, {undone: 1.0})
-    stream.refresh()
-    take(stream, {hour: 1.0})
-    appended = []
-
-    def interfered(*arguments: Any, **commit: Any) -> Any:
-        appended.append(commit)
-        stream.sql(f"RESTORE TABLE {{changes}} TO VERSION AS OF {before}")
-        return write.commit_append(*arguments, **commit)
-
-    monkeypatch.setattr(feed, "commit_append", interfered)
-    stream.refresh()
-    assert told(stream, hour) == told(stream, undone) == [("insert", None, 1.0, False)]
-    history = DeltaTable(stream.settings.table_uri(stream.table.changes_name)).history(3)
-    assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(appended) == 1
-
-
-def test_a_feed_whose_log_tells_no_commit_of_ours_tells_no_change_twice(stream):
-    (hour,) = stream.hours(1)
-    take(stream, {hour: 1.0})
-    stream.refresh()
-    stream.sql("ALTER TABLE {changes} SET TBLPROPERTIES ('theirs' = 'yes')")
-    clean_log(stream.settings.table_uri(stream.table.changes_name))
-    assert ledger_of(stream, stream.table.changes_name).source is None
-    stream.refresh()
-    assert told(stream, hour) == [("insert", None, 1.0, False)]
 
 
 def test_the_feed_holds_inserts_and_updates_and_both_say_what_they_consumed(stream):
@@ -163,68 +86,6 @@ def test_what_changes_no_row_is_no_change_and_a_second_refresh_writes_nothing(st
     assert told(stream, hour) == [("insert", None, 9.0, False)]
     versions = [changes.version, rollup.version]
     assert [derived.version for derived in stream.refresh()] == versions
-
-
-def test_a_restore_is_told_as_the_changes_it_made(stream):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0, second: 2.0})
-    version = stream.ledger.version
-    take(stream, {first: 9.0})
-    stream.refresh()
-    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-    changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
-    assert told(stream, second) == [("insert", None, 2.0, False)], "a pair that is equal is no change"
-    assert (changes.rebuilt, rollup.rebuilt) == (False, False)
-
-
-def test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns(stream):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0})
-    stream.refresh()
-    consumed = stream.ledger.version
-    take(stream, {first: 5.0, second: 3.0})
-    take(stream, {first: 6.0})
-    shutil.rmtree(Path(stream.uri, "_change_data"))
-    changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 6.0, True)]
-    assert told(stream, second) == [("insert", None, 3.0, True)]
-    assert (changes.rebuilt, rollup.rebuilt) == (True, True)
-    of_all = rows_of(stream.settings, stream.table.changes_name)
-    spans = {(row["since_version"], row["source_version"]) for row in of_all if hour_of(row) == second}
-    assert spans == {(consumed, stream.ledger.version)}
-    finding = every_change_kept(ledger_of(stream, stream.table.changes_name))
-    assert not finding.passed
-    assert "holds a net difference" in finding.detail
-
-
-def test_where_the_source_was_made_anew_both_follow_the_new_table(stream):
-    (hour,) = stream.hours(1)
-    take(stream, {hour: 1.0})
-    stream.sql(f"UPDATE {{t}} SET temperature_2m = 2 WHERE observed_at = TIMESTAMP'{hour}'")
-    stream.refresh()
-    shutil.rmtree(stream.uri)
-    shutil.rmtree(stream.settings.table_uri(stream.table.rejected_name))
-    stream.merge()
-    _, rollup = stream.refresh()
-    assert told(stream, hour)[-1] == ("update", 2.0, 1.0, True)
-    assert rollup.rebuilt
-
-
-def test_where_a_backup_goes_through_the_same_versions_again_both_notice_it(stream, tmp_path):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0})
-    shutil.copytree(stream.uri, tmp_path / "backup")
-    take(stream, {first: 2.0})
-    stream.refresh()
-    consumed = stream.ledger.version
-    shutil.rmtree(stream.uri)
-    shutil.copytree(tmp_path / "backup", stream.uri)
-    take(stream, {second: 3.0})  # and what the backup lacks, in the version that was consumed
-    assert stream.ledger.version == consumed
-    changes, rollup = stream.refresh()
-    assert told(stream, second) == [("insert", None, 3.0, True)]
-    assert (changes.rebuilt, rollup.rebuilt) == (True, True)
 
 
 def test_the_checks_name_the_rows_that_are_wrong(stream):

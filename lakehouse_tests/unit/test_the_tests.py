@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 from lakehouse_tests.full.faults.test_crash import CASES, GAP_POINTS
+from lakehouse_tests.full.integration.test_deaths import STEPS
 from lakehouse_tests.helpers.invariants import invariants
 from lakehouse_tests.helpers.places import ROOT
-from lakehouse_tests.real.test_deaths import STEPS
 
 TESTS = ROOT / "lakehouse_tests"
 

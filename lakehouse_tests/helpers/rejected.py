@@ -1,0 +1,70 @@
+"""Records that are too hot for the declaration, and what became of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from lakehouse.batch import ingest, redrive
+from lakehouse.delta.engine import Engine
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep.rejections import list_rejected
+from lakehouse_tests.helpers.rows import position, rows_of
+from lakehouse_tests.helpers.streams import Stream, record
+
+WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+HOT = 80.0
+DAY = timedelta(days=1)
+
+
+def wider(stream: Stream) -> Stream:
+    """The same table, whose declaration lets in what was too hot."""
+    return replace(stream, table=replace(stream.table, columns=[*temperatures.columns[:3], WIDER]))
+
+
+def redriven(stream: Stream, reason: str | None = None) -> list[ingest.Outcome]:
+    """Redrive what is too hot no longer, where no broker answers: the records are in the table."""
+    alone = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
+    return redrive.redrive(Engine(stream.spark, alone, wider(stream).table), reason)
+
+
+def end(stream: Stream) -> int:
+    """The offset that the next record of the first partition gets."""
+    progress = stream.ledger.progress
+    return progress.offsets[0] if progress else 0
+
+
+def hot(stream: Stream, many: int) -> list[str]:
+    """Send hours that are too hot for the declaration."""
+    hours = stream.hours(many)
+    stream.send(*(record(time=hour, temperature_2m=HOT) for hour in hours))
+    return hours
+
+
+@contextmanager
+def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
+    """The process ends where a batch comes to this step."""
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
+def listed(stream: Stream, since: int) -> dict[str, list[int]]:
+    """The offsets from ``since`` on that are listed as rejected, newest first, by reason."""
+    found = list_rejected(stream.settings, stream.table, limit=99)
+    offsets = {each.reason: [sample.offset for sample in each.samples if sample.offset >= since] for each in found}
+    return {reason: some for reason, some in offsets.items() if some}
+
+
+def resolved(stream: Stream, since: int) -> list[tuple[int, int]]:
+    """Offset and number of the commit of those that passed."""
+    rows = rows_of(stream.settings, stream.table.rejected_name)
+    found = [(position(row)[1], row["resolved_number"]) for row in rows if row["resolved_number"] is not None]
+    return sorted(each for each in found if each[0] >= since)

@@ -19,7 +19,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.sql import quoted
-from lakehouse.declaration.verdicts import Decoded, Rules, decode_values
+from lakehouse.declaration.verdicts import Decoded, Rules, decode_values, sliced
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")
@@ -86,11 +86,13 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
 
     def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         rules, quick = load()
-        return (tell(decode_values(values, None, rules, quick)) for values in batches)
+        return (
+            tell(decode_values(some, None, rules, quick)) for values in batches for (some,) in sliced((values,), fields)
+        )
 
     def decode_with_parts(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         rules, quick = load()
-        for values, *others in batches:
+        for values, *others in (some for batch in batches for some in sliced(batch, fields)):
             parts = dict(zip(asked, others, strict=True))
             yield tell(decode_values(values, parts.pop(TIME, None), rules, quick, parts))
 

@@ -172,7 +172,7 @@ def _plain(column: "pa.ChunkedArray") -> list[Any]:
     if pa.types.is_float32(column.type):
         texts = column.cast(pa.string()).to_pylist()
         return [None if text is None else Decimal(text) for text in texts]
-    return list(column.to_pylist(maps_as_pydicts="strict"))
+    return list(column.to_pylist())
 
 
 _READERS = {".json": _json_columns, ".parquet": _parquet_columns}

@@ -50,8 +50,17 @@ def plain_types(type_: str) -> set[str]:
     return set().union(*(plain_types(inner) for _, inner in found.inner)) if found else {type_}
 
 
+def as_spark_says(type_: str) -> str:
+    """The type as Spark tells it of a table: in lower case, but for the names of fields."""
+    found = nested(type_)
+    if found is None:
+        return re.sub(r"\s", "", type_).lower()
+    inner = (f"{name}:{as_spark_says(each)}" if name else as_spark_says(each) for name, each in found.inner)
+    return f"{found.kind.lower()}<{','.join(inner)}>"
+
+
 def with_inner(field: Field) -> Field:
-    """The rule for a field with those for what its values hold; times in them are written as its own would be."""
+    """The rule for a field with those for what its values hold: times and nulls in them are written as its own."""
     found = nested(field.type)
     if found is None:
         return field
@@ -63,4 +72,5 @@ def _inside(field: Field, name: str, type_: str) -> Field:
     timed = type_ in _TIMES or nested(type_) is not None
     pattern, epoch = (field.pattern, field.epoch) if timed else (None, None)
     shown = f"{field.source}.{name}" if name else f"{field.source}[]"
-    return with_inner(Field(name, shown, type_, False, None, None, pattern, (name,), epoch))
+    inner = Field(name, shown, type_, False, None, None, pattern, (name,), epoch, nulls=field.nulls)
+    return with_inner(inner)

@@ -52,6 +52,8 @@ def _looked_into(
     """The objects, and those within them from which columns take fields, with the names that lead there."""
     yield (), objects
     for path in dict.fromkeys(names[:depth] for names in taken for depth in range(1, len(names))):
+        if path in taken:  # as a whole
+            continue
         inside: Sequence[Any] = objects
         for name in path:
             inside = [inner for each in inside if isinstance(inner := each.get(name), dict)]

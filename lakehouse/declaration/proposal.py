@@ -8,27 +8,19 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from lakehouse.declaration.fields import WHOLE, Epoch, Field, Rejection
+from lakehouse.declaration.fields import Epoch, Rejection
 from lakehouse.declaration.names import is_name
-from lakehouse.declaration.nested import with_inner
 from lakehouse.declaration.partitions import Month
+from lakehouse.declaration.proposed_types import are_keys, fits, kind_of, type_of
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
-from lakehouse.declaration.type_rules import column_type_problems
-from lakehouse.declaration.values import convert
 from lakehouse.declaration.vocabulary import Column
 
-_TIMES = (
-    *(("TIMESTAMP", f"%Y-%m-%d{between}%H:%M{rest}{zone}") for between in "T " for rest in ("", ":%S", ":%S.%f")
-      for zone in ("", "Z", "+00:00")),
-    ("DATE", "%Y-%m-%d"),
-)  # fmt: skip
 _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _RANK = {"STRING": 2, "DATE": 3, "TIMESTAMP": 3, "BIGINT": 4, "DECIMAL": 5, "DOUBLE": 6}
 _MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and of those that may be one
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
-_MOST_NEW = 4  # times as many names as any one object has: keys of a map
 _MOST_LEVELS = 5  # of objects within objects
 _OUR_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 _MOST_DIGITS, _SPARE = 38, 2
@@ -98,8 +90,7 @@ def _within(path: Path, objects: Sequence[dict[str, Any]]) -> list[Path]:
     names = dict.fromkeys(name for value in held if isinstance(value, dict) for name in value)
     if not names or not all(isinstance(value, dict) for value in held):
         return [path]
-    is_map = len(names) > _MOST_NEW * max(map(len, held))
-    return [path] if is_map else [(*path, name) for name in names]
+    return [path] if are_keys(names, held) else [(*path, name) for name in names]
 
 
 def _at(parsed: Any, path: Path) -> Any:
@@ -120,12 +111,12 @@ def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) ->
     if name is None or not held:
         doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
         return None
-    found = _type_of(held)
-    if found and not _fits(held, *found):
+    found = type_of(held)
+    if found and not fits(held, *found):
         doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0]}.")
         return None
     if found is None:
-        kinds = sorted({_kind(value) for value in held})
+        kinds = sorted({kind_of(value) for value in held})
         doubts.append(f"Field {source!r} is left out: it holds {' and '.join(kinds)}.")
         return None
     type_, pattern = found
@@ -155,64 +146,6 @@ def _named(source: str) -> str | None:
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
     name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
     return name if is_name(name) else None
-
-
-def _type_of(held: Sequence[Any]) -> tuple[str, str | None] | None:
-    if all(isinstance(value, bool) for value in held):
-        return "BOOLEAN", None
-    if all(isinstance(value, str) for value in held):
-        return next((each for each in _TIMES if _fits(held, *each)), ("STRING", None))
-    if all(isinstance(value, list | dict) for value in held):
-        type_ = _holding(held)
-        return (type_, None) if type_ else None
-    if not all(isinstance(value, Decimal) for value in held):
-        return None
-    if all(map(_is_whole, held)):
-        return ("BIGINT" if all(abs(value) < WHOLE["BIGINT"] for value in held) else "DECIMAL(38,0)"), None
-    return "DOUBLE", None
-
-
-def _holding(held: Sequence[Any]) -> str | None:
-    """The type of arrays, or of objects whose names are keys; texts in them are texts."""
-    if all(isinstance(value, list) for value in held):
-        item = _inner([each for value in held for each in value])
-        return f"ARRAY<{item}>" if item else None
-    if not all(isinstance(value, dict) for value in held):
-        return None
-    value = _inner([each for inside in held for each in inside.values()])
-    return f"MAP<STRING, {value}>" if value else None
-
-
-def _inner(held: Sequence[Any]) -> str | None:
-    """The type of what stands in values; objects there have fields."""
-    there = [value for value in held if value is not None]
-    if there and all(isinstance(value, dict) for value in there):
-        names = dict.fromkeys(name for value in there for name in value)
-        types = {name: _inner([value.get(name) for value in there]) for name in names}
-        return (
-            f"STRUCT<{', '.join(f'{name}: {type_}' for name, type_ in types.items())}>" if all(types.values()) else None
-        )
-    found = _type_of(there) if there else None
-    return found and ("STRING" if found[1] else found[0])
-
-
-def _is_whole(value: Decimal) -> bool:
-    return int(value.as_tuple().exponent) >= 0 and value.adjusted() < _MOST_DIGITS
-
-
-def _fits(held: Sequence[Any], type_: str, pattern: str | None) -> bool:
-    if any(column_type_problems(type_)):
-        return False
-    field = with_inner(Field("f", "f", type_, True, None, None, pattern))
-    try:
-        return all(convert({"f": value}, (field,)) for value in held)
-    except Rejection:
-        return False
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "objects", list: "arrays", str: "texts", bool: "true or false", Decimal: "numbers"}
-    return names.get(type(value), "numbers beyond any")
 
 
 def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: list[str]) -> tuple[str, ...]:

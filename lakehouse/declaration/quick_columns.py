@@ -80,7 +80,7 @@ def _one_by_one(raw: list[Any], field: Field, is_sure: Callable[[Any], bool]) ->
 def _is_sure(raw: Any, field: Field) -> bool:
     """Whether a native parser lost nothing of a value: of numbers with a fraction it makes doubles."""
     if not field.inner or not isinstance(raw, dict | list):
-        return type(raw) is not float or (field.type == "DOUBLE" and raw != 0)
+        return type(raw) is not float or (field.type == "DOUBLE" and raw != 0 and not field.nulls)
     if field.type.startswith("STRUCT"):
         return isinstance(raw, dict) and all(_is_sure(raw.get(each.name), each) for each in field.inner)
     (item,) = field.inner

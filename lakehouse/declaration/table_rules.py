@@ -149,6 +149,9 @@ def _partition(table: "StreamTable") -> Iterator[Problem]:
 
 def _base(table: "StreamTable") -> Iterator[Problem]:
     for column in table.columns if table.base else ():
+        if column.is_nested:
+            fact = f"column {column.name} is {column.type}, and base files have plain values"
+            yield fact, "Leave base out, or the column."
         if max(len(column.field.names), len(column.field.former)) > 1 or column.field.part != VALUE:
             fact = f"column {column.name} is no field of its own in a record, and base files have nothing else"
             yield fact, "Leave base out, or have the records tell it by one name."

@@ -10,7 +10,7 @@ from lakehouse.declaration.nested import Nested, nested
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
 _PLAIN = "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
 _HOLDING = "of values that hold others ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>"
-_MOST_DIGITS, _MOST_LEVELS = 38, 8
+_MOST_DIGITS, _MOST_LEVELS, _MOST_FIELDS = 38, 8, 200
 _INNER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
@@ -32,9 +32,17 @@ def digits_of(type_: str) -> tuple[int, int]:
     return int(precision), int(scale)
 
 
+def is_field_name(name: str) -> bool:
+    """Whether a field of a struct may have this name."""
+    return _INNER.fullmatch(name) is not None
+
+
 def column_type_problems(type_: str, levels: int = _MOST_LEVELS) -> Iterator[Problem]:
     """What is wrong with the type of a column, whose values may hold others."""
     found = nested(type_)
+    if levels == _MOST_LEVELS and type_.count(":") > _MOST_FIELDS:
+        yield f"its type has more than {_MOST_FIELDS} fields", "Declare those that you need."
+        return
     if found is None and not _TYPE.fullmatch(type_):
         yield f"no such type {type_}", f"{_PLAIN}, or {_HOLDING}."
     elif found is None:
@@ -56,7 +64,7 @@ def _items_problems(type_: str, found: Nested) -> Iterator[Problem]:
 
 def _struct_problems(type_: str, found: Nested) -> Iterator[Problem]:
     for name, times in Counter(name.lower() for name, _ in found.inner).items():
-        if not _INNER.fullmatch(name):
+        if not is_field_name(name):
             yield f"{type_} has a field {name!r}", "Declare STRUCT<name: type>: names of letters, digits and _."
         if times > 1:
             yield f"{type_} has two fields {name}", "Spark tells no names apart by their case: leave one out."

@@ -11,6 +11,7 @@ from lakehouse.declaration.parts import VALUE
 from lakehouse.declaration.times import read_time
 
 NOTHING: Mapping[str, Any] = {}
+_MOST_LACKING = 100_000  # fields of structs in one value
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -41,6 +42,8 @@ def convert_value(raw: Any, field: Field, *, missing: bool = False) -> Any:
     raw = field.default if raw is None else raw
     if raw is None:
         return None
+    if field.inner and _lacking(raw, field) > _MOST_LACKING:
+        raise Rejection("out_of_range", f"{field.source!r} lacks more than {_MOST_LACKING:,} fields")
     value = _typed(raw, field)
     too_small = field.least is not None and value < field.least
     too_great = field.most is not None and value > field.most
@@ -106,13 +109,30 @@ def _holding(raw: Any, field: Field) -> Any:
     """A value that holds others: of a struct its fields, of a map pairs in the order of their names."""
     if field.type.startswith("ARRAY"):
         items = raw if isinstance(raw, list) else wrong_type(raw, field)
-        return [convert_value(each, field.inner[0]) for each in items]
+        return [_inside(each, field.inner[0]) for each in items]
     if not isinstance(raw, dict):
         wrong_type(raw, field)
     if field.type.startswith("STRUCT"):
-        return convert(raw, field.inner)
+        return {each.name: _inside(raw.get(each.name), each) for each in field.inner}
     (item,) = field.inner
-    return [(_text(name, field), convert_value(raw[name], item)) for name in sorted(raw)]
+    return [(_text(name, field), _inside(raw[name], item)) for name in sorted(raw)]
+
+
+def _inside(raw: Any, field: Field) -> Any:
+    """A value within another: nothing is required there."""
+    return None if raw is None or (field.nulls and is_null(raw, field.nulls)) else _typed(raw, field)
+
+
+def _lacking(raw: Any, field: Field) -> int:
+    """How many fields the structs in a value lack: each of them takes room, and none of the record's."""
+    if not field.inner or not isinstance(raw, dict | list):
+        return 0
+    if not field.type.startswith("STRUCT"):
+        (item,) = field.inner
+        held = raw.values() if isinstance(raw, dict) else raw
+        return sum(_lacking(each, item) for each in held) if item.inner else 0
+    there = [(raw.get(each.name), each) for each in field.inner] if isinstance(raw, dict) else []
+    return sum(1 if value is None else _lacking(value, each) for value, each in there)
 
 
 def _text(raw: Any, field: Field) -> str:

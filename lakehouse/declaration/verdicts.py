@@ -5,7 +5,7 @@ driver and, shipped by value, on Spark's executors.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -24,6 +24,9 @@ Beside = Mapping[str, pa.Array]
 """Parts of records beside their values, from which fields take theirs: binary, the newest header of a name."""
 Quick = Callable[[pa.Array, pa.Array | None, "Rules", Beside], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
+
+
+_AT_ONCE = 128 * 1024  # bytes of values
 
 
 class Rules(NamedTuple):
@@ -52,6 +55,13 @@ class Decoded(NamedTuple):
 
     verdicts: pa.StructArray
     others: Counter[str]
+
+
+def sliced(parts: tuple[pa.Array, ...], fields: tuple[Field, ...]) -> Iterator[tuple[pa.Array, ...]]:
+    """Records by so many bytes of their values, where few bytes may become many values: those that hold others."""
+    size, rows = parts[0].nbytes, len(parts[0])
+    step = max(1, rows * _AT_ONCE // size) if size > _AT_ONCE and any(field.inner for field in fields) else max(1, rows)
+    return (tuple(part[at : at + step] for part in parts) for at in range(0, max(1, rows), step))
 
 
 def decode_values(

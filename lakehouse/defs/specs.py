@@ -9,6 +9,7 @@ import dagster as dg
 from lakehouse.batch.load import base_layout
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
+from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.sql import named_columns
 from lakehouse.defs.listed import Listed
@@ -151,7 +152,7 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
     declared = table.by_name.get(column.name)
     limits = [f"{declared.between[0]} to {declared.between[1]}"] if declared and declared.between else []
     constraints = dg.TableColumnConstraints(nullable=not (declared and declared.required), other=limits)
-    return dg.TableColumn(column.name, column.type.lower(), column.doc, constraints)
+    return dg.TableColumn(column.name, as_spark_says(column.type), column.doc, constraints)
 
 
 def _record_type(column: Column) -> str:

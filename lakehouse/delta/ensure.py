@@ -1,7 +1,6 @@
 """A table as its layout says: created where it is missing, brought into today's form, given columns it lacks."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.widening import is_widened
 from lakehouse.delta.failures import table_failures
@@ -167,9 +167,9 @@ def _widened(layout: Layout, found: Mapping[tuple[str, ...], str]) -> list[str]:
     """The columns of a narrower type that are to be widened; ``TableError`` where one is of any other type."""
     widened = []
     for path, column in paths(layout.columns):
-        declared = re.sub(r"\s", "", column.type).lower()
+        declared = as_spark_says(column.type)
         stands = found.get(path, declared)
-        if stands.lower() == declared or column.fields:
+        if stands == declared or column.fields:
             continue
         can = len(path) == 1 and is_widened(stands, declared)
         if not (can and column.widens):

@@ -115,16 +115,15 @@ class Layout:
     def corrections(self, stands: Mapping[str, str]) -> dict[str, str]:
         """The lasting properties that a table with these has to be given; a log may be kept longer than it must.
 
-        So are the columns with statistics, where it has those of fewer declared columns and no others.
+        So are the columns with statistics, where those that it has are ours, and no others.
         """
         wrong = {name: value for name, value in self.lasting.items() if stands.get(name) != value}
         if _seconds(stands.get(_KEEP_LOG, "")) >= _seconds(self.lasting[_KEEP_LOG]):
             wrong.pop(_KEEP_LOG, None)
         wanted, named = self.statistics_properties.get(STATISTICS, ""), stands.get(STATISTICS, "")
-        before = [name for name in wanted.split(",") if name in named.split(",")]
-        if named and named != wanted and named == ",".join(before):  # some of ours: others were declared since
-            wrong[STATISTICS] = wanted
         ever = sorted({*filter(None, stands.get(DECLARED, "").split(",")), *self.names})
+        if named != wanted and named and {*named.split(",")} <= {*ever}:  # of ours alone: others were declared since
+            wrong[STATISTICS] = wanted
         if self.change_data and stands.get(DECLARED, "") != ",".join(ever):
             wrong[DECLARED] = ",".join(ever)
         return wrong

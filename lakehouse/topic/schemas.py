@@ -66,17 +66,31 @@ def _meaning(part: Any) -> Any:
 
 
 def schema_of_table(table: StreamTable) -> str:
-    """A schema that follows from a declaration: a field for each column that takes one, optional where that is."""
+    """A schema that follows from a declaration: a field for each column that takes one, optional where that is.
+
+    Raises ``UnusableSchemaError`` where columns take a field in ways that no schema has.
+    """
     root: dict[str, Any] = {}
-    for column in table.told:
-        field = column.field
-        if field.part != VALUE:
-            continue
-        place = root
-        for name in field.names[:-1]:
-            place = place.setdefault(name, {})
-        place[field.names[-1]] = column
+    for field in table.fields:
+        if field.part == VALUE:
+            _place(root, field.names, field)
     return json.dumps(_record(table.name, root))
+
+
+def _place(root: dict[str, Any], names: Sequence[str], field: Field) -> None:
+    """Put a field where its names lead; a struct is the fields in it, of which columns may take more by their paths."""
+    if field.type.startswith("STRUCT"):
+        for each in field.inner:
+            _place(root, (*names, each.name), each)
+        return
+    place: Any = root
+    for name in names[:-1]:
+        place = place.setdefault(name, {})
+        if not isinstance(place, dict):
+            raise UnusableSchemaError(f"columns take {name!r} both whole and in parts")
+    if isinstance(place.get(names[-1]), dict):
+        raise UnusableSchemaError(f"columns take {names[-1]!r} both whole and in parts")
+    place[names[-1]] = field
 
 
 def _record(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +100,7 @@ def _record(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 def _field(above: str, name: str, inside: Any) -> dict[str, Any]:
     if isinstance(inside, dict):
         return {"name": name, "type": ["null", _record(f"{above}.{name}", inside)], "default": None}
-    kind = _type(inside.field, f"{above}.{name}")
+    kind = _type(inside, f"{above}.{name}")
     if inside.required:
         return {"name": name, "type": kind}
     return {"name": name, "type": ["null", kind], "default": None}

@@ -118,8 +118,7 @@ def _of_one_row(sql: str, root: "exp.Expr", doubles: Collection[str]) -> Iterato
             exact = isinstance(within, exp.Cast) and not within.is_type("double", "float")
             if name in doubles and not exact:
                 fact = f"a sum or mean of DOUBLE {name} depends on the order of its rows"
-                written = ".".join(each.name for each in column.parts)
-                yield fact, f"Add decimals, which are exact: CAST({written} AS DECIMAL(18,6)) inside of it."
+                yield fact, "Add decimals, which are exact: CAST(... AS DECIMAL(18,6)) around what is added."
 
 
 def _is_settled(function: "exp.Func") -> bool:

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.batch.load import load_base
+from lakehouse.declaration import Column
 from lakehouse.delta.audit import every_change_kept
 from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import Ledger, read_ledger
@@ -286,17 +287,22 @@ def test_a_restore_over_maintenance_puts_the_progress_back_and_loses_no_record(s
 def test_compaction_puts_like_values_together_where_that_is_declared(spark, broker):
     stream = Kept.create(spark, broker, base=None)
     rollups = [replace(stream.table.rollups[0], by=["latitude", "longitude"])]
-    together = ["observed_at", "latitude"]
-    stream.table = replace(stream.table, partition_by=None, cluster_by=together, rollups=rollups)
+    more = [Column("station", "STRING", "Where it was read."), Column("by", "STRING", "Who read it.")]
+    columns = [*stream.table.columns, *more]
+    stream.table = replace(stream.table, partition_by=None, columns=columns, cluster_by=["station"], rollups=rollups)
     for number in (5, 1, 3):
-        stream.take(record(time=hour(number)), record(time=hour(number + 10)))
+        stream.take(record(time=hour(number), station="x"), record(time=hour(number + 10), station="a"))
     rows = stream.snapshot()
     assert stream.maintain()[""].files_after == 1
     (made,) = [each for each in DeltaTable(stream.uri).history() if each["operation"] == "OPTIMIZE"]
-    assert made["operationParameters"]["zOrderBy"] == '["observed_at","latitude"]'
+    assert made["operationParameters"]["zOrderBy"] == '["station"]'
     assert stream.snapshot() == rows
     bounds = DeltaTable(stream.uri).get_add_actions(flatten=True)
-    assert {"min.observed_at", "max.latitude", "min.longitude"} <= {*pa.table(bounds).column_names}
-    stream.take(record(time=hour(2)))
+    assert {"min.observed_at", "max.latitude", "min.station"} <= {*pa.table(bounds).column_names}
+    stream.table = replace(stream.table, cluster_by=["by"])
+    stream.take(record(time=hour(2), by="me"))
+    assert stream.maintain()[""].files_after == 1
+    (made, _) = [each for each in DeltaTable(stream.uri).history() if each["operation"] == "OPTIMIZE"]
+    assert made["operationParameters"]["zOrderBy"] == '["by"]'
     assert len(stream.snapshot()) == len(rows) + 1
     stream.assert_accounted()

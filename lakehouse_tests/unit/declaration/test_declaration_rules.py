@@ -40,6 +40,8 @@ RATED_AT = Column(
     "rated_at", "TIMESTAMP", required=True, source="time", pattern="%Y-%m-%d %H:%M:%S", doc="When it was rated."
 )
 STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
+TAGS = Column("tags", "ARRAY<STRING>", "Words.")
+SPOT = Column("spot", "STRUCT<x: DOUBLE>", "Where.")
 MEASURES = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
 
 
@@ -64,6 +66,10 @@ def rollup(**changes: Any) -> StreamTable:
 def reference(*columns: Column, **changes: Any) -> StreamTable:
     parts: dict[str, Any] = {"name": "movies", "file": Path("movies.jsonl"), "key": ["id"], "doc": "The movies."}
     return declare(references=[Reference(**parts | {"columns": [ID, *columns]} | changes)])
+
+
+def measured(sql: str, *more: Column) -> StreamTable:
+    return declare(*more, rollups=[Rollup("r", ["id"], {"m": Measure(sql, "DOUBLE", "")}, "")])
 
 
 def measures(*names: str, type_: str = "BIGINT") -> dict[str, Measure]:
@@ -165,6 +171,14 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: declare(partition_by=Value("id")), "partition_by id is the whole key"),
     (lambda: declare(partition_by=Month("rated_at"), cluster_by=["id"]), "partition_by or cluster_by, not both"),
     (lambda: declare(cluster_by=["nope"]), "cluster_by is no column: nope"),
+    (lambda: declare(TAGS, cluster_by=["tags"]), "cluster_by tags is ARRAY<STRING>"),
+    (lambda: declare(TAGS, version="tags"), "version tags is ARRAY<STRING>"),
+    (lambda: declare(replace(TAGS, required=True), key=["tags"]), "key tags is ARRAY<STRING>"),
+    (lambda: declare(TAGS, rollups=[Rollup("r", ["tags"], MEASURES, "")]), "rollup r: by tags is ARRAY<STRING>"),
+    (lambda: declare(column("n", sql="size(tags)"), TAGS), "is not known there"),
+    (lambda: reference(TAGS), "reference movies: column tags is ARRAY<STRING>"),
+    (lambda: replace(temperatures, columns=[*temperatures.columns, TAGS]), "base files have plain values"),
+    (lambda: measured("sum(spot.x)", SPOT), "a sum or mean of DOUBLE spot depends on the order"),
     (lambda: declare(cluster_by=["id", "id"]), "cluster_by id stands twice"),
     (lambda: declare(column("n", "DOUBLE"), cluster_by=["n"]), "cluster_by n is DOUBLE"),
     (lambda: declare(cluster_by=["id"] * 5), "cluster_by has 5 columns"),

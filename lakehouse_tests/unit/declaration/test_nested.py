@@ -13,11 +13,11 @@ from lakehouse.declaration import Column, RecordKey
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.column_rules import column_problems
 from lakehouse.declaration.fields import Rejection
-from lakehouse.declaration.nested import nested, plain_types
+from lakehouse.declaration.nested import as_spark_says, nested, plain_types
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.records import decode
-from lakehouse.declaration.verdicts import Rules, decode_values
+from lakehouse.declaration.verdicts import Rules, decode_values, sliced
 
 pytestmark = pytest.mark.invariant(8, 13)
 
@@ -92,6 +92,32 @@ def test_what_is_wrong_within_a_value_rejects_its_record_and_says_where(type_, t
     assert told in detail
 
 
+def test_what_stands_for_null_does_so_within():
+    said = {"null_values": ("n/a", "-9.5")}
+    assert of("ARRAY<DOUBLE>", '[1.5, "n/a", -9.5]', **said) == [1.5, None, None]
+    assert of("ARRAY<DOUBLE>", '"n/a"', **said) is None
+    rules = Rules((column("ARRAY<DOUBLE>", **said).field,), None)
+    values = pa.array([b'{"n":[1.5,-9.50]}', b'{"n":["n/a"]}', b'{"n":[2]}'], pa.binary())
+    assert decode_values(values, None, rules, decode_plain).verdicts.equals(decode_values(values, None, rules, None)[0])
+
+
+def test_a_record_whose_structs_lack_more_fields_than_it_has_room_for_is_rejected():
+    type_ = f"ARRAY<STRUCT<{', '.join(f'f{number}: STRING' for number in range(50))}>>"
+    assert len(of(type_, f"[{','.join(['{}'] * 2_000)}]")) == 2_000
+    assert refused(type_, f"[{','.join(['{}'] * 2_001)}]") == ("out_of_range", "'n' lacks more than 100,000 fields")
+
+
+def test_records_of_few_bytes_and_many_values_are_decoded_some_at_a_time():
+    fields = (column("ARRAY<INT>").field,)
+    values, times = pa.array([b"x" * 1_000] * 300, pa.binary()), pa.array(range(300), pa.int64())
+    slices = list(sliced((values, times), fields))
+    assert len(slices) > 2
+    assert pa.concat_arrays([some for some, _ in slices]).equals(values)
+    assert pa.concat_arrays([some for _, some in slices]).equals(times)
+    assert len(list(sliced((values, times), (column("INT").field,)))) == 1
+    assert [len(some) for (some,) in sliced((values[:0],), fields)] == [0]
+
+
 def random_type(chance: Random, depth: int = 3) -> str:
     kind = chance.choice(["ARRAY", "MAP", "STRUCT", *["plain"] * (4 - depth)])
     if depth == 0 or kind == "plain":
@@ -142,6 +168,17 @@ def test_records_that_hold_them_are_mostly_decoded_by_the_quick_path():
     assert plain.doubtful == []
 
 
+def test_a_field_that_a_column_takes_whole_is_taken_whatever_others_take_of_it():
+    whole = Column("all", "MAP<STRING, STRING>", "All.", source="n")
+    assert others_in([{"n": {"a": "1", "x": "2"}}], (column("STRUCT<a: STRING>").field, whole.field)) == {}
+
+
+def test_spark_tells_types_in_lower_case_but_for_the_names_of_fields():
+    assert as_spark_says("STRUCT<Zip: STRING, b: MAP<STRING, DECIMAL(10,2)>>") == (
+        "struct<Zip:string,b:map<string,decimal(10,2)>>"
+    )
+
+
 def test_fields_of_a_struct_that_nobody_takes_are_told():
     fields = (column("STRUCT<a: INT, b: STRUCT<c: INT>>").field,)
     objects: list[dict[str, Any]] = [
@@ -170,6 +207,7 @@ def test_fields_of_a_struct_that_nobody_takes_are_told():
         "STRUCT<a: DECIMAL(39,2)>",
         "ARRAY<" * 9 + "INT" + ">" * 9,
         "ARRAY<" * 5_000,
+        f"STRUCT<{', '.join(f'f{number}: INT' for number in range(201))}>",
         "ARRAY<" * 5_000 + "INT" + ">" * 5_000,
     ],
 )

@@ -74,6 +74,7 @@ def test_of_the_sample_weather_it_is_what_a_person_declared_but_for_what_six_pla
         (["a", "1"], "STRING"),
         ([["a"], [], [None]], "ARRAY<STRING>"),
         ([{f"user_{n}": 1.5} for n in range(9)], "MAP<STRING, DOUBLE>"),
+        ([[{f"user_{n}": 1} for n in range(3_000)]], "ARRAY<MAP<STRING, BIGINT>>"),
         ([[{"n": 1, "on": "2026-01-01"}], [{"n": None}, None]], "ARRAY<STRUCT<n: BIGINT, on: STRING>>"),
     ],
 )
@@ -87,7 +88,9 @@ def test_a_type_is_that_of_all_values(held: list[Any], type_: str) -> None:
         ("it", [1, "1"], "holds numbers and texts"),
         ("it", [{}, {}], "holds objects"),
         ("it", [["a"], [1]], "holds arrays"),
-        ("it", [[{"a-b": 1}]], "holds values beyond"),
+        ("it", [[{"a-b": 1}]], "holds arrays"),
+        ("it", [[{"a: INT, b": "secret"}]], "holds arrays"),
+        ("it", [json.loads("[" * 400 + "]" * 400)], "holds arrays"),
         ("it", [{"a": 1}, 5], "holds numbers and objects"),
         ("it", [None, None], "always null"),
         ("Ж", [1, 2], "no column can be named so"),

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lakehouse.delta.layout import CHANGE_DATA, Layout
+from lakehouse.delta.layout import CHANGE_DATA, DECLARED, STATISTICS, Layout, TableColumn
 
 pytestmark = pytest.mark.invariant(1, 10)
 LOG = "delta.logRetentionDuration"
@@ -52,3 +52,21 @@ def test_deleted_files_are_kept_as_long_as_is_declared_and_no_longer(kept: str) 
 def test_what_a_new_table_lacks_is_set() -> None:
     lacks = Layout("t", "/t", "", (), change_data=True)
     assert lacks.corrections({}) == lacks.lasting == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}
+
+
+@pytest.mark.parametrize(
+    ("stands", "wanted"),
+    [
+        ("id", ["id", "b"]),
+        ("id,a", ["id", "b"]),
+        ("id,a", ["id"]),
+        ("id,gone", ["id"]),
+        ("id,theirs", None),
+        ("", None),
+    ],
+)
+def test_columns_with_statistics_are_those_declared_unless_somebody_named_one_of_theirs(stands, wanted) -> None:
+    columns = [TableColumn(name, "BIGINT", "") for name in ("id", "a", "b")]
+    table = Layout("t", "/t", "", columns, statistics=wanted or ["id"], change_data=True)
+    found = table.corrections(table.properties | {STATISTICS: stands, DECLARED: "a,b,gone,id"})
+    assert found == ({STATISTICS: ",".join(wanted)} if wanted else {})

@@ -11,7 +11,7 @@ import pytest
 from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable
 from lakehouse.declaration.framing import Schemas, parser_of
 from lakehouse.errors import TopicError
-from lakehouse.topic.schemas import schema_of_table, writer_schema
+from lakehouse.topic.schemas import UnusableSchemaError, schema_of_table, writer_schema
 from lakehouse.topic.writing import _avro_writer
 from lakehouse_tests.helpers.registries import COLUMNS, order_table
 
@@ -124,3 +124,36 @@ def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None
         "city": "Oslo",
         "trace": None,
     }
+
+
+def nested_schema(*columns: Column) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(schema_of_table(order_table(columns=[*COLUMNS, *columns])))
+    writer_schema(json.dumps(made))
+    return {each["name"]: each["type"] for each in made["fields"]}
+
+
+STREET = Column("street", "STRUCT<street: STRING>", "Where.", source="address")
+CITY = Column("city", "STRING", "Where.", source=("address", "city"))
+
+
+@pytest.mark.parametrize("columns", [(STREET, CITY), (CITY, STREET)])
+def test_a_schema_has_what_a_struct_takes_of_an_object_and_what_columns_take_beside_it(columns) -> None:
+    _, address = nested_schema(*columns)["address"]
+    assert {each["name"] for each in address["fields"]} == {"street", "city"}
+
+
+def test_a_schema_has_arrays_and_maps_of_what_may_be_null() -> None:
+    lines = Column("lines", "ARRAY<STRUCT<sku: STRING, by: MAP<STRING, INT>>>", "What.")
+    _, array = nested_schema(lines)["lines"]
+    _, item = array["items"]
+    assert [each["type"] for each in item["fields"]] == [
+        ["null", "string"],
+        ["null", {"type": "map", "values": ["null", "int"]}],
+    ]
+
+
+@pytest.mark.parametrize("columns", [(0, 1), (1, 0)])
+def test_a_field_that_is_taken_whole_and_in_parts_has_no_schema(columns) -> None:
+    taken = (CITY, Column("all", "MAP<STRING, STRING>", "All.", source="address"))
+    with pytest.raises(UnusableSchemaError, match="'address' both whole and in parts"):
+        nested_schema(*(taken[number] for number in columns))

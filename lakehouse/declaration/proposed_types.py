@@ -1,0 +1,96 @@
+"""The type that values of some records have in common: what is proposed for a column."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+from lakehouse.declaration.fields import WHOLE, Field, Rejection
+from lakehouse.declaration.nested import with_inner
+from lakehouse.declaration.type_rules import column_type_problems, is_field_name
+from lakehouse.declaration.values import convert
+
+_TIMES = (
+    *(("TIMESTAMP", f"%Y-%m-%d{between}%H:%M{rest}{zone}") for between in "T " for rest in ("", ":%S", ":%S.%f")
+      for zone in ("", "Z", "+00:00")),
+    ("DATE", "%Y-%m-%d"),
+)  # fmt: skip
+_MOST_NEW = 4  # times as many names as any one object has: keys of a map
+_MOST_NESTED = 8  # of values within values
+_MOST_DIGITS = 38
+
+
+def type_of(held: Sequence[Any], levels: int = _MOST_NESTED) -> tuple[str, str | None] | None:
+    """A type that holds all these values, and how they are written where they are times; ``None`` where none does."""
+    if all(isinstance(value, bool) for value in held):
+        return "BOOLEAN", None
+    if all(isinstance(value, str) for value in held):
+        return next((each for each in _TIMES if fits(held, *each)), ("STRING", None))
+    if all(isinstance(value, list | dict) for value in held):
+        type_ = _holding(held, levels)
+        return (type_, None) if type_ else None
+    if not all(isinstance(value, Decimal) for value in held):
+        return None
+    if all(map(_is_whole, held)):
+        return ("BIGINT" if all(abs(value) < WHOLE["BIGINT"] for value in held) else "DECIMAL(38,0)"), None
+    return "DOUBLE", None
+
+
+def _holding(held: Sequence[Any], levels: int) -> str | None:
+    """The type of arrays, or of objects whose names are keys; texts in them are texts."""
+    if all(isinstance(value, list) for value in held):
+        item = _inner([each for value in held for each in value], levels - 1)
+        return f"ARRAY<{item}>" if item else None
+    if not all(isinstance(value, dict) for value in held):
+        return None
+    value = _inner([each for inside in held for each in inside.values()], levels - 1)
+    return f"MAP<STRING, {value}>" if value else None
+
+
+def _inner(held: Sequence[Any], levels: int) -> str | None:
+    """The type of what stands in values: objects there have fields, unless their names are keys."""
+    there = [value for value in held if value is not None]
+    if not there or levels == 0:
+        return None
+    if all(isinstance(value, dict) for value in there):
+        values: dict[str, list[Any]] = defaultdict(list)
+        for name, value in chain.from_iterable(each.items() for each in there):
+            values[name].append(value)
+        return _holding(there, levels) if are_keys(values, there) else _struct(values, levels)
+    found = type_of(there, levels)
+    return found and ("STRING" if found[1] else found[0])
+
+
+def are_keys(names: Collection[str], objects: Sequence[dict[str, Any]]) -> bool:
+    """Whether the names of objects tell them apart, and are no fields."""
+    return len(names) > _MOST_NEW * max(map(len, objects))
+
+
+def _struct(values: Mapping[str, Sequence[Any]], levels: int) -> str | None:
+    if not all(map(is_field_name, values)):
+        return None
+    types = [f"{name}: {_inner(held, levels - 1) or ''}" for name, held in values.items()]
+    type_ = f"STRUCT<{', '.join(types)}>"
+    return None if any(column_type_problems(type_)) else type_
+
+
+def _is_whole(value: Decimal) -> bool:
+    return int(value.as_tuple().exponent) >= 0 and value.adjusted() < _MOST_DIGITS
+
+
+def fits(held: Sequence[Any], type_: str, pattern: str | None) -> bool:
+    """Whether a column of a type takes all these values."""
+    if any(column_type_problems(type_)):
+        return False
+    field = with_inner(Field("f", "f", type_, True, None, None, pattern))
+    try:
+        return all(convert({"f": value}, (field,)) for value in held)
+    except Rejection:
+        return False
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, of many."""
+    names = {dict: "objects", list: "arrays", str: "texts", bool: "true or false", Decimal: "numbers"}
+    return names.get(type(value), "numbers beyond any")

@@ -88,7 +88,16 @@ def shown(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.6g}" if 0 < abs(value) < _SMALL else str(round(value, 6))
-    return printable(str(value))
+    return printable(in_words(value))
+
+
+def in_words(value: Any) -> str:
+    """A value as text; one that holds others as JSON."""
+    if not isinstance(value, list | tuple | dict):
+        return str(value)
+    from pydantic_core import to_jsonable_python
+
+    return json.dumps(to_jsonable_python(_in_text(value)), ensure_ascii=False)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.facts import record_facts, seconds
-from lakehouse.cli.output import complain, print_json, print_table, say
+from lakehouse.cli.output import complain, in_words, print_json, print_table, say
 from lakehouse.cli.session import broker, load_settings
 
 if TYPE_CHECKING:
@@ -88,12 +88,13 @@ def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record
 
 
 def _judged(record: "Record", rules: "Rules") -> dict[str, Any]:
+    from lakehouse.declaration.nested import as_told
     from lakehouse.declaration.parts import HEADER
     from lakehouse.declaration.verdicts import judge
 
     beside = {"key": record.key, **{f"{HEADER}{name}": told for name, told in record.headers}}
     judged = judge(record.value, record.milliseconds * 1000, rules, beside)
-    row = None if judged.reason else judged.row
+    row = None if judged.reason else {each.name: as_told(judged.row[each.name], each) for each in rules.fields}
     return {"row": row, "reason": judged.reason, "detail": judged.detail, "late": judged.late}
 
 
@@ -105,5 +106,6 @@ def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
         return record
     if facts["row"] is None:
         return record | {"becomes": f"rejected, {facts['reason']}: {facts['detail']}"}
-    values = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in facts["row"].items())
+    row: dict[str, Any] = facts["row"]
+    values = ", ".join(f"{name} = {'NULL' if value is None else in_words(value)}" for name, value in row.items())
     return record | {"becomes": values + (" (late)" if facts["late"] else "")}

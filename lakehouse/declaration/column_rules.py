@@ -85,12 +85,19 @@ def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:
             yield f"{way} is for a TIMESTAMP or DATE", f"Declare such a type, or leave {way} out."
     if column.pattern is not None and column.epoch is not None:
         yield "pattern or epoch, not both", "A time is a text or a number: leave one out."
+    if len(timed) > 1 and column.epoch is not None:
+        yield "no epoch is one of days and of moments", "Declare the fields as columns, by their paths."
     for type_ in timed:
-        units = (DAYS,) if type_ == "DATE" else tuple(EPOCHS)
-        if column.epoch is not None and column.epoch not in units:
-            yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
-        if column.pattern:
-            yield from _pattern_problems(column.pattern, type_)
+        yield from _written_problems(column, type_)
+
+
+def _written_problems(column: Column, type_: str) -> Iterator[Problem]:
+    """What is wrong with how times of a type are written in it."""
+    units = (DAYS,) if type_ == "DATE" else tuple(EPOCHS)
+    if column.epoch is not None and column.epoch not in units:
+        yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
+    if column.pattern:
+        yield from _pattern_problems(column.pattern, type_)
 
 
 def _source_problems(column: Column) -> Iterator[Problem]:

@@ -39,7 +39,8 @@ class Field(NamedTuple):
     ``epoch`` is the unit of a time that is written as a number. ``default`` stands for a value where there is none,
     written as it would be in the record. ``part`` is where it stands: in the value of the record, or beside it.
     ``former`` are the names that led to it before; they are asked where it is missing. ``nulls`` are what stands for
-    null, as it is written. ``inner`` are the rules for what its values hold, where they hold others.
+    null, as it is written. ``inner`` are the rules for what its values hold, where they hold others; ``leaves`` is how
+    many plain values one of them has room for, itself or in a struct, where it is there or not.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Field(NamedTuple):
     former: tuple[str, ...] = ()
     nulls: tuple[str, ...] = ()
     inner: tuple["Field", ...] = ()
+    leaves: int = 1
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only): fields that hold others are
 """
 
 import re
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from lakehouse.declaration.fields import Field
 
@@ -64,8 +64,21 @@ def with_inner(field: Field) -> Field:
     found = nested(field.type)
     if found is None:
         return field
-    inner = found.inner[-1:] if found.kind == "MAP" else found.inner
-    return field._replace(inner=tuple(_inside(field, *each) for each in inner))
+    parts = found.inner[-1:] if found.kind == "MAP" else found.inner
+    inner = tuple(_inside(field, *each) for each in parts)
+    return field._replace(inner=inner, leaves=sum(each.leaves for each in inner) if found.kind == "STRUCT" else 1)
+
+
+def as_told(value: Any, field: Field) -> Any:
+    """A value that was read, as people know it: a map by its names."""
+    if value is None or not field.inner:
+        return value
+    if field.type.startswith("STRUCT"):
+        return {each.name: as_told(value[each.name], each) for each in field.inner}
+    (item,) = field.inner
+    if field.type.startswith("MAP"):
+        return {name: as_told(each, item) for name, each in value}
+    return [as_told(each, item) for each in value]
 
 
 def _inside(field: Field, name: str, type_: str) -> Field:

@@ -20,7 +20,7 @@ def others_in(objects: Sequence[dict[str, Any]], fields: Iterable[Field]) -> Cou
     very many, those of most records are told; those whose names are as long as nobody reads, and begin alike, are one.
     """
     named = ((names, field) for field in fields if field.part == VALUE for names in (field.names, field.former))
-    taken = [path for names, field in named if names for path in _taken(names, field)]
+    taken = [path for names, field in named if names for path in taken_paths(names, field)]
     found = Counter[str]()
     for path, inside in _looked_into(objects, taken):
         known = {names[len(path)] for names in taken if names[: len(path)] == path and len(names) > len(path)}
@@ -29,11 +29,11 @@ def others_in(objects: Sequence[dict[str, Any]], fields: Iterable[Field]) -> Cou
     return found
 
 
-def _taken(names: Path, field: Field) -> Iterator[Path]:
+def taken_paths(names: Path, field: Field) -> Iterator[Path]:
     """The names that lead to what a column takes: of a struct, to each of its fields."""
     if field.type.startswith("STRUCT"):
         for each in field.inner:
-            yield from _taken((*names, each.name), each)
+            yield from taken_paths((*names, each.name), each)
     else:
         yield names
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
+from reprlib import repr as shortened
 from typing import Any
 
 from lakehouse.declaration.fields import Epoch, Rejection
 from lakehouse.declaration.names import is_name
 from lakehouse.declaration.partitions import Month
-from lakehouse.declaration.proposed_types import are_keys, fits, kind_of, type_of
+from lakehouse.declaration.proposed_types import are_keys, fits, kind_of, left_out, type_of
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.vocabulary import Column
@@ -128,7 +129,11 @@ def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) ->
         doubts.append(f"{name} is a DOUBLE: where it is added up or is money, declare DECIMAL(precision,scale).")
     required = len(held) == len(objects)
     where = None if path == (name,) else path[0] if len(path) == 1 else path
-    return Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
+    column = Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
+    missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
+    if missed:
+        doubts.append(f"Fields within {source!r} are left out, for no type or by their names: {shortened(missed)}.")
+    return column
 
 
 def _unit(held: Sequence[Decimal]) -> Epoch | None:

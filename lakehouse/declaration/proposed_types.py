@@ -17,7 +17,7 @@ _TIMES = (
     ("DATE", "%Y-%m-%d"),
 )  # fmt: skip
 _MOST_NEW = 4  # times as many names as any one object has: keys of a map
-_MOST_NESTED = 8  # of values within values
+_MOST_NESTED = 9  # of values within values, the plain ones among them
 _MOST_DIGITS = 38
 
 
@@ -68,11 +68,24 @@ def are_keys(names: Collection[str], objects: Sequence[dict[str, Any]]) -> bool:
 
 
 def _struct(values: Mapping[str, Sequence[Any]], levels: int) -> str | None:
-    if not all(map(is_field_name, values)):
-        return None
-    types = [f"{name}: {_inner(held, levels - 1) or ''}" for name, held in values.items()]
-    type_ = f"STRUCT<{', '.join(types)}>"
-    return None if any(column_type_problems(type_)) else type_
+    """A struct of those fields that have a type and a name; of names that differ by their case, of the first."""
+    fields: dict[str, str] = {}
+    for name, held in values.items():
+        type_ = _inner(held, levels - 1)
+        if type_ and is_field_name(name):
+            fields.setdefault(name.lower(), f"{name}: {type_}")
+    return f"STRUCT<{', '.join(fields.values())}>" if fields else None
+
+
+def left_out(value: Any, field: Field) -> set[str]:
+    """The fields in a value that its type does not name."""
+    if not field.type.startswith("STRUCT"):
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return set().union(*(left_out(each, item) for item in field.inner for each in items))
+    held: dict[str, Any] = value if isinstance(value, dict) else {}
+    names = {each.name for each in field.inner}
+    here = {f"{field.source}.{name}" for name in held if name not in names}
+    return here.union(*(left_out(held.get(each.name), each) for each in field.inner if each.inner))
 
 
 def _is_whole(value: Decimal) -> bool:

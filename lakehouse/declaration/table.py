@@ -1,13 +1,14 @@
 """A stream table as it is declared, and what follows from it by name."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.fields import Field
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
+from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.parts import HEADER, TIME
 from lakehouse.declaration.records import parse
@@ -214,7 +215,8 @@ class StreamTable:
         said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
         said += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
         said += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
-        parts = (self.topic, self.format, tuple(self.columns), tuple(self.key), self.version, self.order, *late, *said)
+        columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
+        parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *said)
         return fingerprint_of(*parts)
 
 

@@ -11,6 +11,7 @@ from lakehouse.declaration.column_rules import columns_problems
 from lakehouse.declaration.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
+from lakehouse.declaration.others import taken_paths
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.vocabulary import Avro, Column, Reference
 
@@ -163,7 +164,8 @@ def _renamed(table: "StreamTable") -> Iterator[Problem]:
         former = column.field.former
         others = [each for each in table.told if each is not column and each.field.part == VALUE]
         for other in others if former else ():
-            if other.field.names[: len(former)] == former:
+            held = taken_paths(other.field.names, other.field)
+            if any(path[: len(former)] == (former[: len(path)] if other.is_nested else former) for path in held):
                 fact = f"column {column.name}: formerly {'.'.join(former)}, and {other.name} takes it now"
                 yield fact, "A field has one meaning: leave formerly out, and have old records sent again."
 

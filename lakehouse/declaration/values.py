@@ -1,7 +1,7 @@
 """Parsed fields → typed values, strictly: one rule for the records of a topic, base files and the publisher."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +11,7 @@ from lakehouse.declaration.parts import VALUE
 from lakehouse.declaration.times import read_time
 
 NOTHING: Mapping[str, Any] = {}
-_MOST_LACKING = 100_000  # fields of structs in one value
+_MOST_LACKING = 100_000  # values of structs in one value
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -42,8 +42,8 @@ def convert_value(raw: Any, field: Field, *, missing: bool = False) -> Any:
     raw = field.default if raw is None else raw
     if raw is None:
         return None
-    if field.inner and _lacking(raw, field) > _MOST_LACKING:
-        raise Rejection("out_of_range", f"{field.source!r} lacks more than {_MOST_LACKING:,} fields")
+    if field.inner and _lacking(raw, field, _MOST_LACKING) > _MOST_LACKING:
+        raise Rejection("out_of_range", f"{field.source!r} lacks more than {_MOST_LACKING:,} values")
     value = _typed(raw, field)
     too_small = field.least is not None and value < field.least
     too_great = field.most is not None and value > field.most
@@ -123,16 +123,32 @@ def _inside(raw: Any, field: Field) -> Any:
     return None if raw is None or (field.nulls and is_null(raw, field.nulls)) else _typed(raw, field)
 
 
-def _lacking(raw: Any, field: Field) -> int:
-    """How many fields the structs in a value lack: each of them takes room, and none of the record's."""
-    if not field.inner or not isinstance(raw, dict | list):
-        return 0
-    if not field.type.startswith("STRUCT"):
+def _lacking(raw: Any, field: Field, most: int) -> int:
+    """How many values the structs in a value lack, counted until there are more than allowed.
+
+    Each takes room in a row, and none in the record.
+    """
+    if field.type.startswith("STRUCT"):
+        if not isinstance(raw, dict) or not raw:
+            return field.leaves
+        held = [(raw.get(each.name), each) for each in field.inner]
+        lacking = sum(value is None for value, each in held if not each.inner)
+        within = ((value, each) for value, each in held if each.inner)
+    else:
         (item,) = field.inner
-        held = raw.values() if isinstance(raw, dict) else raw
-        return sum(_lacking(each, item) for each in held) if item.inner else 0
-    there = [(raw.get(each.name), each) for each in field.inner] if isinstance(raw, dict) else []
-    return sum(1 if value is None else _lacking(value, each) for value, each in there)
+        lacking = 0
+        within = ((each, item) for each in (_items(raw) if item.inner else ()))
+    for value, each in within:
+        if lacking > most:
+            break
+        lacking += _lacking(value, each, most - lacking)
+    return lacking
+
+
+def _items(raw: Any) -> Iterable[Any]:
+    if isinstance(raw, dict):
+        return raw.values()
+    return raw if isinstance(raw, list) else ()
 
 
 def _text(raw: Any, field: Field) -> str:

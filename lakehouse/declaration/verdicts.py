@@ -26,7 +26,7 @@ Quick = Callable[[pa.Array, pa.Array | None, "Rules", Beside], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
 
 
-_AT_ONCE = 128 * 1024  # bytes of values
+_AT_ONCE, _WIDE = 128 * 1024, 20  # bytes of values; fewer of structs with more fields
 
 
 class Rules(NamedTuple):
@@ -60,8 +60,15 @@ class Decoded(NamedTuple):
 def sliced(parts: tuple[pa.Array, ...], fields: tuple[Field, ...]) -> Iterator[tuple[pa.Array, ...]]:
     """Records by so many bytes of their values, where few bytes may become many values: those that hold others."""
     size, rows = parts[0].nbytes, len(parts[0])
-    step = max(1, rows * _AT_ONCE // size) if size > _AT_ONCE and any(field.inner for field in fields) else max(1, rows)
+    widest = max((_widest(field) for field in fields if field.inner), default=0)
+    at_once = _AT_ONCE * _WIDE // max(_WIDE, widest)
+    step = max(1, rows * at_once // size) if widest and size > at_once else max(1, rows)
     return (tuple(part[at : at + step] for part in parts) for at in range(0, max(1, rows), step))
+
+
+def _widest(field: Field) -> int:
+    """How many plain values the widest of the structs in a field has room for."""
+    return max(field.leaves, *(_widest(each) for each in field.inner)) if field.inner else 1
 
 
 def decode_values(

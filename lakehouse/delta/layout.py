@@ -122,7 +122,8 @@ class Layout:
             wrong.pop(_KEEP_LOG, None)
         wanted, named = self.statistics_properties.get(STATISTICS, ""), stands.get(STATISTICS, "")
         ever = sorted({*filter(None, stands.get(DECLARED, "").split(",")), *self.names})
-        if named != wanted and named and {*named.split(",")} <= {*ever}:  # of ours alone: others were declared since
+        of_ours = bool(named) and {*named.split(",")} <= {*ever}  # and others were declared since
+        if of_ours and named != wanted != "":
             wrong[STATISTICS] = wanted
         if self.change_data and stands.get(DECLARED, "") != ",".join(ever):
             wrong[DECLARED] = ",".join(ever)

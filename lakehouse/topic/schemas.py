@@ -88,9 +88,12 @@ def _place(root: dict[str, Any], names: Sequence[str], field: Field) -> None:
         place = place.setdefault(name, {})
         if not isinstance(place, dict):
             raise UnusableSchemaError(f"columns take {name!r} both whole and in parts")
-    if isinstance(place.get(names[-1]), dict):
+    there = place.setdefault(names[-1], field)
+    if isinstance(there, dict):
         raise UnusableSchemaError(f"columns take {names[-1]!r} both whole and in parts")
-    place[names[-1]] = field
+    if _type(there, "") != _type(field, ""):
+        raise UnusableSchemaError(f"columns take {names[-1]!r} as values of two types")
+    place[names[-1]] = field if field.required else there
 
 
 def _record(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:

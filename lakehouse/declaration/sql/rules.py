@@ -88,13 +88,23 @@ def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[
         yield f"{sql!r} has a parameter, which nobody fills in", "Write the value."
     for column in root.find_all(exp.Column):
         name = column.parts[0].name
-        if name.lower() not in known and not column.find_ancestor(exp.DataType):
+        if name.lower() not in {*known, *_of_lambdas(column)} and not column.find_ancestor(exp.DataType):
             yield f"{sql!r} names an unknown column: {name}", f"The table has {', '.join(sorted(known))}."
     for function in root.find_all(exp.Func):
         for name in [each.lower() for each in _names(function) if each.lower() in varying][:1]:
             if name not in _COLLECT or not _is_settled(function):
                 fact = f"{sql!r} differs {varying[name]}: {_WRITTEN.get(name, name)}()"
                 yield fact, _INSTEAD.get(name, "Leave it out: it has to give the same each time.")
+
+
+def _of_lambdas(column: "exp.Expr") -> Iterator[str]:
+    """The names that functions around it give to what they hand on; SQL tells none apart by their case."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    around = column.find_ancestor(exp.Lambda)
+    while around is not None:
+        yield from (each.name.lower() for each in around.expressions)
+        around = around.find_ancestor(exp.Lambda)
 
 
 def _of_many_rows(sql: str, root: "exp.Expr") -> Iterator[Problem]:
@@ -115,7 +125,9 @@ def _of_one_row(sql: str, root: "exp.Expr", doubles: Collection[str]) -> Iterato
         for column in adds.find_all(exp.Column) if _ADDS & {each.lower() for each in _names(adds)} else ():
             within = column.find_ancestor(exp.Cast, type(adds))
             name = column.parts[0].name.lower()
-            exact = isinstance(within, exp.Cast) and not within.is_type("double", "float")
+            exact = isinstance(within, exp.Cast) and not any(
+                each.is_type("double", "float") for each in within.to.find_all(exp.DataType)
+            )
             if name in doubles and not exact:
                 fact = f"a sum or mean of DOUBLE {name} depends on the order of its rows"
                 yield fact, "Add decimals, which are exact: CAST(... AS DECIMAL(18,6)) around what is added."

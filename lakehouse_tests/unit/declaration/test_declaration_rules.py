@@ -42,6 +42,8 @@ RATED_AT = Column(
 STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
 TAGS = Column("tags", "ARRAY<STRING>", "Words.")
 SPOT = Column("spot", "STRUCT<x: DOUBLE>", "Where.")
+LABELS = Column("labels", "MAP<STRING, STRING>", "Names.")
+DOUBLES = Column("doubles", "ARRAY<DOUBLE>", "Numbers.")
 MEASURES = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
 
 
@@ -178,6 +180,9 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (lambda: declare(column("n", sql="size(tags)"), TAGS), "is not known there"),
     (lambda: reference(TAGS), "reference movies: column tags is ARRAY<STRING>"),
     (lambda: replace(temperatures, columns=[*temperatures.columns, TAGS]), "base files have plain values"),
+    (lambda: declare(SPOT, column("n", formerly=("spot", "x"))), "formerly spot.x, and spot takes it now"),
+    (lambda: declare(LABELS, column("n", formerly=("labels", "x"))), "formerly labels.x, and labels takes it now"),
+    (lambda: measured("sum(CAST(doubles AS ARRAY<DOUBLE>)[0])", DOUBLES), "a sum or mean of DOUBLE doubles depends"),
     (lambda: measured("sum(spot.x)", SPOT), "a sum or mean of DOUBLE spot depends on the order"),
     (lambda: declare(cluster_by=["id", "id"]), "cluster_by id stands twice"),
     (lambda: declare(column("n", "DOUBLE"), cluster_by=["n"]), "cluster_by n is DOUBLE"),

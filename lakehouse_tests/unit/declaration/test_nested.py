@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Column, RecordKey
+from lakehouse.declaration import Column, RecordKey, StreamTable
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.column_rules import column_problems
 from lakehouse.declaration.fields import Rejection
-from lakehouse.declaration.nested import as_spark_says, nested, plain_types
+from lakehouse.declaration.nested import as_spark_says, as_told, nested, plain_types
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.records import decode
@@ -103,8 +103,15 @@ def test_what_stands_for_null_does_so_within():
 
 def test_a_record_whose_structs_lack_more_fields_than_it_has_room_for_is_rejected():
     type_ = f"ARRAY<STRUCT<{', '.join(f'f{number}: STRING' for number in range(50))}>>"
-    assert len(of(type_, f"[{','.join(['{}'] * 2_000)}]")) == 2_000
-    assert refused(type_, f"[{','.join(['{}'] * 2_001)}]") == ("out_of_range", "'n' lacks more than 100,000 fields")
+    deeper = f"MAP<STRING, STRUCT<more: {type_.removeprefix('ARRAY<')}>"
+    for nothing in ("{}", "null"):
+        assert len(of(type_, f"[{','.join([nothing] * 2_000)}]")) == 2_000
+        too_many = ("out_of_range", "'n' lacks more than 100,000 values")
+        assert refused(type_, f"[{','.join([nothing] * 2_001)}]") == too_many
+        named = ",".join(f'"{number}":{nothing}' for number in range(2_001))
+        assert refused(deeper, f"{{{named}}}") == too_many
+        named = ",".join(f'"{number}":{{"more":{nothing}}}' for number in range(2_001))
+        assert refused(deeper, f"{{{named}}}") == too_many
 
 
 def test_records_of_few_bytes_and_many_values_are_decoded_some_at_a_time():
@@ -114,6 +121,8 @@ def test_records_of_few_bytes_and_many_values_are_decoded_some_at_a_time():
     assert len(slices) > 2
     assert pa.concat_arrays([some for some, _ in slices]).equals(values)
     assert pa.concat_arrays([some for _, some in slices]).equals(times)
+    wide = column(f"ARRAY<STRUCT<{', '.join(f'f{number}: INT' for number in range(200))}>>")
+    assert len(list(sliced((values, times), (wide.field,)))) > 5 * len(slices)
     assert len(list(sliced((values, times), (column("INT").field,)))) == 1
     assert [len(some) for (some,) in sliced((values[:0],), fields)] == [0]
 
@@ -235,3 +244,19 @@ def test_a_time_within_needs_to_be_told_how_it_is_written():
     assert any(column_problems(column("ARRAY<TIMESTAMP>")))
     assert any(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", epoch="days")))
     assert not any(column_problems(column("ARRAY<TIMESTAMP>", epoch="seconds")))
+    assert "no epoch is one" in next(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", epoch="days")))[0]
+
+
+def test_people_are_told_maps_by_their_names():
+    field = column(LINES).field
+    (value,) = decode(b'{"n":[{"sku":"x","tags":{"b":2,"a":1}},null]}', (field,)).values()
+    assert as_told(value, field) == [{"sku": "x", "price": None, "tags": {"a": 1, "b": 2}}, None]
+
+
+def test_how_a_type_is_spelled_declares_nothing():
+    tables = [
+        StreamTable("t", "t", "T.", [column(type_), Column("id", "INT", "Id.", required=True)], ["id"])
+        for type_ in ("ARRAY<STRUCT<x: INT, y: INT>>", "ARRAY<STRUCT<x:INT,y:INT>>", "ARRAY<STRUCT<x:INT,Y:INT>>")
+    ]
+    first, same, other = (table.fingerprint for table in tables)
+    assert first == same != other

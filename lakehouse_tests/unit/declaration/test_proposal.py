@@ -89,6 +89,7 @@ def test_a_type_is_that_of_all_values(held: list[Any], type_: str) -> None:
         ("it", [{}, {}], "holds objects"),
         ("it", [["a"], [1]], "holds arrays"),
         ("it", [[{"a-b": 1}]], "holds arrays"),
+        ("it", [[{"a": 1, "b": None, "A": 2, "c-d": 3}]], "'it[].A', 'it[].b', 'it[].c-d'"),
         ("it", [[{"a: INT, b": "secret"}]], "holds arrays"),
         ("it", [json.loads("[" * 400 + "]" * 400)], "holds arrays"),
         ("it", [{"a": 1}, 5], "holds numbers and objects"),

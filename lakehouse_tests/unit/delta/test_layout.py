@@ -63,10 +63,11 @@ def test_what_a_new_table_lacks_is_set() -> None:
         ("id,gone", ["id"]),
         ("id,theirs", None),
         ("", None),
+        ("id", []),
     ],
 )
 def test_columns_with_statistics_are_those_declared_unless_somebody_named_one_of_theirs(stands, wanted) -> None:
     columns = [TableColumn(name, "BIGINT", "") for name in ("id", "a", "b")]
-    table = Layout("t", "/t", "", columns, statistics=wanted or ["id"], change_data=True)
+    table = Layout("t", "/t", "", columns, statistics=["id"] if wanted is None else wanted, change_data=True)
     found = table.corrections(table.properties | {STATISTICS: stands, DECLARED: "a,b,gone,id"})
     assert found == ({STATISTICS: ",".join(wanted)} if wanted else {})

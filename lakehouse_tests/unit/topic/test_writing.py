@@ -152,6 +152,12 @@ def test_a_schema_has_arrays_and_maps_of_what_may_be_null() -> None:
     ]
 
 
+def test_a_field_of_two_types_has_no_schema() -> None:
+    lines = [Column(f"l{name}", f"ARRAY<STRUCT<{name}: INT>>", "", source="lines") for name in "ab"]
+    with pytest.raises(UnusableSchemaError, match="'lines' as values of two types"):
+        nested_schema(*lines)
+
+
 @pytest.mark.parametrize("columns", [(0, 1), (1, 0)])
 def test_a_field_that_is_taken_whole_and_in_parts_has_no_schema(columns) -> None:
     taken = (CITY, Column("all", "MAP<STRING, STRING>", "All.", source="address"))

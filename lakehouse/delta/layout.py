@@ -120,10 +120,10 @@ class Layout:
         wrong = {name: value for name, value in self.lasting.items() if stands.get(name) != value}
         if _seconds(stands.get(_KEEP_LOG, "")) >= _seconds(self.lasting[_KEEP_LOG]):
             wrong.pop(_KEEP_LOG, None)
-        wanted, named = self.statistics_properties.get(STATISTICS, ""), stands.get(STATISTICS, "")
+        wanted, named = (of.get(STATISTICS, "") for of in (self.statistics_properties, stands))
         ever = sorted({*filter(None, stands.get(DECLARED, "").split(",")), *self.names})
         of_ours = bool(named) and {*named.split(",")} <= {*ever}  # and others were declared since
-        if of_ours and named != wanted != "":
+        if of_ours and wanted and {*named.split(",")} != {*wanted.split(",")}:
             wrong[STATISTICS] = wanted
         if self.change_data and stands.get(DECLARED, "") != ",".join(ever):
             wrong[DECLARED] = ",".join(ever)

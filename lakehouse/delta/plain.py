@@ -90,8 +90,8 @@ def _is_plain(table: DeltaTable, layout: Layout) -> bool:
     features = {*(needs.reader_features or ()), *(needs.writer_features or ())}
     told = needs.min_writer_version == _NAMES_FEATURES and features <= _FEATURES
     known = needs.min_reader_version == 1 and (needs.min_writer_version <= _PLAIN_WRITER or told)
-    wanted = layout.statistics_properties
-    bounded = bool(wanted) and said.configuration.get(STATISTICS) == wanted[STATISTICS]
+    wanted, stands = (of.get(STATISTICS, "").split(",") for of in (layout.statistics_properties, said.configuration))
+    bounded = wanted != [""] and {*wanted} == {*stands}
     ours = bounded and set(said.configuration) <= set(layout.properties)
     fields = table.schema().fields
     same = {field.name for field in fields} == set(layout.names) and all(map(_is_free, fields))

@@ -71,3 +71,9 @@ def test_columns_with_statistics_are_those_declared_unless_somebody_named_one_of
     table = Layout("t", "/t", "", columns, statistics=["id"] if wanted is None else wanted, change_data=True)
     found = table.corrections(table.properties | {STATISTICS: stands, DECLARED: "a,b,gone,id"})
     assert found == ({STATISTICS: ",".join(wanted)} if wanted else {})
+
+
+def test_in_which_order_they_stand_decides_nothing() -> None:
+    columns = [TableColumn(name, "BIGINT", "") for name in ("id", "a")]
+    table = Layout("t", "/t", "", columns, statistics=["id", "a"], change_data=True)
+    assert table.corrections(table.properties | {STATISTICS: "a,id"}) == {}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +14,6 @@ from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import DataFrame
 
 from lakehouse.batch import ingest
-from lakehouse.local.broker import EmbeddedBroker
 from lakehouse.local.kafka import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers, draw_ports
 from lakehouse.local.process import Child
@@ -111,37 +109,6 @@ class Cluster:
         return all(node.answers() for node in self.nodes.values()) and all(
             len(in_sync) == len(self.nodes) for _, in_sync in self.partitions(topic).values()
         )
-
-
-class OneBroker:
-    """The broker of a home, which tests kill, freeze and restart."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.embedded = EmbeddedBroker(settings)
-
-    @property
-    def data(self) -> Path:
-        return self.settings.home_folder / "broker" / "data"
-
-    def signal(self, number: signal.Signals) -> None:
-        assert self.embedded.pid
-        os.kill(self.embedded.pid, number)
-
-    @contextmanager
-    def restarted_when_dead(self) -> Iterator[None]:
-        """While the block runs, start the broker again as soon as it was killed."""
-
-        def restart() -> None:
-            assert wait_until(lambda: self.embedded.exit_code is not None, 60)
-            self.embedded.start()
-
-        thread = Thread(target=restart)
-        thread.start()
-        try:
-            yield
-        finally:
-            thread.join()
 
 
 class Interference:

@@ -1,15 +1,22 @@
 """What is merged where processes die, at which points, and all that the tables tell afterwards."""
 
+import json
 import random
 from collections import Counter
 from typing import Any
 
+from lakehouse.declaration.framing import framed
 from lakehouse.delta.audit import audit
 from lakehouse.serve import table_names
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.avro_histories import AS_TEXT
+from lakehouse_tests.helpers.registries import body
+from lakehouse_tests.helpers.rows import hour_of, rows_of
 from lakehouse_tests.helpers.streams import ABSENT, hour, record
 from lakehouse_tests.helpers.tables import Tables
 from lakehouse_tests.helpers.worker import Job, Point
+
+WITH_STATION = {**AS_TEXT, "fields": [{"name": "station", "type": "string", "default": "north"}, *AS_TEXT["fields"]]}
 
 
 def write(when: str, suffix: str = "", nth: int = 0, **more: Any) -> Point:
@@ -26,11 +33,32 @@ def records(drawn: random.Random, many: int) -> list[bytes | None]:
     return values
 
 
+def as_avro(ids: tuple[int, int], values: list[bytes | None]) -> list[bytes | None]:
+    """The same records by turns of two schemas; what is spoiled is spoiled there too."""
+    schemas = (AS_TEXT, WITH_STATION)
+    written = list[bytes | None]()
+    for number, value in enumerate(values):
+        schema_id = ids[number % 2]
+        readable = value and value.endswith(b"}")
+        told = body(schemas[number % 2], json.loads(value)) if value and readable else b"\x00"
+        written.append(None if value is None else framed(schema_id, told))
+    return written
+
+
 def told(settings: Settings, job: Job) -> Any:
     """All that a reader of the tables can see, but for the numbers of commits; the accounting holds."""
     tables = Tables(settings, job.table)
     ledger = tables.ledger()
     assert not [finding for finding in audit(ledger) if not finding.passed]
     names = [name.removeprefix(job.name) for name in table_names(settings) if name.startswith(job.name)]
+    every = (ledger.totals, names, tables.rejected(ledger))
+    if job.table.is_log:
+        by_day = Counter(tuple(sorted(row.items())) for row in rows_of(settings, job.table.rollups[0].name))
+        return *every, Counter(map(_logged, rows_of(settings, job.name))), by_day
     changes = Counter((*change[:3], *change[4:]) for change in tables.changes())
-    return ledger.totals, names, tables.merged(), tables.rejected(ledger), changes, tables.rollup()
+    return *every, tables.merged(), changes, tables.rollup()
+
+
+def _logged(row: dict[str, Any]) -> tuple[Any, ...]:
+    """A row of a log table, and the record that it is."""
+    return (*(row["_record"][name] for name in ("partition", "offset", "time")), hour_of(row), row["temperature_2m"])

@@ -1,6 +1,6 @@
 """A writer in a process of its own, that can be told to die at a chosen moment.
 
-``python -m lakehouse_tests.helpers.worker HOME SERVERS`` starts a session of Spark, says that it is ready and
+``python -m lakehouse_tests.helpers.worker HOME SERVERS REGISTRY`` starts a session of Spark, says that it is ready and
 takes commands, one JSON object a line: what to do, to which table, and at which ``Point`` to die. It leads a
 process group, so that SIGKILL to the group ends Python and its JVM at the same moment.
 """
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ from lakehouse.batch.ingest import Request
 from lakehouse.batch.load import load_base
 from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Avro, StreamTable
 from lakehouse.delta.engine import Engine
 from lakehouse.delta.layout import Layout
 from lakehouse.derive import refresh
@@ -36,8 +36,11 @@ from lakehouse.spark import build_session
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.upkeep import repair
 from lakehouse.upkeep.maintain import maintain
+from lakehouse_tests.helpers.log_tables import log_table
 from lakehouse_tests.helpers.writers import by_spark
 
+LOGGED = log_table()
+Form = Literal["json", "avro", "log"]
 _LOOK = 0.0005  # seconds between looks at a table's folder
 
 
@@ -51,14 +54,17 @@ class Job:
     max_records: int | None = None
     folder: str | None = None
     hottest: float = 70.0
+    form: Form = "json"
 
     @property
     def table(self) -> StreamTable:
-        """The temperatures under another name."""
-        rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in temperatures.rollups]
-        column = replace(temperatures.by_name["temperature_2m"], between=(-100, self.hottest))
-        columns = [*temperatures.columns[:3], column]
-        return replace(temperatures, name=self.name, topic=self.topic, rollups=rollups, columns=columns, references=())
+        """The temperatures under another name, with a key and of JSON or Avro, or as a log table."""
+        like = LOGGED if self.form == "log" else temperatures
+        rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in like.rollups]
+        column = replace(like.by_name["temperature_2m"], between=(-100, self.hottest))
+        said: dict[str, Any] = dict(rollups=rollups, columns=[*like.columns[:3], column], references=())
+        said |= {"format": Avro()} if self.form == "avro" else {}
+        return replace(like, name=self.name, topic=self.topic, **said)
 
     def run(self, spark: SparkSession, settings: Settings) -> list[int]:
         """Do it; returns the numbers of the batches that it committed to the merged table."""
@@ -78,8 +84,7 @@ class Job:
             if gap:
                 repair.record(Engine(spark, settings, self.table), gap)
         else:
-            refresh.refresh_changes(Engine(spark, settings, self.table))
-            refresh.refresh_rollup(Engine(spark, settings, self.table), self.table.rollups[0])
+            refresh.refresh_all(Engine(spark, settings, self.table))
         return [outcome.entry.commit.number for outcome in done]
 
 
@@ -201,10 +206,11 @@ def _seen(when: str, folder: Path) -> set[str]:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
-    home, servers = sys.argv[1:]
+    home, servers, registry = sys.argv[1:]
     settings = Settings(
         home=Path(home),
         kafka_bootstrap_servers=servers,
+        registry_url=registry or None,
         spark_master="local[1]",
         spark_driver_memory="640m",
         _env_file=None,

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.settings.registry import registry_url
 from lakehouse_tests.helpers.worker import Job, Point, command
 
 _END_SECONDS = 30.0
@@ -23,7 +25,8 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self.log = settings.home_folder / "logs" / "workers.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        program = ["-m", "lakehouse_tests.helpers.worker", str(settings.home_folder), bootstrap_servers(settings)]
+        addresses = [bootstrap_servers(settings), _registry(settings)]
+        program = ["-m", "lakehouse_tests.helpers.worker", str(settings.home_folder), *addresses]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, *program],
@@ -84,6 +87,14 @@ class Worker:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
+
+
+def _registry(settings: Settings) -> str:
+    """Where the registry of the tests is, empty where none has run."""
+    try:
+        return registry_url(settings)
+    except RegistryError:
+        return ""
 
 
 @contextmanager

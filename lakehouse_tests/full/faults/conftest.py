@@ -1,17 +1,35 @@
-"""Brokers of the tests' own, which they harm: started once, where a test asks for them."""
+"""Brokers and a registry of the tests' own, which they harm: started once, where a test asks for them."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from lakehouse.local.broker import EmbeddedBroker
+from lakehouse.local.registry import EmbeddedRegistry
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers import Cluster, OneBroker
+from lakehouse_tests.helpers.brokers import Cluster
+from lakehouse_tests.helpers.servers import OneServer
 
 
 @pytest.fixture(scope="session")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
     """One broker, which is killed, frozen and restarted."""
-    one = OneBroker(Settings(home=tmp_path_factory.mktemp("one"), _env_file=None))
+    settings = Settings(home=tmp_path_factory.mktemp("one"), _env_file=None)
+    with _started(OneServer(settings, EmbeddedBroker(settings))) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def one_registry(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
+    """One schema registry beside the broker of all tests, which is killed, frozen and made anew."""
+    own = Settings(home=tmp_path_factory.mktemp("registry"), _env_file=None)
+    with _started(OneServer(own, EmbeddedRegistry(own))) as one:
+        yield one
+
+
+@contextmanager
+def _started(one: OneServer) -> Iterator[OneServer]:
     one.embedded.start()
     yield one
     one.embedded.stop()

@@ -15,9 +15,11 @@ from pyspark.sql import SparkSession
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.topic import create_topic
+from lakehouse_tests.helpers.avro_histories import AS_TEXT
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.clients import with_client
-from lakehouse_tests.helpers.scenes import records, told, write
+from lakehouse_tests.helpers.registries import register
+from lakehouse_tests.helpers.scenes import WITH_STATION, as_avro, records, told, write
 from lakehouse_tests.helpers.streams import hour, record, send
 from lakehouse_tests.helpers.tables import Tables, footprint
 from lakehouse_tests.helpers.worker import Job, Point
@@ -33,6 +35,8 @@ SCENES = {
     "replay": ("merge", "replay", "refresh"),
     # base rows come in a file of their own: there is something to compact
     "maintain": ("merge", "load_base", "merge", "refresh", "maintain"),
+    "log": ("merge", "redrive", "replay", "refresh"),
+    "avro": ("merge", "refresh"),
 }
 
 
@@ -70,7 +74,7 @@ CASES = [
     *(Case("without Spark: some time", write("delay", delay=0.001 * 1.9**n, quick=True)) for n in range(7)),
     Case("change feed: log entry", write("version", "_changes"), step=1),
     Case("change feed: after the commit", write("after", "_changes"), step=1),
-    Case("rollup: before it is made", Point("delta.ensure._create", nth=1), step=1),
+    Case("rollup: before it is made", Point("delta.ensure._create"), step=1),
     Case("rollup: first data file", write("file", "_by_location"), step=1),
     Case("rollup: after the commit", write("after", "_by_location"), step=1),
     Case("base load: first data file", write("file", "_base"), "base", 1),
@@ -87,6 +91,24 @@ CASES = [
     Case("maintenance: VACUUM begun", write("version", nth=1), "maintain", 4),
     Case("maintenance: VACUUM done", write("after", nth=1), "maintain", 4),
     Case("maintenance: ledger carried on", write("after", nth=2), "maintain", 4),
+    Case("log table: after the rejected write", write("after", "_rejected"), "log"),
+    Case("log table, append: first data file", write("file", nth=1), "log"),
+    Case("log table, append: log entry", write("version", nth=1), "log"),
+    Case("log table, append: after the commit, before anybody heard", write("after"), "log"),
+    Case("log table, append: Python alone", write("log", alone=True), "log"),
+    *(
+        Case("log table, without Spark: some time", write("delay", delay=n, quick=True), "log")
+        for n in (0.002, 0.01, 0.05)
+    ),
+    Case("log table, redrive: first data file", write("file"), "log", 1),
+    Case("log table, redrive: after the commit", write("after"), "log", 1),
+    Case("log table, replay: after the commit", write("after"), "log", 2),
+    Case("log table, rollup: first data file", write("file", "_by_location"), "log", 3),
+    Case("Avro, schemas: before they are kept", write("before", "_schemas"), "avro"),
+    Case("Avro, schemas: first data file", write("file", "_schemas"), "avro"),
+    Case("Avro, schemas: log entry", write("version", "_schemas"), "avro"),
+    Case("Avro, schemas: after the commit", write("after", "_schemas"), "avro"),
+    Case("Avro, MERGE: first data file", write("file", nth=1), "avro"),
 ]
 
 
@@ -98,13 +120,17 @@ class World:
     settings: Settings
     standby: Standby
     topic: str
+    avro_topic: str
     folder: str
     sent: int
     undisturbed: dict[str, Any] = field(default_factory=dict)
 
     def jobs(self, scene: str) -> list[Job]:
         """The steps of a scene over tables of their own."""
-        first = Job("", f"c_{uuid4().hex[:12]}", self.topic, max_records=self.sent // 2 + 1, folder=self.folder)
+        form: Any = scene if scene in ("log", "avro") else "json"
+        topic = self.avro_topic if form == "avro" else self.topic
+        said: dict[str, Any] = dict(max_records=self.sent // 2 + 1, folder=self.folder, form=form)
+        first = Job("", f"c_{uuid4().hex[:12]}", topic, **said)
         after = [do for do in SCENES[scene] if do == "redrive"]
         return [replace(first, do=do, hottest=100.0 if after and do != "merge" else 70.0) for do in SCENES[scene]]
 
@@ -121,15 +147,20 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(spark: SparkSession, registry: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     topic = f"crash-{uuid4().hex[:8]}"
+    avro = Job("", "t", f"{topic}-avro", form="avro").table
     base = base_folder(tmp_path_factory.mktemp("base"), {hour(number): float(number) for number in range(3, 9)})
-    create_topic(broker, Job("", "t", topic).table)
+    create_topic(registry, Job("", "t", topic).table)
+    create_topic(registry, avro)
+    ids = register(registry, avro, AS_TEXT), register(registry, avro, WITH_STATION)
     drawn = random.Random(4)
     for partition in range(3):
-        send(broker, topic, records(drawn, 10), partition)
-    with standby(broker) as workers:
-        yield World(spark, broker, workers, topic, str(base), sent=42)
+        values = records(drawn, 10)
+        send(registry, topic, values, partition)
+        send(registry, avro.topic, as_avro(ids, values), partition)
+    with standby(registry) as workers:
+        yield World(spark, registry, workers, topic, avro.topic, str(base), sent=42)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.how)

@@ -9,14 +9,14 @@ from lakehouse.delta.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import publish
-from lakehouse_tests.helpers.brokers import OneBroker
+from lakehouse_tests.helpers.servers import OneServer
 from lakehouse_tests.helpers.waiting import wait_until
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
 FOLLOW = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow", "temperatures"]
 
 
-def test_follow_goes_on_when_a_broker_that_went_away_is_back(one: OneBroker, tmp_path: Path) -> None:
+def test_follow_goes_on_when_a_broker_that_went_away_is_back(one: OneServer, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=one.embedded.address, _env_file=None)
     publish(one.settings, temperatures, LINES[:20])
     said = tmp_path / "said"

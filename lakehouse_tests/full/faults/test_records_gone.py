@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import shutil
 from dataclasses import replace
 from functools import partial
 
@@ -173,9 +172,7 @@ def test_transactions_that_are_open_or_aborted_are_never_merged(stream, attack):
 def test_another_cluster_under_the_same_address_is_told_apart(spark, one, attack):
     stream = begun(Stream.create(spark, one.settings))
     with attack("Nothing is silent", "another cluster under the same address"):
-        one.embedded.stop()
-        shutil.rmtree(one.data)
-        one.embedded.start()
+        one.start_with(None)
         create_topic(stream.settings, stream.table)
         stream.send(*lines(20, 9))
         assert_stops(stream, "The broker belongs to cluster", "partition 0 from offset 4, partition 1 from offset 2")
@@ -186,17 +183,12 @@ def test_another_cluster_under_the_same_address_is_told_apart(spark, one, attack
 def test_a_broker_that_came_back_with_older_data(spark, one, attack, tmp_path):
     stream = begun(Stream.create(spark, one.settings))
     with attack("Nothing is silent", "broker restored from an older copy: the topic ends behind the progress"):
-        one.embedded.stop()
-        shutil.copytree(one.data, tmp_path / "copy")
-        one.embedded.start()
+        one.copy_data(tmp_path / "copy")
         add_partitions(stream.settings, stream.table.topic, 4)
         stream.send(*lines(20, 3))
         stream.send(*lines(30, 1), partition=3)
         stream.merge()
-        one.embedded.stop()
-        shutil.rmtree(one.data)
-        shutil.copytree(tmp_path / "copy", one.data)
-        one.embedded.start()
+        one.start_with(tmp_path / "copy")
         stream.send(*lines(40, 1))
         stream.table = replace(stream.table, gaps="accept")
         assert_stops(stream, "Partition 0 ends at 5, but the table has merged up to 7", "Partition 3 is gone")

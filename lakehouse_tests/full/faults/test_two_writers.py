@@ -1,6 +1,7 @@
 """Two processes write the same tables at the same moment: each commit is made by one of them, and none is lost."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,11 @@ from lakehouse.delta import engine, lock
 from lakehouse.delta.lock import table_lock
 from lakehouse.errors import ConflictError
 from lakehouse.topic import create_topic, look
+from lakehouse_tests.helpers.avro_histories import AS_TEXT
 from lakehouse_tests.helpers.base_files import base_folder
+from lakehouse_tests.helpers.registries import register
+from lakehouse_tests.helpers.rows import hour_of, rows_of
+from lakehouse_tests.helpers.scenes import WITH_STATION, as_avro
 from lakehouse_tests.helpers.streams import Stream, hour, record
 from lakehouse_tests.helpers.upsets import assert_all_is_right
 from lakehouse_tests.helpers.worker import Job
@@ -24,6 +29,7 @@ pytestmark = pytest.mark.invariant(11)
 ONE_WRITER = "One writer at a time"
 HOURS = range(12)
 HOT = 80.0
+READ = {"log": "into a log table", "avro": "of Avro, by schemas that both keep"}
 
 
 @dataclass
@@ -69,8 +75,8 @@ class Race:
 
 
 @pytest.fixture(scope="module")
-def workers(broker) -> Iterator[list[Worker]]:
-    workers = [Worker(broker), Worker(broker)]
+def workers(registry) -> Iterator[list[Worker]]:
+    workers = [Worker(registry), Worker(registry)]
     for worker in workers:
         worker.wait_ready()
     yield workers
@@ -105,6 +111,28 @@ def test_two_processes_merge_each_batch_once(race, attack, turn):
         assert any("error" in answer for answer in answers) or mine | other == there - numbers
         numbers = there
     race.send(12)
+
+
+@pytest.mark.parametrize("form", ["log", "avro"] * 3)
+def test_two_processes_read_a_new_topic_once(spark, registry, workers, attack, form):
+    name = f"n_{uuid4().hex[:12]}"
+    job = Job("merge", name, name, max_records=8, form=form)
+    create_topic(registry, job.table)
+    race = Race(Stream(spark, registry, job.table), workers, job, random.Random())
+    hours = [hour(number) for number in range(24)]
+    values: list[bytes | None] = [record(time=each) for each in hours]
+    if form == "avro":
+        ids = register(registry, job.table, AS_TEXT), register(registry, job.table, WITH_STATION)
+        values = as_avro(ids, values)
+    for partition in range(3):
+        race.stream.send(*values[partition::3], partition=partition)
+    with attack(ONE_WRITER, f"two processes read a new topic at once: {READ[form]}"):
+        race.run(job, job)
+        race.stream.merge()
+        assert Counter(map(hour_of, rows_of(registry, name))) == Counter(hours)
+        if form == "avro":
+            assert sorted(row["id"] for row in rows_of(registry, job.table.schemas_name)) == sorted(ids)
+        race.stream.assert_accounted()
 
 
 @pytest.mark.parametrize("turn", range(5))

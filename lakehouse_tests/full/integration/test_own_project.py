@@ -50,6 +50,26 @@ def test_a_project_from_the_wheel_runs_as_it_is(installed: Path, tmp_path: Path)
     call(tmp_path, installed / "lakehouse", "init", "my-lake")
     project = tmp_path / "my-lake"
     assert "2 passed" in call(project, installed / "python", "-m", "pytest")
+    shows_the_whole_path(installed, project)
+    assert "readings_by_sensor" in call(project, installed / "dagster", "asset", "list", "-m", "definitions")
+
+
+@pytest.mark.timeout(600)
+def test_a_project_from_the_wheel_reads_avro_with_a_registry_of_its_own(installed: Path, tmp_path: Path) -> None:
+    call(tmp_path, installed / "lakehouse", "init", "my-lake")
+    project = tmp_path / "my-lake"
+    declared = project / "tables" / "readings.py"
+    declared.write_text(
+        declared.read_text()
+        .replace("from lakehouse import ", "from lakehouse import Avro, ")
+        .replace("    name=", "    format=Avro(),\n    name=")
+    )
+    shows_the_whole_path(installed, project)
+    query = "SELECT count(*) AS schemas FROM readings_schemas"
+    assert '"schemas": 1' in call(project, installed / "lakehouse", "query", "--json", query)
+
+
+def shows_the_whole_path(installed: Path, project: Path) -> None:
     told = " ".join(call(project, installed / "lakehouse", "demo").split())
     assert re.search(r"1\. New records .* readings: 96 rows, 48 at each of 2 groups 96 rows inserted", told), told
     assert re.search(r"2\. Corrections .* readings: 96 rows, .* 6 rows changed", told), told
@@ -58,7 +78,6 @@ def test_a_project_from_the_wheel_runs_as_it_is(installed: Path, tmp_path: Path)
     assert "96 rows" in told
     rows = call(project, installed / "lakehouse", "query", "--json", "SELECT count(*) AS n FROM readings_changes")
     assert '"n": 102' in rows
-    assert "readings_by_sensor" in call(project, installed / "dagster", "asset", "list", "-m", "definitions")
 
 
 class Page:

@@ -56,7 +56,8 @@ class EmbeddedRegistry(Embedded):
             "quarkus.banner.enabled": "false",
             "apicurio.storage.kind": "sql",
             "apicurio.storage.sql.kind": "h2",
-            "apicurio.datasource.url": f"jdbc:h2:file:{data}/registry",
+            # what was registered is on disk before the answer: records written by it would else be of no schema
+            "apicurio.datasource.url": f"jdbc:h2:file:{data}/registry;WRITE_DELAY=0",
         }
         flags = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
         return [str(find_java().path), *flags, *(f"-D{n}={v}" for n, v in options.items()), "-jar", str(program)]

@@ -74,17 +74,35 @@ def _search(folder: Path) -> None:
 def _modules(name: str) -> Iterator[ModuleType]:
     module = _imported(name)
     yield module
-    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        if not found.name.startswith("_"):
-            yield from _modules(f"{name}.{found.name}")
+    places = [Path(place) for place in getattr(module, "__path__", ())]
+    for place in places:
+        _require_importable(place)
+    found = {each.name for each in pkgutil.iter_modules(map(str, places))}
+    found |= {each.name for place in places for each in place.iterdir() if each.is_dir() and any(each.glob("*.py"))}
+    for each in sorted(found):
+        if not each.startswith("_"):
+            yield from _modules(f"{name}.{each}")
+
+
+def _require_importable(folder: Path) -> None:
+    """Refuse a file of declarations that Python cannot import by its name: it would not be there without a word."""
+    for each in folder.iterdir():
+        name = each.name.removesuffix(".py")
+        declares = each.name != name or (each.is_dir() and any(each.glob("*.py")))
+        if declares and not each.name.startswith(("_", ".")) and not name.isidentifier():
+            kind = "folder" if each.is_dir() else "file"
+            raise SettingsError(
+                f"A {kind} of declarations cannot be imported by its name: {each.name}",
+                where=str(each),
+                action="Rename it: letters, digits and _, no digit first; or begin the name with _ to leave it out.",
+            )
 
 
 def _tables_of(module: ModuleType) -> Iterator[StreamTable]:
-    """The tables that stand in a module, by themselves or in a list or tuple."""
+    """The tables that stand in a module, by themselves or in a list, a tuple or a dict."""
     for value in vars(module).values():
-        for each in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(each, StreamTable):
-                yield each
+        held = value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,)
+        yield from (each for each in held if isinstance(each, StreamTable))
 
 
 def _imported(name: str) -> ModuleType:

@@ -52,7 +52,7 @@ def new_table(
     if not proposal.columns:
         doubts = proposal.doubts[0] if len(proposal.doubts) > 1 else "No record has a field."
         what = doubts if proposal.records > proposal.unread else _no_json(read)
-        raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint="NAME")
+        raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint=sample or topic)
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
     made = StreamTable(new, topic, "", proposal.columns, proposal.key, month)
@@ -73,7 +73,9 @@ def _no_json(values: list[bytes | None]) -> str:
             "Before each record stands the id of a schema, as clients of a schema registry write it: declare the"
             " columns yourself, with format=Avro() or format=Json(framed=True), and see docs/vocabulary.md."
         )
-    return "No record is a JSON object."
+    if not values:
+        return "There is no record."
+    return f"No record is a JSON object, one on each line of a file; the first begins with {(values[0] or b'')[:20]!r}."
 
 
 def _require_names(new: str, topic: str | None, sample: str | None) -> None:

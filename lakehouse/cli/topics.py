@@ -98,8 +98,8 @@ def publish(
 
     The bytes of each line are sent as they are; of a table of Avro each is an object of JSON, and is written by
     --schema, else by the newest schema of the topic, else by one that follows from the declaration. The broker
-    acknowledges every record, once, even where sending was repeated. Sending a file twice does no harm to the table:
-    the same rows come out.
+    acknowledges every record, once, even where sending was repeated. A file that is sent again right after itself
+    changes no row of a table with a key; in a log table each line is one more row.
     """
     from lakehouse.topic import PublishOptions, create_topic
     from lakehouse.topic import publish as send

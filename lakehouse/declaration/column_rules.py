@@ -21,7 +21,8 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 
 _WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
-_OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)\s*$", re.DOTALL)
+_OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)(?![\d:])", re.DOTALL)
+_OF_A_PLACE = re.compile(r"(?<![A-Za-z])([AP]M|[ap]m|[ACEMP][SD]T|[CEW]ES?T|BST|[IJK]ST|MSK|\w+/\w+)(?![A-Za-z])")
 
 
 def columns_problems(columns: Sequence[Column], *, typed: bool = False) -> Iterator[Problem]:
@@ -150,8 +151,12 @@ def _gap_problems(directives: Container[str]) -> Iterator[Problem]:
 
 def _offset_problems(pattern: str) -> Iterator[Problem]:
     offset = _OFFSET.search(pattern)
+    place = _OF_A_PLACE.search(re.sub("%.", "%", pattern.partition("%H")[2]))
     if offset:
-        yield f"its pattern ends with the offset {offset[1]}", "Times are read as UTC: have them written so."
+        yield f"its pattern has the offset {offset[1]}", "Times are read as UTC: have them written so."
+    elif place:
+        fact = f"its pattern has {place[1]}, which says that a time is another one in UTC, or on a clock of 24 hours"
+        yield fact, "Times are read as UTC, by such a clock: have them written so."
 
 
 def _between_problems(column: Column) -> Iterator[Problem]:

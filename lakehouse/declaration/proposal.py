@@ -10,7 +10,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from lakehouse.declaration.fields import Epoch, Rejection
-from lakehouse.declaration.names import is_name
+from lakehouse.declaration.names import IN_FEED, is_name
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.proposed_types import are_keys, fits, kind_of, left_out, type_of
 from lakehouse.declaration.records import parse
@@ -19,6 +19,10 @@ from lakehouse.declaration.vocabulary import Column
 
 _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
+_LIKE_A_TIME = re.compile(
+    r"\d{4}[-/.]?\d\d[-/.]?\d\d([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{4}( .*)?|\w{3}, \d\d? \w{3} \d{4}.*"
+    r"|1\d{9}(\d{3}|\d{6}|\d{9})?"
+)
 _RANK = {"STRING": 2, "DATE": 3, "TIMESTAMP": 3, "BIGINT": 4, "DECIMAL": 5, "DOUBLE": 6}
 _MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and of those that may be one
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
@@ -60,6 +64,11 @@ def propose(values: Iterable[bytes | None]) -> Proposal:
             doubts.append(f"Fields {sources} would each be column {name}: only the first is declared, name the others.")
     columns = list({column.name: column for column in reversed(columns)}.values())[::-1]
     key = _key(columns, objects, doubts)
+    if any(column.required for column in columns) and objects:
+        doubts.append("Required is what every one of these records has: drop required=True where one may come without.")
+    whole = [column.name for column in columns if column.type == "BIGINT" and not _ID.fullmatch(column.name)]
+    if whole:
+        doubts.append(f"{', '.join(whole)}: whole numbers so far, and one with a fraction would be rejected.")
     columns = [_exact(column, objects) if column.name in key else column for column in columns]
     taken = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
@@ -130,6 +139,8 @@ def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) ->
     required = len(held) == len(objects)
     where = None if path == (name,) else path[0] if len(path) == 1 else path
     column = Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
+    if type_ == "STRING" and all(_LIKE_A_TIME.fullmatch(each) for each in held):
+        doubts.append(f"{name} looks like a time, and no one pattern reads it: declare how it is written, in UTC.")
     missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
     if missed:
         doubts.append(f"Fields within {source!r} are left out, for no type or by their names: {shortened(missed)}.")
@@ -150,15 +161,19 @@ def _named(source: str) -> str | None:
     """The name of a column for a field; ``None`` where none follows from it."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
     name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    name = f"{name}_" if name in IN_FEED else name  # it may be of the key, whose columns stand in the feed
     return name if is_name(name) else None
 
 
 def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: list[str]) -> tuple[str, ...]:
-    """The fewest required columns that tell all records apart; else those that tell most of them."""
+    """The fewest required columns that tell all records apart, an id among them; else those that tell most of them."""
     able = (column for column in columns if column.required and _can_be_key(column, objects))
     fit = sorted(able, key=_rank)[:_MOST_TRIED]
     different = {repr(each): each for each in objects}.values()
+    ids = [column for column in fit if _rank(column) < min(_RANK.values())]
     tried = [some for count in range(1, _MOST_IN_KEY + 1) for some in combinations(fit, count)]
+    if len(ids) == 1:  # without it, a time or a state might tell records apart by chance
+        tried = [some for some in tried if ids[0] in some]
     if not tried:
         doubts.append("No field is in every record, so none can be the key: each record is a row, in a log table.")
         return ()
@@ -167,6 +182,10 @@ def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: l
     if best is None:
         best = max(tried, key=lambda some: (told[some], -len(some)))
         doubts.append("No three fields tell all records apart: some may be updates of others, or the key is another.")
+    if len(ids) == 1 and len(best) > 1:
+        doubts.append(
+            f"{ids[0].name} repeats: where records of one are updates of each other, it is the key by itself."
+        )
     names = tuple(column.name for column in columns if column in best)
     doubts.append(f"The key is {', '.join(names)}, as these records have it: check that it tells one row from another.")
     return names

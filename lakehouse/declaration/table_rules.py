@@ -14,6 +14,7 @@ from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is
 from lakehouse.declaration.others import taken_paths
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.vocabulary import Avro, Column, Reference
+from lakehouse.declaration.widening import has_more_places
 
 if TYPE_CHECKING:
     from lakehouse.declaration.table import StreamTable
@@ -191,10 +192,18 @@ def _widened(table: "StreamTable") -> Iterator[Problem]:
     fixed = {table.partition_by.name: "rows are partitioned by it"} if table.partition_by else {}
     if table.version and table.keep:
         fixed[table.version] = "it is the version, which kept columns came with"
+    rounded = dict.fromkeys(table.key, "of a key, values that were rounded would be others in a replay")
+    if table.version:
+        rounded[table.version] = "of a version, values that were rounded would be others in a replay"
     for column in table.columns:
         if column.widened_from is not None and column.name in fixed:
             fact = f"column {column.name}: widened_from, and {fixed[column.name]}"
             yield fact, "It keeps its type: declare a table of another name."
+        elif column.name in rounded and column.widened_from and has_more_places(column.widened_from, column.type):
+            fact = (
+                f"column {column.name}: widened_from {column.widened_from} to more places, and {rounded[column.name]}"
+            )
+            yield fact, "Widen it by digits before its places, or declare a table of another name."
 
 
 def _lateness(table: "StreamTable") -> Iterator[Problem]:

@@ -59,7 +59,9 @@ def is_null(raw: Any, nulls: tuple[str, ...]) -> bool:
         return raw in nulls
     if isinstance(raw, bool) or not isinstance(raw, int | float | Decimal):
         return False
-    return any(_NUMBER.fullmatch(each) and raw == Decimal(each) for each in nulls)
+    # a double is the one nearest to what was written
+    numbers = (each for each in nulls if _NUMBER.fullmatch(each))
+    return any(raw == (float(each) if isinstance(raw, float) else Decimal(each)) for each in numbers)
 
 
 def as_read(part: bytes | int | None, field: Field) -> Any:

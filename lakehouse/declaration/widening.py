@@ -18,6 +18,12 @@ def is_widened(narrow: str, wide: str) -> bool:
     return places >= scale and more - places >= precision - scale
 
 
+def has_more_places(narrow: str, wide: str) -> bool:
+    """Whether a decimal is widened to more places: what was rounded to those it had is then not what it would be."""
+    before, after = (_DECIMAL.fullmatch(each.upper().replace(" ", "")) for each in (narrow, wide))
+    return before is not None and after is not None and int(after[2]) > int(before[2])
+
+
 def _digits(type_: str) -> tuple[int, int] | None:
     """How many digits a type holds, and how many of them are places; ``None`` where it holds no such numbers."""
     found = _DECIMAL.fullmatch(type_)

@@ -15,6 +15,8 @@ from lakehouse.defs.maintenance import maintenance_of
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.settings import Settings
 
+_LAKEHOUSE = LakehouseResource()  # one for all: Dagster merges definitions whose resources of a name are the same
+
 
 def build_defs(
     tables: Sequence[StreamTable] | None = None,
@@ -26,10 +28,11 @@ def build_defs(
 ) -> dg.Definitions:
     """Make the definitions of these tables, of all that are declared where none are named.
 
-    ``resources`` may replace ``lakehouse``. ``key_prefix`` stands before the name of each asset in its key. The assets
-    of a table are in a group of its name and are its owner's, unless ``group`` or ``owners`` say otherwise. The
-    steps of a job share one process, so that they share a Spark session; so do those of the Materialize button where
-    the definitions have ``executor=dg.in_process_executor``.
+    Several of them merge, as those of tables in groups of their own. ``resources`` may replace ``lakehouse``.
+    ``key_prefix`` stands before the name of each asset in its key; jobs and schedules have none. The assets of a table
+    are in a group of its name and are its owner's, unless ``group`` or ``owners`` say otherwise. The steps of a job
+    share one process, so that they share a Spark session; so do those of the Materialize button where the definitions
+    have ``executor=dg.in_process_executor``.
     Raises ``DeclarationError`` where two declarations have a table of the same name, and what ``declared_tables``
     raises.
     """
@@ -40,7 +43,7 @@ def build_defs(
     made = dg.Definitions(
         assets=[asset for each in listed for asset in assets_of(each)],
         asset_checks=[check for each in listed for check in checks_of(each)],
-        resources={"lakehouse": LakehouseResource(), **(resources or {})},
+        resources={"lakehouse": _LAKEHOUSE, **(resources or {})},
     )
     kinds = (automation_of, maintenance_of, verification_of)
     return dg.Definitions.merge(made, *(definitions_of(each) for each in listed for definitions_of in kinds))

@@ -68,6 +68,11 @@ _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
     Trouble.APPEND_ONLY: (TableError, "The table was made append-only", _UNDO),
     Trouble.NEWER_DELTA: (TableError, "The table needs a newer Delta than this one", _UNDO),
     Trouble.DAMAGED_FILE: (TableDamagedError, "A file is missing or damaged", _FROM_BACKUP),
+    Trouble.NOT_COMPUTED: (
+        TableError,
+        "SQL of the declaration cannot be computed for some rows",
+        "Nothing was written. Have it give NULL there, as try_sum(), try_cast(), try_divide() and get() do.",
+    ),
     Trouble.NOT_WRITTEN: (TableError, "The rows could not be written", "Look after the disk and run it again."),
 }
 

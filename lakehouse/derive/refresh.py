@@ -6,6 +6,7 @@ from typing import TypeVar
 from lakehouse.declaration import Rollup
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.failures import table_failures
 from lakehouse.delta.order import merged_layout
 from lakehouse.derive import feed, rollup
 from lakehouse.derive.changes import Derived, Upstream
@@ -37,8 +38,8 @@ def caught_up(engine: Engine, work: Callable[[], T], on_derived: Callable[[Deriv
 
 def refresh_all(engine: Engine) -> list[Derived]:
     """Bring the change feed, where there is one, and every rollup up to the merged table."""
-    rollups = [refresh_rollup(engine, each) for each in engine.table.rollups]
-    return rollups if engine.table.is_log else [refresh_changes(engine), *rollups]
+    feed_first = [] if engine.table.is_log else [refresh_changes(engine)]
+    return [*feed_first, *(refresh_rollup(engine, each) for each in engine.table.rollups)]
 
 
 def refresh_changes(engine: Engine) -> Derived:
@@ -48,6 +49,10 @@ def refresh_changes(engine: Engine) -> Derived:
 
 
 def refresh_rollup(engine: Engine, declared: Rollup) -> Derived:
-    """Recompute the groups that changed since the version the rollup has consumed; a second run writes nothing."""
+    """Recompute the groups that changed since the version the rollup has consumed; a second run writes nothing.
+
+    Raises ``TableError`` where a measure cannot be computed for some rows: the rollup is as it was then.
+    """
     layout = rollup.rollup_layout(engine.table, declared, engine.settings)
-    return again(lambda: rollup.update_rollup(engine.spark, upstream_of(engine), declared, layout, engine.run))
+    with table_failures(layout.uri):
+        return again(lambda: rollup.update_rollup(engine.spark, upstream_of(engine), declared, layout, engine.run))

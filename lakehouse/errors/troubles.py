@@ -35,8 +35,10 @@ class Trouble(Enum):
     NEWER_DELTA = auto()
     DAMAGED_FILE = auto()  # a file of rows
     NOT_WRITTEN = auto()
+    NOT_COMPUTED = auto()  # SQL of a declaration, for some row
     TOO_LARGE = auto()  # rows for this process to hold
     RECORDS_GONE = auto()  # records of a topic
+    NO_SUCH_TIME = auto()  # of a record, as its producer set it
     BROKER = auto()  # the broker does not give them
 
 
@@ -172,10 +174,24 @@ _SIGNS = {
     ),
     Trouble.DAMAGED_FILE: _Signs(conditions=("FAILED_READ_FILE",), patterns=(_NO_FILE, "ChecksumException")),
     Trouble.NOT_WRITTEN: _Signs(conditions=("TASK_WRITE_FAILED",)),
+    Trouble.NOT_COMPUTED: _Signs(
+        conditions=(
+            "ARITHMETIC_OVERFLOW",
+            "CAST_INVALID_INPUT",
+            "CAST_OVERFLOW",
+            "DATETIME_",
+            "DIVIDE_BY_ZERO",
+            "INVALID_ARRAY_INDEX",
+            "INVALID_INDEX_OF_ZERO",
+            "NUMERIC_VALUE_OUT_OF_RANGE",
+            "REMAINDER_BY_ZERO",
+        )
+    ),
     Trouble.TOO_LARGE: _Signs(patterns=(r"spark\.driver\.maxResultSize",)),
     Trouble.RECORDS_GONE: _Signs(
         conditions=("KAFKA_DATA_LOSS",), patterns=("OffsetOutOfRange", "Some data may have been lost")
     ),
+    Trouble.NO_SUCH_TIME: _Signs(patterns=(r"ArithmeticException: long overflow[\s\S]*KafkaRecordToRowConverter",)),
     Trouble.BROKER: _Signs(
         patterns=(r"org\.apache\.kafka\.common\.errors", "KafkaException", "Cannot fetch record for offset")
     ),

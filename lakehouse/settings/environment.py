@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -184,8 +185,19 @@ class Settings(BaseSettings):
 
 
 def _named_in_file() -> list[str]:
+    """The variables of the file; ``SettingsError`` where a line of it is none: it would count as not there."""
+    if not Path(_ENV_FILE).exists():
+        return []
     try:
-        return list(dotenv_values(_ENV_FILE)) if Path(_ENV_FILE).exists() else []
+        with Path(_ENV_FILE).open(encoding="utf-8") as lines:
+            for line in parse_stream(lines):
+                if line.error:
+                    raise SettingsError(
+                        f"Line {line.original.line} of .env cannot be read",
+                        where=str(Path(_ENV_FILE).absolute()),
+                        action="Write it as NAME=value, a text with spaces in quotes that are closed.",
+                    )
+        return list(dotenv_values(_ENV_FILE))
     except (OSError, UnicodeDecodeError):
         raise SettingsError("The file .env cannot be read", where=str(Path(_ENV_FILE).absolute())) from None
 
@@ -194,7 +206,7 @@ def _require_known(names: Iterable[str]) -> None:
     """Refuse a variable with our prefix that no setting has: a misspelt one would count as not set."""
     known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
     for name in map(str.upper, names):
-        if name.startswith(_PREFIX) and name not in known and not _NOT_OURS.fullmatch(name):
+        if name.replace("-", "_").startswith(_PREFIX) and name not in known and not _NOT_OURS.fullmatch(name):
             near = get_close_matches(name, known, 1)
             hint = f"; is it {near[0]}?" if near else ""
             raise SettingsError(f"{name} is no setting{hint}", action=_ADVICE)
@@ -208,6 +220,7 @@ def _explained(error: Any) -> str:
     name = str(error["loc"][0]).removeprefix(_PREFIX.lower())
     field = Settings.model_fields[name]
     given = str(error["input"])
-    hidden = "SecretStr" in repr(field.annotation) or name == "tables" or {"@", "?"} & {*given}
+    secret = "SecretStr" in repr(field.annotation) or name == "tables" or "BEGIN" in given  # a key in place of its file
+    hidden = secret or {"@", "?", "\n"} & {*given}
     value = "" if hidden else f"={given!r}"
     return f"{_PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError
+from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError, TopicError
 from lakehouse.errors.troubles import Trouble, error_text, means
 from lakehouse.topic.causes import told_cause
 from lakehouse.topic.offsets import Plan, TopicState
@@ -11,7 +11,7 @@ from lakehouse.topic.offsets import Plan, TopicState
 
 @contextmanager
 def read_failures(plan: Plan, command: str) -> Iterator[None]:
-    """Turn a failure to read a plan into ``ReadLossError``, ``BrokerRefusedError`` or ``BrokerError``; others pass.
+    """Turn a failure to read a plan into ``ReadLossError``, ``BrokerRefusedError``, ``BrokerError`` or ``TopicError``.
 
     ``command`` is what a person types to go on.
     """
@@ -25,6 +25,8 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
             raise _gone(plan, command) from error
         if means(error, Trouble.BROKER):
             raise _not_given(plan, command, error_text(error)) from error
+        if means(error, Trouble.NO_SUCH_TIME):
+            raise _no_such_time(plan, command) from error
         raise
 
 
@@ -39,6 +41,15 @@ def _not_given(plan: Plan, command: str, said: str) -> BrokerError:
     kind = BrokerRefusedError if cause else BrokerError
     fact, advice = cause or ("The broker did not give the records", "Look after the broker.")
     return kind(fact, where=_where(plan), action=f"Nothing was merged. {advice} Go on with: {command}")
+
+
+def _no_such_time(plan: Plan, command: str) -> TopicError:
+    fact = "A record's time is beyond any timestamp: its producer set it, in nanoseconds perhaps"
+    action = (
+        f"Nothing was merged. Merge what is before it, by {command} with a small --max-records; then delete the records"
+        " up to it from the topic, and accept that gap. A topic with LogAppendTime has no such times."
+    )
+    return TopicError(fact, where=_where(plan), action=action)
 
 
 def _gone(plan: Plan, command: str) -> ReadLossError:

@@ -99,6 +99,22 @@ def test_a_folder_that_is_named_like_something_else_python_finds_is_refused(fold
         declared(other)
 
 
+def test_subfolders_and_dicts_declare_their_tables_too(folder: Path) -> None:
+    (folder / "sales").mkdir()
+    (folder / "_drafts").mkdir()
+    write(folder / "sales", "sold")
+    write(folder / "_drafts", "later")
+    write(folder, "many", TABLE + '\nmany = {"x": many}\n')
+    assert declared(folder) == ["many", "sold"]
+
+
+@pytest.mark.parametrize("name", ["orders.v2", "2026", "my-orders"])
+def test_a_file_that_cannot_be_imported_by_its_name_is_refused(folder: Path, name: str) -> None:
+    write(folder, name, TABLE.replace("{name}", "first"))
+    with pytest.raises(SettingsError, match=rf"cannot be imported by its name: {name}\.py.*Rename it"):
+        declared(folder)
+
+
 def test_a_folder_whose_name_holds_a_dot_is_refused(folder: Path) -> None:
     other = folder / "v1.2"
     other.mkdir()

@@ -50,4 +50,5 @@ def _computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
     if not fits:
         raise NotComputable(f"it gives {part.kind}, and the column is {type_}", f"Write CAST(... AS {type_}).")
     cast = f"try_cast({part.sql} AS {type_})"
-    return f"IF(abs({cast}) < double('Infinity'), {cast}, NULL)" if type_ == "DOUBLE" else cast
+    # adding 0 turns -0.0 into 0.0, as in a double that a record tells
+    return f"IF(abs({cast}) < double('Infinity'), {cast} + 0.0D, NULL)" if type_ == "DOUBLE" else cast

@@ -1,5 +1,6 @@
 """The parts of a computed column's SQL, one by one: what each becomes, and the kind of what it gives."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +157,8 @@ class Reader:
         kind = max(left.kind, right.kind, key=lambda each: NUMBERS.index(each) if each in NUMBERS else -1)
         if name == "try_divide" and kind == WHOLE:
             kind = DOUBLE
+        elif kind == WHOLE:  # as wide as whole numbers are: that the column is too narrow is told at its end
+            return Part(f"{name}({_wide(left)}, {_wide(right)})", kind)
         return Part(f"{name}({left.sql}, {right.sql})", kind)
 
     def _of_some(self, node: Any) -> Part:
@@ -171,7 +174,9 @@ class Reader:
     def _negative(self, node: Any) -> Part:
         part = self._of(node.this, *NUMBERS)
         written = type(node.this).__name__ == "Literal"
-        return Part(f"-{part.sql}" if written else f"try_subtract(0, {part.sql})", part.kind)
+        if written:
+            return Part(f"-{part.sql}", part.kind)
+        return Part(f"try_subtract(0, {_wide(part) if part.kind == WHOLE else part.sql})", part.kind)
 
     def _absolute(self, node: Any) -> Part:
         part = self._of(node.this, *NUMBERS)
@@ -206,6 +211,11 @@ class Reader:
         pattern = node.expression
         if type(pattern).__name__ != "Literal" or not pattern.is_string or "\\" in pattern.this:
             raise NotComputable(f"{written_as(node)} is not known there", "A pattern is a text without a backslash.")
+        if (
+            len(re.findall("%+", pattern.this.rstrip("%"))) > 1
+        ):  # Spark tries every split of a text: hours for a long one
+            action = "Write one % before the last word, and more of them with AND, or contains()."
+            raise NotComputable(f"{written_as(node)} has two % before its last word", action)
         said = f"{'NOT ' if node.args.get('negate') else ''}{type(node).__name__.upper()}"
         return Part(f"({self._of(node.this, TEXT).sql} {said} {quoted(pattern.this)})", TRUTH)
 
@@ -264,6 +274,11 @@ class Reader:
             MOMENT: TIMES,
         }
         return Part(f"try_cast({self._of(node.this, *from_.get(kind, (TEXT, TRUTH, *NUMBERS))).sql} AS {type_})", kind)
+
+
+def _wide(part: Part) -> str:
+    """A whole number in 64 bits."""
+    return f"CAST({part.sql} AS BIGINT)"
 
 
 def _typed(part: Part, kind: str) -> Part:

@@ -31,8 +31,19 @@ _BY_ORDER = dict.fromkeys(
     (
         *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"),
         *("approx_quantile", "arg_max", "arg_min", "histogram_numeric", "mode"),
-        *("corr", "covar_pop", "covar_samp", "kurtosis", "skewness", "stddev", "stddev_pop", "stddev_samp"),
-        *("regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "variance", "variance_pop"),
+        *("corr", "covar_pop", "covar_samp", "kurtosis", "skewness", "std", "stddev", "stddev_pop", "stddev_samp"),
+        *(
+            "regr_avgx",
+            "regr_avgy",
+            "regr_intercept",
+            "regr_r2",
+            "regr_slope",
+            "regr_sxx",
+            "regr_sxy",
+            "regr_syy",
+            "variance",
+            "variance_pop",
+        ),
     ),
     "by the order in which rows meet",
 )
@@ -44,6 +55,10 @@ _INSTEAD = {
 }
 _COLLECT = {"array_agg", "array_unique_agg", "group_concat"}
 _ADDS = {"sum", "avg", "mean", "try_sum", "try_avg"}
+_GIVES_DOUBLES = {
+    *("acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "degrees", "exp", "expm1", "hypot", "ln", "log", "log10"),
+    *("log1p", "log2", "pow", "power", "radians", "sin", "sinh", "sqrt", "tan", "tanh"),
+}
 # unless it is made the same again
 _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
 
@@ -122,15 +137,44 @@ def _of_one_row(sql: str, root: "exp.Expr", doubles: Collection[str]) -> Iterato
     if root.find(exp.UDTF) or not root.find(exp.AggFunc, exp.Anonymous):
         yield f"{sql!r} is no aggregate", "Write one, as count(*) or max(price)."
     for adds in root.find_all(exp.Func):
-        for column in adds.find_all(exp.Column) if _ADDS & {each.lower() for each in _names(adds)} else ():
-            within = column.find_ancestor(exp.Cast, type(adds))
-            name = column.parts[0].name.lower()
-            exact = isinstance(within, exp.Cast) and not any(
-                each.is_type("double", "float") for each in within.to.find_all(exp.DataType)
-            )
-            if name in doubles and not exact:
-                fact = f"a sum or mean of DOUBLE {name} depends on the order of its rows"
-                yield fact, "Add decimals, which are exact: CAST(... AS DECIMAL(18,6)) around what is added."
+        for what in _doubles_in(adds, doubles) if _ADDS & {each.lower() for each in _names(adds)} else ():
+            fact = f"a sum or mean of {what} depends on the order of its rows"
+            yield fact, "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added."
+
+
+def _doubles_in(adds: "exp.Expr", doubles: Collection[str]) -> Iterator[str]:
+    """What makes a double of that which is added; what is cast to another type around it does no harm."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    for node in (*adds.find_all(exp.Column), *adds.find_all(exp.Literal, exp.Func)):
+        if node is adds or _is_made_exact(node, adds):
+            continue
+        if isinstance(node, exp.Column) and node.parts[0].name.lower() in doubles:
+            yield f"DOUBLE {node.parts[0].name.lower()}"
+        elif isinstance(node, exp.Cast) and _is_double(node):
+            yield f"{node.to.sql('spark')}, by {node.sql('spark')},"
+        elif isinstance(node, exp.Literal) and not node.is_string and "e" in node.this.lower():
+            yield f"a double, {node.this},"
+        elif isinstance(node, exp.Func) and _GIVES_DOUBLES & {each.lower() for each in _names(node)}:
+            yield f"what {_names(node)[0].lower()}() gives, a double,"
+
+
+def _is_made_exact(node: "exp.Expr", adds: "exp.Expr") -> bool:
+    """Whether a cast around it, within that which adds, makes something else than a double of it."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    around = node.parent
+    while around is not None and around is not adds:
+        if isinstance(around, exp.Cast) and not _is_double(around):
+            return True
+        around = around.parent
+    return False
+
+
+def _is_double(cast: "exp.Cast") -> bool:
+    from sqlglot import exp  # noqa: PLC0415
+
+    return any(each.is_type("double", "float") for each in cast.to.find_all(exp.DataType))
 
 
 def _is_settled(function: "exp.Func") -> bool:

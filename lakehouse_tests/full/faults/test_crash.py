@@ -74,7 +74,7 @@ CASES = [
     *(Case("without Spark: some time", write("delay", delay=0.001 * 1.9**n, quick=True)) for n in range(7)),
     Case("change feed: log entry", write("version", "_changes"), step=1),
     Case("change feed: after the commit", write("after", "_changes"), step=1),
-    Case("rollup: before it is made", Point("delta.ensure._create"), step=1),
+    Case("rollup: before it is made", Point("delta.ensure._create", nth=1), step=1),
     Case("rollup: first data file", write("file", "_by_location"), step=1),
     Case("rollup: after the commit", write("after", "_by_location"), step=1),
     Case("base load: first data file", write("file", "_base"), "base", 1),

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from lakehouse.errors import DataLossError
+from lakehouse.errors import DataLossError, TopicError
 from lakehouse.topic import add_partitions, create_topic, delete_topic
 from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.clients import delete_before, with_client
@@ -167,6 +167,28 @@ def test_transactions_that_are_open_or_aborted_are_never_merged(stream, attack):
         assert outcome.entry.commit.read == 2
         assert outcome.plan.span > 2, "markers and aborted records take offsets too"
         assert_holds(stream, hours(*range(12), 21, 22))
+
+
+def test_a_time_that_is_none_is_told_and_stepped_over_by_a_person(spark, broker, attack):
+    stream = Stream(spark, broker, unique_table(partitions=1))
+    configs = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
+    made = NewTopic(stream.table.topic, 1, 1, topic_configs=configs)
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([made]))
+    times = {hour(0): 1_700_000_000_000, hour(1): 1_700_000_000_000_000_000, hour(2): 1_700_000_000_001}
+
+    async def send(producer: AIOKafkaProducer) -> None:
+        for time, sent in times.items():
+            await producer.send_and_wait(stream.table.topic, record(time=time), timestamp_ms=sent)
+
+    with attack("Nothing is silent", "a record whose time is in nanoseconds"):
+        with_client(AIOKafkaProducer, broker, send)
+        with pytest.raises(TopicError, match=r"time is beyond any timestamp.*small --max-records"):
+            stream.merge()
+        stream.merge(max_records=1, until={0: 1})
+        delete_before(broker, stream.table.topic, {0: 2})
+        stream.accept_gap()
+        stream.merge()
+        assert_holds(stream, hours(0, 2))
 
 
 def test_another_cluster_under_the_same_address_is_told_apart(spark, one, attack):

@@ -2,20 +2,27 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from lakehouse.declaration import Measure
 from lakehouse.delta import write
 from lakehouse.delta.audit import every_change_kept
 from lakehouse.derive import feed
+from lakehouse.derive.refresh import refresh_all
+from lakehouse.errors import TableError
+from lakehouse.topic import create_topic
+from lakehouse.upkeep.maintain import maintain
 from lakehouse_tests.helpers.derived import followed, ledger_of, take, told
 from lakehouse_tests.helpers.rows import hour_of, rows_of
-from lakehouse_tests.helpers.streams import Stream, clean_log
+from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record, unique_table
 
 pytestmark = pytest.mark.invariant(10)
+ROWS = Measure("count(*)", "BIGINT", "Rows.")
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +133,24 @@ def test_where_a_backup_goes_through_the_same_versions_again_both_notice_it(stre
     changes, rollup = stream.refresh()
     assert told(stream, second) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
+
+
+def test_a_measure_that_one_row_breaks_leaves_feed_and_merges_alone_and_is_named(spark, broker):
+    table = unique_table()
+    hundredths = Measure("sum(CAST(temperature_2m AS DECIMAL(3,2)))", "DECIMAL(20,2)", "")
+    table = replace(table, rollups=[replace(table.rollups[0], measures={"rows": ROWS, "hundredths": hundredths})])
+    create_topic(broker, table)
+    stream = Stream(spark, broker, table)
+    stream.send(record(time=hour(0), temperature_2m=1.5))
+    stream.merge()
+    refresh_all(stream.engine)
+    stream.send(record(time=hour(1), temperature_2m=20.0))
+    stream.merge()
+    with pytest.raises(TableError, match=r"cannot be computed for some rows: .*try_cast"):
+        refresh_all(stream.engine)
+    assert len(rows_of(broker, table.changes_name)) == 2
+    left = {done.name: done.kept for done in maintain(stream.engine)}
+    assert "cannot be computed" in (left[table.rollups[0].name] or "")
+    stream.table = replace(table, rollups=[replace(table.rollups[0], measures={"rows": ROWS})])
+    refresh_all(stream.engine)
+    assert [row["rows"] for row in rows_of(broker, table.rollups[0].name)] == [2]

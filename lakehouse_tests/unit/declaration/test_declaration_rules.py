@@ -209,8 +209,8 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
         ]
     ],
     *[
-        (one(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{offset}"), "column n: its pattern ends with the offset")
-        for offset in ("+02:00", " -0330", "+01", " GMT+1", "-05:00 ")
+        (one(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{offset}"), "column n: its pattern has the offset")
+        for offset in ("+02:00", " -0330", "+01", " GMT+1", "-05:00 ", "+02:00[Europe/Berlin]", " (+0200)")
     ],
     # key, version, partition
     (lambda: declare(key=["id", "id"]), "key column id stands twice"),

@@ -161,6 +161,32 @@ def test_the_key_is_the_fewest_fields_that_tell_records_apart_an_id_first() -> N
     assert any("may be updates" in doubt for doubt in updates.doubts)
 
 
+def test_an_id_that_repeats_is_in_the_key_and_told() -> None:
+    stages = [{"order_id": n % 2, "status": "ab"[n // 2], "updated_at": f"2026-01-01T00:0{n}:00Z"} for n in range(4)]
+    proposal = of(*stages)
+    assert proposal.key == ("order_id", "status")
+    assert any("order_id repeats: where records of one are updates" in doubt for doubt in proposal.doubts)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        *(["2026-01-01T00:00:00+02:00"], ["2026-01-01T10:00:00.5+00:00", "2026-01-01T10:00:00+00:00"], ["20260131"]),
+        *(["31.01.2026"], ["01/31/2026 12:00"], ["Tue, 24 Nov 2026 02:17:17 GMT"], ["1767225600000"]),
+    ],
+)
+def test_a_text_that_looks_like_a_time_is_told(times: list[str]) -> None:
+    proposal = of(*({"id": n, "at": time} for n, time in enumerate(times)))
+    assert types(proposal)["at"] == "STRING"
+    assert any("at looks like a time" in doubt for doubt in proposal.doubts)
+
+
+def test_what_every_record_has_and_whole_numbers_are_told_as_guesses() -> None:
+    doubts = of({"id": 1, "price": 10}).doubts
+    assert any("drop required=True" in doubt for doubt in doubts)
+    assert any(doubt.startswith("price: whole numbers so far") for doubt in doubts)
+
+
 def test_a_number_in_the_key_is_exact() -> None:
     proposal = of({"at": 1.25}, {"at": -100.5})
     assert types(proposal) == {"at": "DECIMAL(7,2)"}

@@ -153,9 +153,10 @@ def test_a_value_by_the_name_its_field_had_becomes_the_same(former: Any, rules: 
 def test_what_stands_for_null_becomes_the_same(type_: str, default: Any, rule: str) -> None:
     rules: dict[str, Any] = {"": {}, "required": {"required": True}, "default": {"default": default}}[rule]
     pattern = "%Y" if type_ == "TIMESTAMP" else None
-    nulls = ("", "n/a", "-999", "1", "true")
+    nulls = ("", "n/a", "-999", "1", "true", "-99.9", "9.96921e+36")
     column = Column("n", type_, "A field.", null_values=nulls, pattern=pattern, **rules)
     written = ['"n/a"', '""', '"N/A"', '"-999"', "-999", "-999.0", "-9.99e2", "-999.0000000000000001", "1", '"true"']
+    written += ["-99.9", "-99.90", "-9.99e1", "-99.90000000000000000001", "-99.8", "9.96921e36"]
     same(of_one(column, [*written, "true", *EDGES, *ODD]))
 
 

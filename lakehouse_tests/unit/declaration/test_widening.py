@@ -44,6 +44,14 @@ MORE = Column("more", "INT", keep=True, doc="Kept.")
     [
         ({"columns": [replace(ID, widened_from="STRING")]}, "widened_from STRING to BIGINT: not every value"),
         ({"columns": [replace(ID, widened_from="BIGINT")]}, "widened_from BIGINT to BIGINT: not every value"),
+        (
+            {"columns": [replace(ID, type="DECIMAL(12,9)", widened_from="DECIMAL(9,6)")]},
+            r"id: widened_from DECIMAL\(9,6\) to more places, and of a key",
+        ),
+        (
+            {"version": "n", "columns": [ID, replace(ID, name="n", type="DECIMAL(9,3)", widened_from="DECIMAL(8,2)")]},
+            "n: widened_from .* to more places, and of a version",
+        ),
         ({"partition_by": Value("n"), "columns": [ID, replace(ID, name="n")]}, "n: widened_from, and rows are part"),
         ({"version": "n", "columns": [ID, replace(ID, name="n"), MORE]}, "n: widened_from, and it is the version"),
     ],

@@ -4,6 +4,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.build import build_defs
+from lakehouse.tables.movie_ratings import movie_ratings
 from lakehouse.tables.temperatures import temperatures
 
 PREFIX = ("weather", "raw")
@@ -70,3 +71,9 @@ def test_a_prefix_or_an_owner_may_be_told_as_one_text_of_any_characters() -> Non
     keys = {(*spec.key.path[:-1], *spec.owners) for spec in defs.resolve_all_asset_specs()}
     assert keys == {("my-team.raw", "team:weather")}
     assert defs.resolve_job_def("merge_temperatures")
+
+
+def test_tables_in_groups_of_their_own_are_merged() -> None:
+    both = dg.Definitions.merge(build_defs([temperatures], group="weather"), build_defs([movie_ratings], group="films"))
+    groups = {spec.key.path[-1]: spec.group_name for spec in both.resolve_all_asset_specs()}
+    assert (groups["temperatures"], groups["movie_ratings"]) == ("weather", "films")

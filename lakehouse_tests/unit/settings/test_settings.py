@@ -189,6 +189,13 @@ def test_variables_of_a_service_that_kubernetes_sets_are_passed_over(monkeypatch
 
 
 def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
+    for text, line in (("A=1\nLAKEHOUSE_TABLES: /x\n", 2), ('LAKEHOUSE_TABLES="/x\nA=1\n', 1)):
+        (nowhere / ".env").write_text(text)
+        with pytest.raises(SettingsError, match=f"Line {line} of .env cannot be read"):
+            Settings.load()
+    (nowhere / ".env").write_text("LAKEHOUSE-TABLES=/x\n")
+    with pytest.raises(SettingsError, match="LAKEHOUSE-TABLES is no setting; is it LAKEHOUSE_TABLES"):
+        Settings.load()
     (nowhere / ".env").write_bytes(b"\xff\xfe\x00LAKE")
     with pytest.raises(SettingsError, match=r"\.env cannot be read"):
         Settings.load()

@@ -124,8 +124,8 @@ def test_two_processes_read_a_new_topic_once(spark, registry, workers, attack, f
     if form == "avro":
         ids = register(registry, job.table, AS_TEXT), register(registry, job.table, WITH_STATION)
         values = as_avro(ids, values)
-    for partition in range(3):
-        race.stream.send(*values[partition::3], partition=partition)
+    for partition in range(job.table.partitions):
+        race.stream.send(*values[partition :: job.table.partitions], partition=partition)
     with attack(ONE_WRITER, f"two processes read a new topic at once: {READ[form]}"):
         race.run(job, job)
         race.stream.merge()

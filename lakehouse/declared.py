@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -43,8 +44,14 @@ def _declared_in(where: str, here: Path) -> tuple[StreamTable, ...]:
     _search(folder.resolve().parent if folder.is_dir() else here)
     name = _module_of_folder(folder.resolve()) if folder.is_dir() else where
     # a table that several modules import is one table
-    found = {id(table): table for module in _modules(name) for table in _tables_of(module)}
-    return declared_together(*sorted(found.values(), key=lambda table: table.name))
+    found = {id(table): (table, module) for module in _modules(name) for table in _tables_of(module)}
+    tables = sorted((table for table, _ in found.values()), key=lambda table: table.name)
+    try:
+        return declared_together(*tables)
+    except DeclarationError as error:
+        often = Counter(name for table in tables for name in table.names)
+        places = {module.__file__ for table, module in found.values() if any(often[each] > 1 for each in table.names)}
+        raise DeclarationError(error.what, where=" and ".join(sorted(map(str, places))), action=error.action) from None
 
 
 def _module_of_folder(folder: Path) -> str:

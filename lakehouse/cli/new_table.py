@@ -1,6 +1,7 @@
 """``new-table``: a first declaration, written from records as they are."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,7 +62,7 @@ def new_table(
     say(f"Wrote {file}, from {proposal.records:,} records, of which {proposal.unread:,} are no JSON objects.")
     for doubt in proposal.doubts:
         say(f"  - {doubt}")
-    first = f"lakehouse publish {new} {sample}" if sample else f"lakehouse peek {new}"
+    first = f"lakehouse publish {new} {quote(sample)}" if sample else f"lakehouse peek {new}"
     say(f"What to type next: {first}, then lakehouse merge {new}")
 
 

@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.output import say
+from lakehouse.settings.shapes import require_home
 
 verbs = typer.Typer()
 
@@ -25,17 +27,20 @@ def init(
 
     Nothing that is there is touched: a folder that holds anything is refused.
     """
-    if into.exists() and (not into.is_dir() or any(into.iterdir())):
-        raise typer.BadParameter(f"{into} is there already, and not an empty folder", param_hint="FOLDER")
-    name = into.resolve().name
     try:
+        if into.exists() and (not into.is_dir() or any(into.iterdir())):
+            raise typer.BadParameter(f"{into} is there already, and not an empty folder", param_hint="FOLDER")
+        require_home(into)
+        name = into.resolve().name
         for file, text in _files(name if _AS_IT_IS.fullmatch(name) else _NAME).items():
             (into / file).parent.mkdir(parents=True, exist_ok=True)
             (into / file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise typer.BadParameter(f"{into} cannot be written: {error.strerror}", param_hint="FOLDER") from None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="FOLDER") from None
     say(f"Made {into}. What to type next:")
-    say(f"  cd {into}")
+    say(f"  cd {quote(str(into))}")
     say("  lakehouse demo    the example, from topic to tables")
 
 

@@ -37,7 +37,8 @@ def _require_folder(given: Any) -> Any:
     return given
 
 
-def _require_home(given: Any) -> Any:
+def require_home(given: Any) -> Any:
+    """Return a folder that can be a home, or be where one is; ``ValueError`` where its name keeps it from that."""
     folder = _require_folder_of_tables(given)
     if "," in folder:
         raise ValueError(f"Kafka would keep its data in two folders: the name {folder} holds a comma")
@@ -133,7 +134,7 @@ def _expanded(path: Any) -> Any:
 
 Declarations = Annotated[str, AfterValidator(require_declarations)]
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
-Home = Annotated[Path, BeforeValidator(_require_home)]
+Home = Annotated[Path, BeforeValidator(require_home)]
 Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, without user and query")]
 Memory = Annotated[str, _written("[1-9][0-9]*[mg]", "it has to be a number of m or g")]
 PemFile = Annotated[FilePath, BeforeValidator(_expanded)]

@@ -49,6 +49,15 @@ def test_every_setting_stands_in_its_file_and_none_is_needed(project: Path, monk
     assert Settings.load().declared_in == "tables"
 
 
+@pytest.mark.parametrize("name", ["a,b", "c#d"])
+def test_a_folder_in_which_no_table_could_be_read_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["init", name]) == main.WRONG_USE
+    assert not any(tmp_path.iterdir())
+
+
 def test_its_own_test_runs(project: Path) -> None:
     assert "2 passed" in run(project, "-m", "pytest", "-p", "no:cacheprovider")
 
@@ -77,5 +86,6 @@ def test_nothing_that_is_there_is_touched(
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    assert main.run(["init", str(tmp_path / "file" / "lake")]) == main.WRONG_USE
-    assert "cannot be written" in " ".join(capsys.readouterr().err.split())
+    for folder, why in ((tmp_path / "file" / "lake", "is a file and no folder"), (tmp_path / ("x" * 300), "too long")):
+        assert main.run(["init", str(folder)]) == main.WRONG_USE
+        assert why in " ".join(capsys.readouterr().err.split())

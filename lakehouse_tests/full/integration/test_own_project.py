@@ -62,7 +62,7 @@ def test_a_project_from_the_wheel_reads_avro_with_a_registry_of_its_own(installe
     declared.write_text(
         declared.read_text()
         .replace("from lakehouse import ", "from lakehouse import Avro, ")
-        .replace("    name=", "    format=Avro(),\n    name=")
+        .replace("    topic=", "    format=Avro(),\n    topic=")
     )
     shows_the_whole_path(installed, project)
     query = "SELECT count(*) AS schemas FROM readings_schemas"

@@ -9,7 +9,6 @@ import typer
 
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.output import say
-from lakehouse.settings.shapes import require_home
 
 verbs = typer.Typer()
 
@@ -27,6 +26,8 @@ def init(
 
     Nothing that is there is touched: a folder that holds anything is refused.
     """
+    from lakehouse.settings.shapes import require_home
+
     try:
         if into.exists() and (not into.is_dir() or any(into.iterdir())):
             raise typer.BadParameter(f"{into} is there already, and not an empty folder", param_hint="FOLDER")

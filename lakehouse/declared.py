@@ -20,9 +20,10 @@ _VARIABLE = "LAKEHOUSE_DECLARATIONS"
 def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
     """Every table that is declared in the folder or module of the settings, in the order of their names.
 
-    A folder stands for its Python files, a package for its modules; names that begin with an underscore are left out.
-    What is read there is read once by a process. Raises ``SettingsError`` where there is no such folder or module,
-    ``DeclarationError`` where nothing is declared in it, where two declarations take a name, or where a file fails.
+    A folder stands for its Python files and those of its subfolders, a package for its modules; names that begin with
+    an underscore are left out. What is read there is read once by a process. Raises ``SettingsError`` where there is no
+    such folder or module, or a file cannot be imported by its name; ``DeclarationError`` where nothing is declared in
+    it, where two declarations take a name, or where a file fails.
     """
     tables = tables_there(settings)
     if not tables:
@@ -81,21 +82,25 @@ def _search(folder: Path) -> None:
 def _modules(name: str) -> Iterator[ModuleType]:
     module = _imported(name)
     yield module
-    places = [Path(place) for place in getattr(module, "__path__", ())]
-    for place in places:
-        _require_importable(place)
-    found = {each.name for each in pkgutil.iter_modules(map(str, places))}
-    found |= {each.name for place in places for each in place.iterdir() if each.is_dir() and any(each.glob("*.py"))}
+    places = list(getattr(module, "__path__", ()))
+    found = {each.name for each in pkgutil.iter_modules(places)}
+    for folder in filter(Path.is_dir, map(Path, places)):
+        _require_importable(folder)
+        found |= {each.name for each in folder.iterdir() if _is_folder_of_files(each)}
     for each in sorted(found):
         if not each.startswith("_"):
             yield from _modules(f"{name}.{each}")
+
+
+def _is_folder_of_files(path: Path) -> bool:
+    return path.is_dir() and any(path.rglob("*.py"))
 
 
 def _require_importable(folder: Path) -> None:
     """Refuse a file of declarations that Python cannot import by its name: it would not be there without a word."""
     for each in folder.iterdir():
         name = each.name.removesuffix(".py")
-        declares = each.name != name or (each.is_dir() and any(each.glob("*.py")))
+        declares = each.name != name or _is_folder_of_files(each)
         if declares and not each.name.startswith(("_", ".")) and not name.isidentifier():
             kind = "folder" if each.is_dir() else "file"
             raise SettingsError(
@@ -108,8 +113,11 @@ def _require_importable(folder: Path) -> None:
 def _tables_of(module: ModuleType) -> Iterator[StreamTable]:
     """The tables that stand in a module, by themselves or in a list, a tuple or a dict."""
     for value in vars(module).values():
-        held = value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,)
-        yield from (each for each in held if isinstance(each, StreamTable))
+        held = list(value.values()) if type(value) is dict else value
+        # of no other class: Dagster has tuples that refuse to be gone through
+        for each in held if type(held) in (list, tuple) else (held,):
+            if isinstance(each, StreamTable):
+                yield each
 
 
 def _imported(name: str) -> ModuleType:

@@ -191,7 +191,7 @@ _SIGNS = {
     Trouble.RECORDS_GONE: _Signs(
         conditions=("KAFKA_DATA_LOSS",), patterns=("OffsetOutOfRange", "Some data may have been lost")
     ),
-    Trouble.NO_SUCH_TIME: _Signs(patterns=(r"ArithmeticException: long overflow[\s\S]*KafkaRecordToRowConverter",)),
+    Trouble.NO_SUCH_TIME: _Signs(patterns=(r"partition \d+ offset \d+ has timestamp value \d+ that overflows",)),
     Trouble.BROKER: _Signs(
         patterns=(r"org\.apache\.kafka\.common\.errors", "KafkaException", "Cannot fetch record for offset")
     ),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -186,20 +185,21 @@ class Settings(BaseSettings):
 
 def _named_in_file() -> list[str]:
     """The variables of the file; ``SettingsError`` where a line of it is none: it would count as not there."""
-    if not Path(_ENV_FILE).exists():
-        return []
     try:
-        with Path(_ENV_FILE).open(encoding="utf-8") as lines:
-            for line in parse_stream(lines):
-                if line.error:
-                    raise SettingsError(
-                        f"Line {line.original.line} of .env cannot be read",
-                        where=str(Path(_ENV_FILE).absolute()),
-                        action="Write it as NAME=value, a text with spaces in quotes that are closed.",
-                    )
-        return list(dotenv_values(_ENV_FILE))
+        with Path(_ENV_FILE).open(encoding="utf-8") as text:
+            lines = list(parse_stream(text))
+    except FileNotFoundError:
+        return []
     except (OSError, UnicodeDecodeError):
         raise SettingsError("The file .env cannot be read", where=str(Path(_ENV_FILE).absolute())) from None
+    for line in lines:
+        if line.error:
+            raise SettingsError(
+                f"Line {line.original.line} of .env cannot be read",
+                where=str(Path(_ENV_FILE).absolute()),
+                action="Write it as NAME=value, a text with spaces in quotes that are closed.",
+            )
+    return [line.key for line in lines if line.key]
 
 
 def _require_known(names: Iterable[str]) -> None:
@@ -220,7 +220,7 @@ def _explained(error: Any) -> str:
     name = str(error["loc"][0]).removeprefix(_PREFIX.lower())
     field = Settings.model_fields[name]
     given = str(error["input"])
-    secret = "SecretStr" in repr(field.annotation) or name == "tables" or "BEGIN" in given  # a key in place of its file
-    hidden = secret or {"@", "?", "\n"} & {*given}
+    pasted = "-----BEGIN" in given  # a key in place of its file
+    hidden = "SecretStr" in repr(field.annotation) or name == "tables" or pasted or {"@", "?"} & {*given}
     value = "" if hidden else f"={given!r}"
     return f"{_PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"

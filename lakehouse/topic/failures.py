@@ -1,10 +1,11 @@
 """What can go wrong while a plan is read, as errors that name the topic, the offsets and what goes on."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError, TopicError
-from lakehouse.errors.troubles import Trouble, error_text, means
+from lakehouse.errors.troubles import Trouble, error_text, means, telling_line
 from lakehouse.topic.causes import told_cause
 from lakehouse.topic.offsets import Plan, TopicState
 
@@ -23,10 +24,10 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.RECORDS_GONE):
             raise _gone(plan, command) from error
+        if means(error, Trouble.NO_SUCH_TIME):
+            raise _no_such_time(plan, command, telling_line(error, Trouble.NO_SUCH_TIME)) from error
         if means(error, Trouble.BROKER):
             raise _not_given(plan, command, error_text(error)) from error
-        if means(error, Trouble.NO_SUCH_TIME):
-            raise _no_such_time(plan, command) from error
         raise
 
 
@@ -43,13 +44,14 @@ def _not_given(plan: Plan, command: str, said: str) -> BrokerError:
     return kind(fact, where=_where(plan), action=f"Nothing was merged. {advice} Go on with: {command}")
 
 
-def _no_such_time(plan: Plan, command: str) -> TopicError:
+def _no_such_time(plan: Plan, command: str, said: str) -> TopicError:
+    found = re.search(r"partition \d+ offset \d+", said)
     fact = "A record's time is beyond any timestamp: its producer set it, in nanoseconds perhaps"
     action = (
         f"Nothing was merged. Merge what is before it, by {command} with a small --max-records; then delete the records"
         " up to it from the topic, and accept that gap. A topic with LogAppendTime has no such times."
     )
-    return TopicError(fact, where=_where(plan), action=action)
+    return TopicError(fact, where=f"topic {plan.topic}, {found[0]}" if found else _where(plan), action=action)
 
 
 def _gone(plan: Plan, command: str) -> ReadLossError:

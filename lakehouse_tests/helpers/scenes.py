@@ -39,8 +39,7 @@ def as_avro(ids: tuple[int, int], values: list[bytes | None]) -> list[bytes | No
     written = list[bytes | None]()
     for number, value in enumerate(values):
         schema_id = ids[number % 2]
-        readable = value and value.endswith(b"}")
-        told = body(schemas[number % 2], json.loads(value)) if value and readable else b"\x00"
+        told = body(schemas[number % 2], json.loads(value)) if value and value.endswith(b"}") else b"\x00"
         written.append(None if value is None else framed(schema_id, told))
     return written
 

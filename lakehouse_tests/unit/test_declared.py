@@ -100,9 +100,9 @@ def test_a_folder_that_is_named_like_something_else_python_finds_is_refused(fold
 
 
 def test_subfolders_and_dicts_declare_their_tables_too(folder: Path) -> None:
-    (folder / "sales").mkdir()
+    (folder / "sales" / "eu").mkdir(parents=True)
     (folder / "_drafts").mkdir()
-    write(folder / "sales", "sold")
+    write(folder / "sales" / "eu", "sold")
     write(folder / "_drafts", "later")
     write(folder, "many", TABLE + '\nmany = {"x": many}\n')
     assert declared(folder) == ["many", "sold"]

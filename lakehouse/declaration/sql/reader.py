@@ -211,9 +211,8 @@ class Reader:
         pattern = node.expression
         if type(pattern).__name__ != "Literal" or not pattern.is_string or "\\" in pattern.this:
             raise NotComputable(f"{written_as(node)} is not known there", "A pattern is a text without a backslash.")
-        if (
-            len(re.findall("%+", pattern.this.rstrip("%"))) > 1
-        ):  # Spark tries every split of a text: hours for a long one
+        # of two, Spark tries every split of a text: hours for a long one
+        if len(re.findall("%+", pattern.this.rstrip("%"))) > 1:
             action = "Write one % before the last word, and more of them with AND, or contains()."
             raise NotComputable(f"{written_as(node)} has two % before its last word", action)
         said = f"{'NOT ' if node.args.get('negate') else ''}{type(node).__name__.upper()}"

@@ -1,7 +1,6 @@
 """Brokers and a registry of the tests' own, which they harm: started once, where a test asks for them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -16,7 +15,8 @@ from lakehouse_tests.helpers.servers import OneServer
 def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
     """One broker, which is killed, frozen and restarted."""
     settings = Settings(home=tmp_path_factory.mktemp("one"), _env_file=None)
-    with _started(OneServer(settings, EmbeddedBroker(settings))) as one:
+    one = OneServer(settings, EmbeddedBroker(settings))
+    with one.embedded.running():
         yield one
 
 
@@ -24,15 +24,9 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
 def one_registry(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
     """One schema registry beside the broker of all tests, which is killed, frozen and made anew."""
     own = Settings(home=tmp_path_factory.mktemp("registry"), _env_file=None)
-    with _started(OneServer(own, EmbeddedRegistry(own))) as one:
+    one = OneServer(own, EmbeddedRegistry(own))
+    with one.embedded.running():
         yield one
-
-
-@contextmanager
-def _started(one: OneServer) -> Iterator[OneServer]:
-    one.embedded.start()
-    yield one
-    one.embedded.stop()
 
 
 @pytest.fixture(scope="session")

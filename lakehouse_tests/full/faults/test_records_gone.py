@@ -182,7 +182,9 @@ def test_a_time_that_is_none_is_told_and_stepped_over_by_a_person(spark, broker,
 
     with attack("Nothing is silent", "a record whose time is in nanoseconds"):
         with_client(AIOKafkaProducer, broker, send)
-        with pytest.raises(TopicError, match=r"time is beyond any timestamp.*small --max-records"):
+        with pytest.raises(
+            TopicError, match=r"time is beyond any timestamp.*partition 0 offset 1.*small --max-records"
+        ):
             stream.merge()
         stream.merge(max_records=1, until={0: 1})
         delete_before(broker, stream.table.topic, {0: 2})

@@ -81,12 +81,35 @@ def test_examples_of_ours_are_not_written_beside(
     assert "lakehouse init makes a project" in " ".join(capsys.readouterr().err.split())
 
 
-def test_what_another_declaration_has_or_the_table_itself_takes_is_refused_and_no_file_is_left(
+def test_what_another_declaration_has_is_refused_and_no_file_is_left(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.DONE
     declared("orders")
     assert new_table("orders_changes", "--from-sample", "orders.jsonl") == main.FAILED
+    assert "orders_changes is also a name" in " ".join(capsys.readouterr().err.split())
+    assert [file.name for file in folder.glob("*.py")] == ["orders.py"]
+
+
+def test_a_field_whose_name_the_change_feed_takes_gets_a_column_of_another(folder: Path) -> None:
     Path("numbers.jsonl").write_text("\n".join(json.dumps({"number": n}) for n in (1, 2)))
     assert new_table("numbers", "--from-sample", "numbers.jsonl") == main.DONE
     assert 'Column("number_", "BIGINT", doc="", required=True, source="number")' in (folder / "numbers.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("sample", "why"),
+    [
+        (b"", "There is no record."),
+        (b"[1]\n", "one on each line of a file; the first begins with b'[1]'"),
+        (b"a,b\n1,2\n", "the first begins with b'a,b'"),
+    ],
+)
+def test_a_sample_without_an_object_is_named_with_what_is_wrong(
+    folder: Path, sample: bytes, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("odd.jsonl").write_bytes(sample)
+    assert new_table("orders", "--from-sample", "odd.jsonl") == main.WRONG_USE
+    said = " ".join(capsys.readouterr().err.split())
+    assert "odd.jsonl" in said and why in said
+    assert not any(folder.iterdir())

@@ -21,6 +21,7 @@ from lakehouse.declaration.avro import WriterSchema, reader_of
 from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.framing import Schemas, framed, parser_of
 from lakehouse.declaration.quick import decode_plain
+from lakehouse.declaration.values import convert
 from lakehouse.declaration.verdicts import Rules, decode_values
 from lakehouse_tests.helpers.registries import body as written
 
@@ -399,3 +400,9 @@ def test_half_of_a_surrogate_pair_in_framed_json_rejects_its_record_alone(type_:
     assert quickly == strictly
     assert [row["_reason"] for row in strictly][1:] == [None, None]
     assert strictly[0]["_reason"] in ("invalid_text", "wrong_time_format")
+
+
+def test_a_double_that_stands_for_null_is_null_by_itself_and_within() -> None:
+    said: dict[str, Any] = {"null_values": ("-99.9", "9.96921e+36")}
+    fields = (Column("v", "DOUBLE", "", **said).field, Column("l", "ARRAY<DOUBLE>", "", **said).field)
+    assert convert({"v": -99.9, "l": [9.96921e36, 1.5]}, fields) == {"v": None, "l": [None, 1.5]}

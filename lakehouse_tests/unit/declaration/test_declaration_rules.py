@@ -212,6 +212,10 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
         (one(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{offset}"), "column n: its pattern has the offset")
         for offset in ("+02:00", " -0330", "+01", " GMT+1", "-05:00 ", "+02:00[Europe/Berlin]", " (+0200)")
     ],
+    *[
+        (one(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{place}"), "column n: its pattern has .*, which says that")
+        for place in (" PM", " EST", "CET", "[Europe/Berlin]")
+    ],
     # key, version, partition
     (lambda: declare(key=["id", "id"]), "key column id stands twice"),
     (lambda: declare(column("n", keep=True), key=["n"]), "key column n must be declared and required"),
@@ -427,3 +431,8 @@ def test_two_declarations_share_no_table() -> None:
             assert refused.value.action
     other = replace(table, name="other", rollups=[])
     assert declared_together(table, other) == (table, other), "one topic may fill two tables"
+
+
+@pytest.mark.parametrize("pattern", ["am %d.%m.%Y um %H:%M Uhr", "%H:%M %d/%m/%Y", "%Y-%m-%dT%H:%M:%S GMT"])
+def test_words_of_a_pattern_that_shift_no_time_are_taken(pattern: str) -> None:
+    assert one(type_="TIMESTAMP", pattern=pattern)()

@@ -188,7 +188,14 @@ def test_variables_of_a_service_that_kubernetes_sets_are_passed_over(monkeypatch
     assert Settings.load() == Settings()
 
 
-def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
+def test_a_key_in_place_of_its_file_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_CLIENT_KEY_FILE", "-----BEGIN PRIVATE KEY-----\\nMIIs3cret")
+    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as failed:
+        Settings.load()
+    assert "s3cret" not in str(failed.value)
+
+
+def test_a_line_of_the_env_file_that_cannot_be_read_is_named(nowhere: Path) -> None:
     for text, line in (("A=1\nLAKEHOUSE_TABLES: /x\n", 2), ('LAKEHOUSE_TABLES="/x\nA=1\n', 1)):
         (nowhere / ".env").write_text(text)
         with pytest.raises(SettingsError, match=f"Line {line} of .env cannot be read"):
@@ -196,6 +203,9 @@ def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
     (nowhere / ".env").write_text("LAKEHOUSE-TABLES=/x\n")
     with pytest.raises(SettingsError, match="LAKEHOUSE-TABLES is no setting; is it LAKEHOUSE_TABLES"):
         Settings.load()
+
+
+def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
     (nowhere / ".env").write_bytes(b"\xff\xfe\x00LAKE")
     with pytest.raises(SettingsError, match=r"\.env cannot be read"):
         Settings.load()

@@ -54,5 +54,6 @@ def refresh_rollup(engine: Engine, declared: Rollup) -> Derived:
     Raises ``TableError`` where a measure cannot be computed for some rows: the rollup is as it was then.
     """
     layout = rollup.rollup_layout(engine.table, declared, engine.settings)
-    with table_failures(layout.uri):
-        return again(lambda: rollup.update_rollup(engine.spark, upstream_of(engine), declared, layout, engine.run))
+    # within each try: what is translated around it names no table
+    update = table_failures(layout.uri)(rollup.update_rollup)
+    return again(lambda: update(engine.spark, upstream_of(engine), declared, layout, engine.run))

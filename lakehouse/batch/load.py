@@ -73,6 +73,7 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         anchors=table.key,
         key=table.key,
         declaration=table.fingerprint,
+        of=table.name,
     )
 
 
@@ -147,7 +148,7 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
     """How a reference table is stored: one row for each of its keys."""
     columns = [TableColumn.declared(column) for column in reference.columns]
     uri = settings.table_uri(reference.name)
-    return Layout(reference.name, uri, reference.doc, columns, retention=table.retention)
+    return Layout(reference.name, uri, reference.doc, columns, retention=table.retention, of=table.name)
 
 
 def load_reference(engine: Engine, reference: Reference) -> ReferenceLoad:

@@ -1,13 +1,13 @@
-"""The verb that keeps tables in shape: ``maintain``."""
+"""Verbs that keep tables in shape: ``maintain``, and ``rewrite`` where they are declared in another one."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_tables, examples
+from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.output import busy, print_json, print_table, say
-from lakehouse.cli.session import load_settings, spark
+from lakehouse.cli.session import engine, load_settings, spark
 
 if TYPE_CHECKING:
     from lakehouse.upkeep.maintain import Maintained
@@ -39,6 +39,27 @@ def maintain(table: TableArgument = None, json: JsonOption = False) -> None:
         [(one.name, one.version, one.files_before, one.files_after, one.removed, _outcome(one)) for one in done],
     )
     return None
+
+
+@verbs.command(epilog=examples("lakehouse rewrite orders", "lakehouse rewrite orders --json"))
+def rewrite(table: TableArgument = None, json: JsonOption = False) -> None:
+    """Write every row of a table once as it is declared now: with other types, or in other partitions.
+
+    For what a merge refuses, since it costs as much as the table is large; `lakehouse plan` tells it. Every value
+    stays what it is: one that cannot, as a text that is no number, ends it with an error. Progress stays.
+    """
+    from lakehouse.upkeep.rewrite import rewrite_tables
+
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
+    with engine(settings, chosen) as working, busy("Writing every row"):
+        done = rewrite_tables(working)
+    if json:
+        return print_json([asdict(one) for one in done])
+    if not done:
+        return say(f"The tables of {chosen.name} have the types and partitions that are declared.")
+    print_table(["table", "version", "written with"], [(one.name, one.version, one.detail) for one in done])
+    return say(f"Next: lakehouse merge {chosen.name}")
 
 
 def _outcome(done: "Maintained") -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lakehouse.delta.audit import Finding
     from lakehouse.delta.commits import Entry
     from lakehouse.delta.restores import Foreign
+    from lakehouse.upkeep.evolution import Redeclared
     from lakehouse.upkeep.status import Status
 
 verbs = typer.Typer()
@@ -78,16 +79,16 @@ def _print_status(facts: dict[str, Any]) -> None:
 def audit(table: TableArgument = None, json: JsonOption = False) -> None:
     """Show every batch of a table as its history tells them, and prove that no record is missing.
 
-    Exits with 1 where a check fails.
+    Also shown is what was declared otherwise from a version on. Exits with 1 where a check fails.
     """
     from lakehouse.delta.audit import audit as prove
     from lakehouse.delta.ledger import read_ledger
+    from lakehouse.upkeep.evolution import redeclared
 
     settings = load_settings()
-    ledgers = {
-        each.name: read_ledger(settings.table_uri(each.name), each.name, whole=True)
-        for each in chosen_tables(settings, table)
-    }
+    chosen = chosen_tables(settings, table)
+    ledgers = {each.name: read_ledger(settings.table_uri(each.name), each.name, whole=True) for each in chosen}
+    declared = {each.name: redeclared(settings, each) for each in chosen}
     findings = {name: prove(ledger) for name, ledger in ledgers.items()}
     if json:
         told = [
@@ -96,6 +97,7 @@ def audit(table: TableArgument = None, json: JsonOption = False) -> None:
                 "complete": ledger.complete,
                 "entries": [commit_facts(entry) for entry in ledger.entries],
                 "foreign": [asdict(foreign) for foreign in ledger.foreign],
+                "declared": [asdict(each) for each in declared[name]],
                 "findings": [asdict(each) for each in findings[name]],
             }
             for name, ledger in ledgers.items()
@@ -104,6 +106,7 @@ def audit(table: TableArgument = None, json: JsonOption = False) -> None:
     else:
         for name, ledger in ledgers.items():
             _print_ledger(name, ledger.entries, ledger.foreign)
+            _print_declared(declared[name])
             _print_findings(findings[name], complete=ledger.complete)
     if not all(each.passed for found in findings.values() for each in found):
         raise typer.Exit(1)
@@ -118,6 +121,12 @@ def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign: "tuple[Forei
     for each in foreign:
         say(f"Not ours: version {each.version}, {each.operation}, {seconds(each.committed_at)}.")
     return None
+
+
+def _print_declared(changed: "list[Redeclared]") -> None:
+    for each in changed:
+        said = "; ".join(each.changes)
+        say(f"Declared otherwise: version {each.version}, {seconds(each.committed_at)}: {said}.")
 
 
 def _print_findings(findings: "list[Finding]", *, complete: bool) -> None:

@@ -1,6 +1,7 @@
 """The assets of a declared table: one function for each kind of asset."""
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -69,16 +70,14 @@ def merged_asset(listed: Listed) -> dg.AssetsDefinition:
         _, plan = look_ahead(run.settings, table, PATIENCE)
         request = run.config.request(plan)
         log = run.context.log
-        changes = told_changes(run.settings, table)
-        for each in changes:
-            log.info(str(each))
+        changes = _told(run, table.name, table.rejected_name)
         done = refresh.caught_up(
             run.engine,
             lambda: ingest.merge_all(run.engine, request, lambda outcome: log.info(str(outcome))),
             lambda derived: log.info(f"Before that, brought up to date: {derived.facts}"),
         )
         ledger = merged_ledger(run.settings, table)
-        facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan), **results.declared(changes)}
+        facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan), **changes}
         found = batches_accounted(ledger.entries, [outcome.entry for outcome in done])
         return Done({table.name: facts, table.rejected_name: {"rejected": facts["rejected"]}}, [found])
 
@@ -93,8 +92,9 @@ def changes_asset(listed: Listed) -> dg.AssetsDefinition:
     table = listed.table
 
     def update(run: Run) -> Done:
+        changes = _told(run, table.changes_name)
         done = refresh.refresh_changes(run.engine)
-        return Done({done.name: _facts(done)}, [changes_kept(reconciled=done.rebuilt)])
+        return Done({done.name: {**_facts(done), **changes}}, [changes_kept(reconciled=done.rebuilt)])
 
     doc = "What the run wrote are changes that the table recorded, and no net difference found afterwards."
     check = dg.AssetCheckSpec("changes_kept", asset=listed.key(table.changes_name), description=doc)
@@ -105,14 +105,23 @@ def rollup_asset(listed: Listed, rollup: Rollup) -> dg.AssetsDefinition:
     """An aggregate, brought up to the merged table."""
 
     def update(run: Run) -> Done:
+        changes = _told(run, rollup.name)
         done = refresh.refresh_rollup(run.engine, rollup)
         found = verify.verify_touched(run.engine, rollup, done)
-        return Done({done.name: _facts(done)}, [found])
+        return Done({done.name: {**_facts(done), **changes}}, [found])
 
     doc = f"{rollup.name} stored the groups that the run touched as it computed them from {listed.table.name}."
     check = dg.AssetCheckSpec("touched_groups_stored", asset=listed.key(rollup.name), description=doc)
     return step_of(listed, update, [specs.rollup_spec(listed, rollup)], [check])
 
 
-def _facts(done: Derived) -> results.Facts:
+def _told(run: Run, *names: str) -> results.Facts:
+    """What the step changes in these tables since they are declared otherwise; it is logged before it is done."""
+    changes = [each for each in told_changes(run.settings, run.table) if each.table in names]
+    for each in changes:
+        run.context.log.info(str(each))
+    return results.declared(changes)
+
+
+def _facts(done: Derived) -> dict[str, Any]:
     return {name: fact for name, fact in done.facts.items() if name not in ("name", "version")}

@@ -1,6 +1,8 @@
 """What Spark says of the SQL of a declaration, before anything is read: whether it knows it, and its types fit."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,6 +19,15 @@ _PASSED = set[object]()  # of this process: what was asked once is not asked aga
 _CONDITIONS = ("boolean", "void")
 
 
+class _Wrong(NamedTuple):
+    """A part of a declaration that Spark cannot compute, what is wrong with it, and the type that it is to give."""
+
+    part: str
+    said: str
+    sql: str
+    type: str
+
+
 def require_types(spark: SparkSession, table: StreamTable) -> None:
     """Raise ``DeclarationError`` where a computed column, a check or a measure is none that Spark can compute.
 
@@ -30,31 +41,40 @@ def require_types(spark: SparkSession, table: StreamTable) -> None:
     if (asked, *computed.values()) in _PASSED or not table.has_sql:
         return
     rows = spark.sql(f"SELECT {values}")
-    for part, said in [*_wrong_columns(rows, computed), *_wrong_checks(rows, table), *_wrong_rollups(rows, table)]:
-        raise DeclarationError(f"Table {table.name!r}: {part}: {said}", action="Correct it in the declaration.")
+    for wrong in [*_wrong_columns(rows, table), *_wrong_checks(rows, table), *_wrong_rollups(rows, table)]:
+        raise DeclarationError(f"Table {table.name!r}: {wrong.part}: {wrong.said}", action=_advice(wrong, rows.columns))
     _PASSED.add((asked, *computed.values()))
 
 
-def _wrong_columns(rows: DataFrame, computed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name, sql in computed.items():
+def _advice(wrong: _Wrong, columns: Sequence[str]) -> str:
+    """Which type is expected, and how one is made of another: of a column that the SQL names."""
+    column = next((name for name in re.findall(r"\w+", wrong.sql) if name in columns), "...")
+    cast = f"CAST({column} AS {wrong.type})"
+    return f"It has to give {wrong.type}: correct its SQL in the declaration; a cast is written as {cast}."
+
+
+def _wrong_columns(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:
+    for name, sql in table.computed.items():
         try:
             _ = rows.selectExpr(sql).schema
         except (AnalysisException, ParseException) as error:
-            yield f"column {name}", _told(error)
+            column = table.by_name[name]
+            yield _Wrong(f"column {name}", _told(error), column.sql or "", column.type)
 
 
-def _wrong_checks(rows: DataFrame, table: StreamTable) -> Iterator[tuple[str, str]]:
+def _wrong_checks(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:
     for check in table.checks:
         try:
             type_ = rows.selectExpr(f"({check.sql}\n)").schema[0].dataType.simpleString()
         except (AnalysisException, ParseException) as error:
-            yield f"check {check.name}", _told(error)
+            yield _Wrong(f"check {check.name}", _told(error), check.sql, "BOOLEAN")
         else:
             if type_ not in _CONDITIONS:
-                yield f"check {check.name}", f"{check.sql!r} gives {type_}, and a condition is true or false"
+                said = f"{check.sql!r} gives {type_}, and a condition is true or false"
+                yield _Wrong(f"check {check.name}", said, check.sql, "BOOLEAN")
 
 
-def _wrong_rollups(rows: DataFrame, table: StreamTable) -> Iterator[tuple[str, str]]:
+def _wrong_rollups(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:
     """What is wrong with measures: those of a rollup are asked about at once, and one by one where something is."""
     for rollup in table.rollups:
         figures = {name: F.expr(each.sql).cast(each.type.lower()) for name, each in rollup.measures.items()}
@@ -63,7 +83,8 @@ def _wrong_rollups(rows: DataFrame, table: StreamTable) -> Iterator[tuple[str, s
         for name, figure in figures.items():
             said = _said_of(rows, rollup.by, [figure])
             if said:
-                yield f"rollup {rollup.name}: measure {name}", said
+                measure = rollup.measures[name]
+                yield _Wrong(f"rollup {rollup.name}: measure {name}", said, measure.sql, measure.type)
 
 
 def _said_of(rows: DataFrame, by: Sequence[str], figures: Sequence[Column]) -> str:

@@ -11,6 +11,7 @@ from lakehouse.declaration.vocabulary import Column
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
+DECLARES = "lakehouse.declaration"  # what was declared when rows came last, as facts
 DECLARED = "lakehouse.columns"  # those of ours that the table ever had; all others are somebody else's
 STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
@@ -22,7 +23,8 @@ _LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
 class TableColumn:
     """A column as it stands in a table: its name, Spark SQL type and what it means; a struct has ``fields``.
 
-    ``widens``: where the table has a narrower type for it, it is given this one.
+    ``widens``: where the table has a narrower type for it, it is given this one. ``recomputed``: any other type is
+    given up for this one, since every value is computed anew then.
     """
 
     name: str
@@ -30,6 +32,7 @@ class TableColumn:
     doc: str
     fields: tuple["TableColumn", ...] = ()
     widens: bool = False
+    recomputed: bool = False
 
     @classmethod
     def declared(cls, column: Column, name: str = "", doc: str = "") -> "TableColumn":
@@ -73,7 +76,8 @@ class Layout:
     nothing: these columns are never added later. By its ``key`` rows are merged: it never changes. ``declaration`` is
     the hash of what the columns follow from.
     ``cluster_by`` are the columns by which compaction puts rows together.
-    ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote.
+    ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote. ``of`` is the
+    declaration that it follows from, and ``declares`` what that says, as facts, where the table keeps them.
     """
 
     name: str
@@ -89,6 +93,18 @@ class Layout:
     declaration: str = ""
     former: "Former | None" = None
     cluster_by: Sequence[str] = ()
+    of: str = ""
+    declares: str = ""
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partition columns: one, or none."""
+        return [self.partition_by] if self.partition_by else []
+
+    @property
+    def rewrite(self) -> str:
+        """The command that writes every row as the layout says."""
+        return f"lakehouse rewrite {self.of}"
 
     @property
     def compaction(self) -> str:
@@ -127,13 +143,16 @@ class Layout:
             wrong[STATISTICS] = wanted
         if self.change_data and stands.get(DECLARED, "") != ",".join(ever):
             wrong[DECLARED] = ",".join(ever)
+        if self.declares and stands.get(DECLARES) != self.declares:
+            wrong[DECLARES] = self.declares
         return wrong
 
     @property
     def properties(self) -> dict[str, str]:
         """The table properties with which it is created."""
         ever = {DECLARED: ",".join(sorted(self.names))} if self.change_data else {}
-        return {CHANGE_DATA: "false"} | self.lasting | ever | self.statistics_properties
+        said = {DECLARES: self.declares} if self.declares else {}
+        return {CHANGE_DATA: "false"} | self.lasting | ever | said | self.statistics_properties
 
     @property
     def statistics_properties(self) -> dict[str, str]:

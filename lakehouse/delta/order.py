@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.facts import facts_of
 from lakehouse.declaration.names import RECORD
 from lakehouse.delta.layout import Former, Layout, Made, TableColumn
 from lakehouse.settings import Settings
@@ -60,6 +61,8 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         declaration=table.fingerprint,
         former=None if table.is_log else _former(table),
         cluster_by=table.cluster_by,
+        of=table.name,
+        declares=facts_of(table),
     )
 
 

@@ -51,6 +51,7 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
         retention=table.retention,
         anchors=[column.name for column in (*keys, *own)],
         declaration=table.fingerprint,
+        of=table.name,
     )
 
 

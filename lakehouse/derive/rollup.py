@@ -27,7 +27,7 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
     stored = {column.name: column for column in table.stored}
     columns = [TableColumn.declared(stored[name]) for name in rollup.by]
     # another type is another declaration: every group is computed anew
-    columns += [TableColumn(name, each.type, each.doc, widens=True) for name, each in rollup.measures.items()]
+    columns += [TableColumn(name, each.type, each.doc, recomputed=True) for name, each in rollup.measures.items()]
     uri = settings.table_uri(rollup.name)
     return Layout(
         rollup.name,
@@ -37,6 +37,7 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
         statistics=rollup.by,
         retention=table.retention,
         declaration=rollup.fingerprint,
+        of=table.name,
     )
 
 

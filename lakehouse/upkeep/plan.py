@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.declaration.facts import differences
 from lakehouse.delta.analysis import require_types
 from lakehouse.delta.engine import merged_ledger
-from lakehouse.delta.ensure import Lack, lacking
 from lakehouse.delta.failures import log_failures
-from lakehouse.delta.layout import DECLARED, Layout
+from lakehouse.delta.lack import Lack, lacking
+from lakehouse.delta.layout import DECLARED, DECLARES, Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
@@ -22,7 +23,17 @@ from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Kind = Literal["create", "migrate", "add column", "widen column", "set property", "compute anew", "refuse"]
+Kind = Literal[
+    "create",
+    "migrate",
+    "add column",
+    "widen column",
+    "change type",
+    "declare",
+    "set property",
+    "compute anew",
+    "refuse",
+]
 
 
 @dataclass(frozen=True)
@@ -109,12 +120,14 @@ def _table_changes(layout: Layout) -> Iterator[Change]:
             return
         with log_failures(layout.uri):
             lack = lacking(layout, there)
+            declared = there.metadata().configuration.get(DECLARES, "")
     except StoreUnreachableError:
         raise
     except (TableError, LedgerError) as error:
         yield Change(layout.name, "refuse", str(error))
         return
     yield from _lacked(layout, lack)
+    yield from _declared_otherwise(layout, lack, declared)
 
 
 def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
@@ -125,8 +138,18 @@ def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
     for name in lack.widened:
         detail = f"{name} to {types[name]}: every row is written once, after what derives from them has read them"
         yield Change(layout.name, "widen column", detail)
+    for name in lack.emptied:
+        yield Change(layout.name, "change type", f"{name} to {types[name]}: every group is computed anew")
     for path, column in lack.columns:
         yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in the rows that are there")
     for name, value in lack.properties.items():
-        if name != DECLARED:  # that follows the columns
+        if name not in (DECLARED, DECLARES):  # which follow the declaration
             yield Change(layout.name, "set property", f"{name} = {value}")
+
+
+def _declared_otherwise(layout: Layout, lack: Lack, declared: str) -> Iterator[Change]:
+    """What the declaration says otherwise than the one before; columns that are added are told already."""
+    added = {f"column {path[0]}" for path, _ in lack.columns}
+    for part, fact in differences(declared, layout.declares) if declared and layout.declares else ():
+        if part not in added:
+            yield Change(layout.name, "declare", fact)

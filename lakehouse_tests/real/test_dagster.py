@@ -1,6 +1,7 @@
 """Everything that follows from a declaration, as one run of Dagster makes it: a real broker, Spark and Delta."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +11,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lakehouse.cli.figures import Figures
+from lakehouse.declaration import Check, Column
+from lakehouse.defs.build import build_defs
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import publish
@@ -115,3 +118,24 @@ def test_a_second_run_changes_nothing(lakehouse, first) -> None:
     assert second["temperatures_maintenance"]["idle"]
     assert [second["temperatures"][name] for name in COUNTS] == [0] * len(COUNTS)
     assert len(second["temperatures"]["ranges"].records) == 0
+
+
+def test_what_is_declared_otherwise_is_told_by_the_run_that_does_it_and_by_no_other(lakehouse, first) -> None:
+    before = lakehouse.table
+    columns = [*before.columns, Column("station", "STRING", doc="Its name.")]
+    checks_ = [Check("warm", "temperature_2m < 60", doc="No warmer.")]
+    lakehouse.defs = build_defs([replace(before, columns=columns, checks=checks_)], lakehouse.resources)
+    told = facts(lakehouse.run("merge_temperatures"))
+    changed = {
+        name: [row.data for row in each["declaration_changes"].records]
+        for name, each in told.items()
+        if "declaration_changes" in each
+    }
+    assert [(row["change"], row["detail"]) for row in changed["temperatures"]] == [
+        ("add column", "station STRING; NULL in the rows that are there"),
+        ("declare", "check warm is new"),
+    ]
+    assert [row["change"] for row in changed["temperatures_changes"]] == ["add column"] * 2
+    assert set(changed) == {"temperatures", "temperatures_changes"}
+    again = facts(lakehouse.run("merge_temperatures"))
+    assert not any("declaration_changes" in each for each in again.values())

@@ -23,8 +23,8 @@ from lakehouse_tests.helpers.places import ROOT
 
 VERBS = sorted(
     (
-        "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain status"
-        " audit rejected query accept-gap recover-progress"
+        "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
+        " rewrite status audit rejected query accept-gap recover-progress"
     ).split()
 )
 HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}

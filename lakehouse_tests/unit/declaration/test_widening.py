@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, StreamTable, Value
-from lakehouse.declaration.widening import is_widened
+from lakehouse.declaration.widening import is_recast, is_widened
 from lakehouse.errors import DeclarationError
 
 
@@ -33,6 +33,21 @@ def test_a_type_that_holds_every_value_of_another_is_wider(narrow: str, wide: st
 )
 def test_any_other_type_is_not(narrow: str, wide: str) -> None:
     assert not is_widened(narrow, wide)
+
+
+@pytest.mark.parametrize(
+    ("stands", "declared", "may"),
+    [
+        *(("double", "DECIMAL(9,2)", True), ("bigint", "INT", True), ("decimal(9,2)", "BIGINT", True)),
+        *(("string", "INT", True), ("string", "DECIMAL(9,2)", True), ("string", "DATE", True), ("int", "STRING", True)),
+        *(("date", "TIMESTAMP", True), ("timestamp", "DATE", True), ("string", "BOOLEAN", True)),
+        *(("bigint", "TIMESTAMP", False), ("timestamp", "BIGINT", False), ("int", "DATE", False)),
+        *(("timestamp", "STRING", False), ("string", "TIMESTAMP", False), ("double", "STRING", False)),
+        *(("boolean", "INT", False), ("array<string>", "STRING", False), ("string", "ARRAY<STRING>", False)),
+    ],
+)
+def test_a_value_is_recast_only_where_the_other_type_means_the_same(stands: str, declared: str, may: bool) -> None:
+    assert is_recast(stands, declared) == may
 
 
 ID = Column("id", "BIGINT", required=True, widened_from="INT", doc="Number.")

@@ -33,5 +33,5 @@ def test_a_table_as_its_layout_says_gets_no_commit(tmp_path: Path) -> None:
 def test_a_column_of_another_type_is_named(tmp_path: Path, type_: str, in_struct: str) -> None:
     inner = [INNER[0], TableColumn("n", in_struct, "d")]
     layout = created(tmp_path, TableColumn("k", type_, "d"), TableColumn.struct("_r", "d", inner))
-    with pytest.raises(TableError, match="Column (k|_r.n) is (decimal|int)"):
+    with pytest.raises(TableError, match="Column (k|_r.n) of t is (decimal|int)"):
         ensure_table(NO_SPARK, layout)

@@ -1,0 +1,88 @@
+"""What a declaration says as plain facts: kept in the table, so that it can be told what a later one changes."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.declaration.nested import as_spark_says
+from lakehouse.declaration.vocabulary import Check, Column
+
+if TYPE_CHECKING:
+    from lakehouse.declaration.table import StreamTable
+
+Facts = Mapping[str, Mapping[str, str]]
+"""By part (``column pieces``, ``check few``, ``table``): what is said of it, by word."""
+
+_WHOLE = "table"
+_OF_TABLE = ("format", "partition_by", "version", "order", "late", "gaps", "cluster_by")
+_SAYS_NOTHING = ("name", "doc", "widened_from")  # of the rows to come
+_TAKES = "takes"
+
+
+def facts_of(table: "StreamTable") -> str:
+    """What decides which rows a table gets, as JSON; documentation, samples and limits of a batch do not."""
+    whole = {name: _word(getattr(table, name)) for name in _OF_TABLE}
+    framed = {"framed": "True"} if table.format.framed else {}
+    told: dict[str, dict[str, str]] = {_WHOLE: whole | framed}
+    told |= {f"column {column.name}": _of_column(column) for column in table.columns}
+    told |= {f"check {check.name}": _said(check, Check) for check in table.checks}
+    return json.dumps(told, sort_keys=True)
+
+
+def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
+    """What one declaration says otherwise than the one before it: the part, and a sentence about it."""
+    was, is_ = read_facts(before), read_facts(now)
+    for part in sorted({*was, *is_}):
+        if part not in was:
+            yield part, f"{part} is new"
+        elif part not in is_:
+            stays = ": its values stay until newer records replace their rows" if part.startswith("column ") else ""
+            yield part, f"{part} is no longer declared{stays}"
+        else:
+            for word in sorted({*was[part], *is_[part]}):
+                old, new = was[part].get(word, "not said"), is_[part].get(word, "not said")
+                if old != new:
+                    yield part, f"{part}: {word} was {old}, is {new}"
+
+
+def renamed(before: str, now: str) -> Iterator[tuple[str, str]]:
+    """Columns that are gone, each with a new one that takes just what it took."""
+    was, is_ = (
+        {part.removeprefix("column "): said for part, said in read_facts(each).items() if part.startswith("column ")}
+        for each in (before, now)
+    )
+    for gone in sorted({*was} - {*is_}):
+        for new in sorted({*is_} - {*was}):
+            if all(was[gone].get(word) == is_[new].get(word) for word in (_TAKES, "sql")):
+                yield gone, new
+
+
+def read_facts(text: str) -> Facts:
+    """The facts that a table keeps; none where what it keeps is not of this form."""
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(told, dict) or not all(isinstance(said, dict) for said in told.values()):
+        return {}
+    return {str(part): {str(word): str(value) for word, value in said.items()} for part, said in told.items()}
+
+
+def _of_column(column: Column) -> dict[str, str]:
+    said = _said(column, Column) | {"type": as_spark_says(column.type)}
+    said.pop("source", None)
+    return said if column.sql else said | {_TAKES: _word(column.source or column.name)}
+
+
+def _said(part: Any, kind: type[Any]) -> dict[str, str]:
+    """What is said of a part beyond what goes without saying."""
+    words = [each for each in fields(kind) if each.name not in _SAYS_NOTHING]
+    return {each.name: _word(value) for each in words if (value := getattr(part, each.name)) != each.default}
+
+
+def _word(value: object) -> str:
+    """A value as it is written, the same for a list and a tuple."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(_word(each) for each in value)}]"
+    return repr(value)

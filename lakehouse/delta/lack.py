@@ -1,0 +1,195 @@
+"""What a table lacks of its layout, or why it does not fit. Looks at the log; nothing is written."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from pyspark.sql.types import StructType
+
+from lakehouse.declaration.facts import renamed
+from lakehouse.declaration.nested import as_spark_says
+from lakehouse.declaration.partitions import Day, Month, Value, Year
+from lakehouse.declaration.widening import is_recast, is_widened
+from lakehouse.delta.layout import DECLARES, KEY, Former, Layout, TableColumn, paths
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.migrate import is_former
+from lakehouse.errors import TableError
+
+_BESIDE = ", or a column of another name beside it, or a table of another name, which a merge fills from the topic"
+Path = tuple[str, ...]
+Types = dict[Path, str]
+"""The type of every column of a table, and of every field of a struct, by the names that lead to it."""
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """What a rewrite gives a table beyond what a run does: other types, but for ``fixed`` columns, and partitions.
+
+    ``partition`` is what the layout parts rows by, and ``periods`` is what a column of ours may have parted them by.
+    """
+
+    fixed: Collection[str] = ()
+    partition: Day | Month | Year | Value | None = None
+    periods: Collection[Day | Month | Year] = ()
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What a table lacks of its layout: today's form, columns and fields of structs by their names, properties.
+
+    ``widened`` are the columns that have a narrower type, ``emptied`` those of another type whose values are computed
+    anew afterwards. Of a rewrite also: ``recast``, columns of another type that may hold each value as it is, and by
+    which columns rows are ``parted``, where by others than they are to be.
+    """
+
+    form: bool
+    columns: Sequence[tuple[Path, TableColumn]]
+    properties: Mapping[str, str]
+    widened: Sequence[str]
+    emptied: Sequence[str] = ()
+    recast: Sequence[str] = ()
+    parted: Sequence[str] | None = None
+
+    @property
+    def written(self) -> bool:
+        """Whether every row has to be written once."""
+        return bool(self.widened or self.emptied or self.recast) or self.parted is not None
+
+
+def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
+    """What an opened table lacks; nothing is written. Raises ``TableError`` where it does not fit."""
+    stands, found = table.metadata(), types_of(StructType.fromJson(json.loads(table.schema().to_json())))
+    _require_key(layout, stands.configuration)
+    _require_names(layout, stands.configuration.get(DECLARES, ""))
+    other = _of_other_types(layout, found, rewriting)
+    parted = stands.partition_columns if list(stands.partition_columns) != layout.partitions else None
+    if parted is not None and rewriting is None:
+        raise _parted_otherwise(layout, parted)
+    names = [path[0] for path in found if len(path) == 1]
+    former = layout.former if is_former(layout, names) else None
+    if former:
+        found = _in_todays_form(former, names, found)
+    made = {(name,): "" for name in layout.partitions if parted is not None}
+    return Lack(
+        former is not None,
+        missing_columns(layout, made | found),
+        layout.corrections(stands.configuration),
+        **other,
+        parted=parted,
+    )
+
+
+def types_of(schema: StructType, above: Path = ()) -> Types:
+    """The types of a schema, by the names that lead to each."""
+    found = {above: schema.simpleString()}
+    for each in schema:
+        path = (*above, each.name)
+        found[path] = each.dataType.simpleString()
+        if isinstance(each.dataType, StructType):
+            found |= types_of(each.dataType, path)
+    return found
+
+
+def missing_columns(layout: Layout, found: Mapping[Path, str]) -> list[tuple[Path, TableColumn]]:
+    """The columns that a table with these lacks; ``TableError`` where one of them may not be added."""
+    missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
+    if missing:
+        _require_same_rows(layout, [path for path, _ in missing])
+        _require_new(layout, [path[0] for path, _ in missing if len(path) == 1])
+    return missing
+
+
+def _in_todays_form(former: Former, names: Sequence[str], found: Types) -> Types:
+    """The columns that a table in an earlier form has once it is migrated."""
+    gone = former.owned(names)
+    stays = {path: type_ for path, type_ in found.items() if not path or path[0] not in gone}
+    return stays | {path: column.type for path, column in paths(made.column for made in former.made(names))}
+
+
+def _of_other_types(layout: Layout, found: Types, rewriting: Rewriting | None) -> dict[str, list[str]]:
+    """The columns of another type than declared, by what becomes of them; ``TableError`` where nothing may."""
+    named: dict[str, list[str]] = {"widened": [], "emptied": [], "recast": []}
+    for path, column in paths(layout.columns):
+        declared = as_spark_says(column.type)
+        stands = found.get(path, declared)
+        if stands == declared or column.fields:
+            continue
+        wider = len(path) == 1 and is_widened(stands, declared)
+        if wider and (column.widens or column.recomputed):
+            named["widened"].append(column.name)
+        elif column.recomputed:
+            named["emptied"].append(column.name)
+        elif rewriting and len(path) == 1 and path[0] not in rewriting.fixed and is_recast(stands, declared):
+            named["recast"].append(column.name)
+        else:
+            can = rewriting is None and len(path) == 1 and path[0] not in layout.key and is_recast(stands, declared)
+            by = f", or have every row written with this one: {layout.rewrite}" if can else _BESIDE
+            way = f", or say widened_from={stands.upper()!r} to have it widened" if wider else by
+            raise _of_another_type(layout, path, (stands, declared), way)
+    return named
+
+
+def _of_another_type(layout: Layout, path: Path, types: tuple[str, str], way: str) -> TableError:
+    stands, declared = types
+    return TableError(
+        f"Column {'.'.join(path)} of {layout.name} is {stands} in the table and {declared} in its declaration",
+        where=layout.uri,
+        action=f"Declare the type the table has{way}.",
+    )
+
+
+def _parted_otherwise(layout: Layout, stands: Sequence[str]) -> TableError:
+    return TableError(
+        f"{layout.name} is partitioned by {', '.join(stands) or 'nothing'} and"
+        f" its declaration by {', '.join(layout.partitions) or 'nothing'}",
+        where=layout.uri,
+        action=f"Declare the partitions the table has, or have every row written by these: {layout.rewrite}",
+    )
+
+
+def _require_key(layout: Layout, stands: Mapping[str, str]) -> None:
+    """Raise where the rows were merged by another key: a key of the new one may stand in several of them."""
+    named = stands.get(KEY, "")
+    if named and layout.key and named != layout.lasting[KEY]:
+        raise TableError(
+            f"The key of {layout.name} is {named} in the table and {layout.lasting[KEY]} in its declaration",
+            where=layout.uri,
+            action="Declare the key the table has, or a table of another name, which a merge fills from the topic.",
+        )
+
+
+def _require_names(layout: Layout, declared: str) -> None:
+    """Raise where a column has another name than the one that took the same: its values would stay under neither."""
+    for gone, new in renamed(declared, layout.declares) if declared and layout.declares else ():
+        raise TableError(
+            f"Column {new} of {layout.name} takes what its column {gone} takes, which is no longer declared",
+            where=layout.uri,
+            action=f"Name it {gone}, as in the table, and say source= for what records call it; or declare both, merge"
+            f" once, and leave {gone} out then.",
+        )
+
+
+def _require_same_rows(layout: Layout, missing: Sequence[tuple[str, ...]]) -> None:
+    """Raise where a struct lacks a field without which a row means nothing: rows of a log table are others."""
+    for path in missing:
+        if len(path) > 1 and path[0] in layout.anchors:
+            raise TableError(
+                f"The rows of {layout.name} have no {'.'.join(path)}: they were written with a key where there is none"
+                " now, or without one where there is one now",
+                where=layout.uri,
+                action="Declare the key as it was, or a table of another name.",
+            )
+
+
+def _require_new(layout: Layout, missing: Sequence[str]) -> None:
+    """Raise where a column that is missing was there: to add it again would hide that its values are gone."""
+    newest = read_ledger(layout.uri, layout.name).newest
+    same = newest is not None and newest.commit.declaration == layout.declaration != ""
+    gone = [name for name in missing if same or name in layout.anchors]
+    if gone:
+        raise TableError(
+            f"Column {gone[0]} is in the declaration of {layout.name} and no longer in the table",
+            where=layout.uri,
+            action="Somebody dropped or renamed it: RESTORE the table to the version before, then run it again.",
+        )

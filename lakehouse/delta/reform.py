@@ -1,0 +1,109 @@
+"""A table's rows written once in another form: columns of other types, other partitions; one fenced commit.
+
+Delta could widen a type without writing, by a feature of a table that other readers cannot open: so it is not used.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration.sql import quoted
+from lakehouse.delta.lack import Lack, Rewriting
+from lakehouse.delta.layout import STATISTICS, Layout
+from lakehouse.delta.migrate import rewrite
+from lakehouse.delta.write import upkeep
+from lakehouse.errors import TableError
+
+_SHOWN = 40  # characters of a value that does not fit
+
+
+def reform(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting, before: Callable[[], None]) -> None:
+    """Give some columns the types of the layout, and the rows its partitions. What the ledger tells is carried on.
+
+    Raises ``TableError`` where a value would become another one; nothing is written then. Raises what ``rewrite`` and
+    ``before`` raise, which is called once nobody else writes.
+    """
+    if lack.parted is not None:
+        _leave_statistics(spark, layout, {*lack.parted, *(path[0] for path, _ in lack.columns)})
+    rewrite(spark, layout, partial(_formed, layout, lack, rewriting), before)
+
+
+def _formed(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
+    gone = [each for each in rewriting.periods if each.name in (lack.parted or ()) and each.name not in layout.names]
+    gone = [each for each in gone if each.column not in lack.recast]
+    differing = _differing(rows, layout, lack.recast, {each.name: each.expression for each in gone})
+    dropped = {each.name for each in gone if not differing[each.name][0]}
+    stays = [name for name in rows.columns if name not in dropped]
+    types = {column.name: column.type for column in layout.columns}
+    kept = {field.name: field.metadata for field in rows.schema}
+
+    def chosen(name: str) -> Column:
+        if name in lack.emptied:
+            return F.expr(f"CAST(NULL AS {types[name]})")
+        return F.expr(f"CAST(`{name}` AS {types[name]})" if name in (*lack.widened, *lack.recast) else f"`{name}`")
+
+    formed = rows.select(*(chosen(name).alias(name, metadata=kept[name]) for name in stays))
+    return _parted(formed, layout, rewriting) if lack.parted is not None else formed
+
+
+def _parted(rows: DataFrame, layout: Layout, rewriting: Rewriting) -> DataFrame:
+    """The rows with the partition column of the layout, and the columns in its order."""
+    if rewriting.partition is None or rewriting.partition.name in rows.columns:
+        return rows
+    said = {column.name: {"comment": column.doc} for column in layout.columns}[rewriting.partition.name]
+    rows = rows.withColumn(rewriting.partition.name, F.expr(rewriting.partition.expression))
+    rows = rows.withMetadata(rewriting.partition.name, said)
+    named = [name for name in layout.names if name in rows.columns]
+    return rows.select(*(f"`{name}`" for name in [*named, *(name for name in rows.columns if name not in named)]))
+
+
+def _differing(
+    rows: DataFrame, layout: Layout, recast: Iterable[str], computed: dict[str, str]
+) -> dict[str, tuple[int, str]]:
+    """How many values of some columns are not what SQL makes of the row, and one of them.
+
+    Raises ``TableError`` where a value that is to be cast would become another one.
+    """
+    stands, types = dict(rows.dtypes), {column.name: column.type for column in layout.columns}
+    same = {name: _is_same(name, stands[name], types[name]) for name in recast}
+    same |= {name: f"`{name}` <=> {sql}" for name, sql in computed.items()}
+    if not same:
+        return {}
+    counted = [F.expr(f"count_if(NOT ({sql}))") for sql in same.values()]
+    one = [F.expr(f"min(CAST(`{name}` AS STRING)) FILTER (WHERE NOT ({sql}))") for name, sql in same.items()]
+    (found,) = rows.agg(*counted, *one).collect()
+    differing = {name: (found[at], found[at + len(same)]) for at, name in enumerate(same)}
+    for name in recast:
+        many, value = differing[name]
+        if many:
+            raise TableError(
+                f"{many:,} values of column {name} of {layout.name} cannot be {types[name]} and stay what they are, as"
+                f" {value[:_SHOWN]!r}; nothing of this table was written",
+                where=layout.uri,
+                action=f"Declare {name} as {stands[name].upper()}, and a column of another name beside it.",
+            )
+    return differing
+
+
+def _is_same(name: str, stands: str, declared: str) -> str:
+    """Whether a value, cast and cast back, is what it was; of a text that is a number, but for zeros at its end."""
+    back = f"CAST(TRY_CAST(`{name}` AS {declared}) AS {stands})"
+    return f"{_plain(back)} <=> {_plain(f'`{name}`')}" if stands == "string" else f"{back} <=> `{name}`"
+
+
+def _plain(text: str) -> str:
+    return f"IF(contains({text}, '.'), rtrim('.', rtrim('0', {text})), {text})"
+
+
+def _leave_statistics(spark: SparkSession, layout: Layout, but: Collection[str]) -> None:
+    """Name no column for statistics that is a partition column before or afterwards, which Delta refuses, or not there.
+
+    Those of the layout are named again once the rows are written.
+    """
+    named = [each for each in layout.statistics_properties.get(STATISTICS, "").split(",") if each not in ("", *but)]
+    statement = f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({quoted(STATISTICS)})"
+    if named:
+        statement = f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({quoted(STATISTICS)} = {quoted(','.join(named))})"
+    upkeep(spark, layout, statement)

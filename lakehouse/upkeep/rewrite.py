@@ -1,0 +1,84 @@
+"""The tables of a declaration written once as it says now, where a run may not do it: other types, other partitions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakehouse.declaration import Day, Month, StreamTable, Year
+from lakehouse.delta.engine import Engine, again
+from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.failures import log_failures
+from lakehouse.delta.lack import Lack, Rewriting, lacking
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.log import open_table
+from lakehouse.delta.order import merged_layout
+from lakehouse.errors import TableError
+from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A table of which every row was written once; ``detail`` says in which form."""
+
+    name: str
+    version: int
+    detail: str
+
+
+def rewrite_tables(engine: Engine) -> list[Rewritten]:
+    """Write every row of each table of a declaration that has other types or partitions than are declared.
+
+    The rows stay what they are: a value that would become another one is an error, and that table is left alone, as is
+    the merged one, which comes last. Progress and accounting are carried on; nothing is told by the change feed. What
+    was not done is done by a second run, which else does nothing.
+
+    Raises ``TableError`` also where the key is another one, a type could not mean the same, or the change feed has not
+    read all there is.
+    """
+    settings, table = engine.settings, engine.table
+    engine.ledger()  # a table whose history does not tell its progress is left as it is
+    rewriting = _rewriting_of(table)
+    layouts = [*loaded_layouts(settings, table), *derived_layouts(settings, table), merged_layout(table, settings)]
+    lacks = [(layout, lack) for layout in layouts if (lack := _lack(layout, rewriting)) and lack.written]
+    if any(layout.name == table.name for layout, _ in lacks):
+        _require_told_on(engine)
+    return [_rewrite(engine, layout, lack, rewriting) for layout, lack in lacks]
+
+
+def _rewrite(engine: Engine, layout: Layout, lack: Lack, rewriting: Rewriting) -> Rewritten:
+    again(lambda: ensure_table(engine.spark, layout, lambda: _require_told_on(engine), rewriting))
+    version = read_ledger(layout.uri, layout.name).version
+    return Rewritten(layout.name, version, ", ".join(_said(layout, lack)))
+
+
+def _rewriting_of(table: StreamTable) -> Rewriting:
+    times = [column for column in table.columns if column.type in Month.types]
+    periods = [unit(each.name) for each in times for unit in (Day, Month, Year) if each.type in unit.types]
+    fixed = {*table.key, *([table.version] if table.version else [])}
+    return Rewriting(fixed, table.partition_by, periods)
+
+
+def _lack(layout: Layout, rewriting: Rewriting) -> Lack | None:
+    """What a table lacks; ``None`` where it is not there."""
+    there = open_table(layout.uri)
+    with log_failures(layout.uri):
+        return lacking(layout, there, rewriting) if there else None
+
+
+def _require_told_on(engine: Engine) -> None:
+    """Raise where the change feed has not read all there is: it could not tell the single changes any more."""
+    table, merged = engine.table, engine.ledger()
+    feed = read_ledger(engine.settings.table_uri(table.changes_name), table.changes_name)
+    if not table.is_log and feed.exists and not merged.is_consumed(feed.source):
+        raise TableError(
+            f"{table.changes_name} has not read all changes of {table.name} yet, and could not read them afterwards",
+            where=merged.uri,
+            action=f"Declare it as it was, run lakehouse merge {table.name}, and then declare it anew.",
+        )
+
+
+def _said(layout: Layout, lack: Lack) -> Iterator[str]:
+    types = {column.name: column.type for column in layout.columns}
+    yield from (f"{name} {types[name]}" for name in (*lack.widened, *lack.recast, *lack.emptied))
+    if lack.parted is not None:
+        yield f"partitioned by {', '.join(layout.partitions) or 'nothing'}"

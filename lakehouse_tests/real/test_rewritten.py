@@ -1,0 +1,172 @@
+"""Tables written once as they are declared now: the same rows and progress, in other types and partitions."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.declaration import Column, Day, Measure, StreamTable, Value
+from lakehouse.delta.audit import audit
+from lakehouse.errors import TableError
+from lakehouse.upkeep.plan import plan_changes
+from lakehouse.upkeep.rewrite import rewrite_tables
+from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.sales import ID, PIECES, PRICE, narrow_sales, sale
+from lakehouse_tests.helpers.streams import Stream, counts, hour, record
+
+pytestmark = pytest.mark.invariant(1, 3, 7, 10)
+
+
+@pytest.fixture
+def stream(spark, broker) -> Stream:
+    made = narrow_sales(spark, broker)
+    made.refresh()
+    return made
+
+
+def otherwise(table: StreamTable, *columns: Column, **changes) -> StreamTable:
+    named = {column.name: column for column in columns}
+    return replace(table, columns=[named.get(each.name, each) for each in table.columns], **changes)
+
+
+def refused(stream: Stream) -> str:
+    """What plan says of the declaration, which is what a merge stops with."""
+    (told, *_) = (each.detail for each in plan_changes(stream.settings, stream.table) if each.kind == "refuse")
+    with pytest.raises(TableError) as stopped:
+        stream.merge()
+    assert str(stopped.value) == told
+    return told
+
+
+def assert_exact(stream: Stream, key: str) -> None:
+    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert verify_keys(stream.engine).passed
+    assert all(finding.passed for finding in audit(stream.ledger))
+    rows = stream.snapshot_of(key)
+    stream.replay()
+    assert stream.snapshot_of(key) == rows
+
+
+def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_names(stream: Stream) -> None:
+    progress, totals = stream.ledger.progress, stream.ledger.totals
+    (rollup,) = stream.table.rollups
+    most = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}
+    stream.table = otherwise(
+        stream.table,
+        replace(PRICE, type="DOUBLE"),
+        partition_by=Value("pieces"),
+        rollups=[replace(rollup, by=["pieces"], measures=most)],
+    )
+    assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
+
+    done = {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.engine)}
+    assert done == {
+        "": "price DOUBLE, partitioned by pieces",
+        "_changes": "price_before DOUBLE, price_after DOUBLE",
+        "_by_price": "most DECIMAL(9,1)",
+    }
+    assert stream.sql("SELECT id, pieces, price FROM {t} ORDER BY id") == [(1, 5, 9.99), (2, 7, 1.0), (3, None, None)]
+    assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
+    opened = DeltaTable(stream.uri)
+    assert opened.metadata().partition_columns == ["pieces"]
+    assert opened.protocol().min_reader_version == 1
+    assert rewrite_tables(stream.engine) == []
+
+    stream.send(sale(1, 8, 2.5))
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=1, stale=0)
+    stream.refresh()
+    feed = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
+    assert stream.sql(feed) == [
+        (1, "insert", None, 9.99, False),
+        (2, "insert", None, 9.99, False),
+        (2, "update", 9.99, 1.0, False),
+        (1, "update", 9.99, 2.5, False),
+    ]
+    assert stream.sql(
+        "SELECT pieces, CAST(most AS STRING), rows FROM {rollup} WHERE pieces IS NOT NULL ORDER BY 1"
+    ) == [
+        (7, "7.0", 1),
+        (8, "8.0", 1),
+    ]
+    assert_exact(stream, "id")
+
+
+def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(stream: Stream) -> None:
+    rows, declared = stream.snapshot_of("id"), stream.table
+    stream.table = otherwise(declared, replace(PRICE, type="INT"))
+    with pytest.raises(TableError, match="values of column price_.* as '9.99'; nothing of this table was written"):
+        rewrite_tables(stream.engine)
+    stream.table = declared
+    assert stream.snapshot_of("id") == rows
+    assert stream.merge() == []
+
+
+@pytest.mark.parametrize(
+    ("column", "changes"),
+    [
+        (replace(ID, type="STRING"), {}),
+        (replace(PIECES, type="DATE", epoch="days"), {}),
+        (replace(PIECES, type="STRING"), {"version": "pieces"}),
+    ],
+    ids=["a key", "no such meaning", "a version"],
+)
+def test_what_would_mean_something_else_is_refused_by_the_rewrite_too(stream: Stream, column: Column, changes) -> None:
+    version = stream.ledger.version
+    stream.table = otherwise(stream.table, column, **changes)
+    with pytest.raises(TableError, match="in its declaration.*a table of another name"):
+        rewrite_tables(stream.engine)
+    assert stream.ledger.version == version
+
+
+def test_nothing_is_rewritten_before_the_change_feed_has_read_what_is_there(stream: Stream) -> None:
+    stream.send(sale(3, 1, 1))
+    stream.merge()
+    version, declared = stream.ledger.version, stream.table
+    stream.table = otherwise(declared, replace(PRICE, type="DOUBLE"))
+    with pytest.raises(TableError, match="has not read all changes .*Declare it as it was, run lakehouse merge"):
+        rewrite_tables(stream.engine)
+    assert stream.ledger.version == version
+
+
+def test_rows_parted_by_another_period_lose_the_column_of_the_former_one_and_are_parted_again_after_a_restore(
+    spark, broker
+) -> None:
+    stream = Stream.create(spark, broker, base=None, references=())
+    stream.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
+    stream.merge()
+    stream.refresh()
+    before, values = (
+        stream.ledger.version,
+        "SELECT latitude, observed_at, temperature_2m, _record, _kept FROM {t} ORDER BY 2",
+    )
+    rows, by_month = stream.sql(values), stream.table
+    (rollup,) = stream.table.rollups
+    by_day = replace(rollup, by=["latitude", "longitude", "observed_day"])
+    stream.table = replace(stream.table, partition_by=Day("observed_at"), rollups=[by_day])
+    assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
+
+    declared = stream.table
+    for _ in range(2):
+        stream.table = declared
+        assert [each.detail for each in rewrite_tables(stream.engine)] == ["partitioned by observed_day"]
+        assert stream.sql(values) == rows
+        opened = DeltaTable(stream.uri)
+        assert opened.metadata().partition_columns == ["observed_day"]
+        assert "observed_month" not in [field.name for field in opened.schema().fields]
+        days = {Path(file).relative_to(stream.uri).parts[0] for file in opened.file_uris()}
+        assert days == {"observed_day=2023-01-01", "observed_day=2023-01-02"}
+        spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {before}").collect()
+        assert "lakehouse rewrite" in refused(stream)
+        stream.table = by_month
+        assert stream.merge() == []
+        stream.refresh()
+    stream.table = declared
+    rewrite_tables(stream.engine)
+    stream.send(record(time=hour(0), temperature_2m=3.0))
+    stream.merge()
+    stream.refresh()
+    assert stream.sql("SELECT temperature_2m FROM {t} ORDER BY observed_at") == [(3.0,), (1.5,)]
+    assert len(stream.sql("SELECT * FROM {rollup}")) == 2
+    assert_exact(stream, "observed_at")

@@ -26,14 +26,19 @@ from lakehouse.declaration.fields import Rejection
 Read = Callable[[bytes, int], tuple[Any, int]]
 """Read a value that begins at a place in the bytes: the value, and the place behind it."""
 _MOST_EMPTY = 16  # values of no byte in one record
+_MOST_AROUND = 16  # records around one value, each of which takes no byte of its own
 
 
 class Node(NamedTuple):
-    """How values of a schema are read, whether each takes a byte at least, and how many in it take none."""
+    """How values of a schema are read, whether each takes a byte at least, and how many in it take none.
+
+    ``around`` counts records of which each holds nothing that takes a byte but the next one.
+    """
 
     read: Read
     takes: bool = True
     empty: int = 0
+    around: int = 0
 
 
 Named = dict[str, Node]
@@ -121,12 +126,17 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
     nodes = {_text(each["name"]): _node(each["type"], named) for each in schema["fields"]}
     if len(nodes) < len(schema["fields"]):
         raise Rejection("unusable_schema", "a record in it has two fields of one name")
-    takes = any(node.takes for node in nodes.values())
+    taking = [node for node in nodes.values() if node.takes]
+    around = 1 + (taking[0].around if len(taking) == 1 else 0)
+    if around > _MOST_AROUND:
+        # some bytes could hold more records than any memory
+        raise Rejection("unusable_schema", f"more than {_MOST_AROUND} records in it stand around a single value")
+    takes = bool(taking)
     empty = sum(node.empty for node in nodes.values()) + (not takes)
     if empty > _MOST_EMPTY:
         raise Rejection("unusable_schema", f"a record in it has more than {_MOST_EMPTY} values that take no byte")
     fields += [(name, node.read) for name, node in nodes.items()]
-    named[schema["name"]] = Node(read, takes, empty)
+    named[schema["name"]] = Node(read, takes, empty, around)
     return named[schema["name"]]
 
 
@@ -172,7 +182,7 @@ def _text(name: Any) -> str:
 
 
 def _array(schema: Mapping[str, Any], named: Named) -> Node:
-    item, takes, _ = _node(schema["items"], named)
+    item, takes, *_ = _node(schema["items"], named)
     if not takes:
         # some bytes could say that there are more of them than any memory holds
         raise Rejection("unusable_schema", "it has an array of what takes no byte")

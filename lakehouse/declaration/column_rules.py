@@ -10,13 +10,13 @@ from itertools import pairwise
 from math import ceil, floor
 
 from lakehouse.declaration.field_types import Problem
-from lakehouse.declaration.fields import WHOLE, Rejection
+from lakehouse.declaration.fields import WHOLE, Beyond, Rejection
 from lakehouse.declaration.names import SHAPE, is_name, is_text
 from lakehouse.declaration.nested import plain_types
 from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
 from lakehouse.declaration.type_rules import column_type_problems, digits_of
-from lakehouse.declaration.values import convert_value
+from lakehouse.declaration.values import convert_value, number_in
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 
@@ -105,6 +105,8 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     named = column.source.name if isinstance(column.source, RecordHeader) else column.source
     if named is not None and not named:
         yield "its source names no field", "Name it, or the fields that lead to it."
+    if any(isinstance(number_in(each), Beyond) for each in column.null_values):
+        yield "its null_values have a number that is beyond any", "Leave it out: no record can have it."
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
     if column.formerly is None:
@@ -137,6 +139,8 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
             yield f"its pattern has {directive} twice", "A part of a time stands once."
         elif type_ == "DATE" and directive in _WITHIN_A_DAY:
             yield f"its pattern has {directive}, and a DATE drops it", "Declare a TIMESTAMP."
+    if not is_text(pattern):
+        yield "its pattern is no text in UTF-8", "Write one that a record can have."
     if "%Y" not in directives:
         yield "its pattern has no %Y", "A time needs its year: without one it would lie in 1900."
     yield from _gap_problems(directives)

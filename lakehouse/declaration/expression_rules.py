@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.names import NO_CHECK, RECORD, SHAPE, is_name
-from lakehouse.declaration.nested import plain_types
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
 from lakehouse.declaration.type_rules import type_problems
 from lakehouse.declaration.vocabulary import Rollup
@@ -66,8 +65,7 @@ def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
 
 def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
     # which record the newest of a key is changes without the row: no measure of a table with a key follows it
-    columns = {*(column.name for column in table.stored), *([RECORD] if table.is_log else [])}
-    doubles = {column.name.lower() for column in table.columns if "DOUBLE" in plain_types(column.type)}
+    columns = {column.name: column.type for column in table.stored} | ({RECORD: ""} if table.is_log else {})
     if not rollup.measures:
         yield "has no measure", "Declare at least one, as Measure('count(*)', 'BIGINT', 'Rows.')."
     for name, measure in rollup.measures.items():
@@ -78,5 +76,5 @@ def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
         if not measure.sql.strip():
             yield f"measure {name}: has no SQL", "Declare an aggregate, as count(*)."
             continue
-        for fact, action in chain(type_problems(measure.type), measure_problems(measure.sql, columns, doubles)):
+        for fact, action in chain(type_problems(measure.type), measure_problems(measure.sql, columns)):
             yield f"measure {name}: {fact}", action

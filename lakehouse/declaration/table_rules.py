@@ -1,7 +1,7 @@
 """What may not be said of a table. Each rule yields what is wrong, and what to do; the first one found is raised."""
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
@@ -13,7 +13,7 @@ from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.others import taken_paths
 from lakehouse.declaration.parts import TIME, VALUE
-from lakehouse.declaration.vocabulary import Avro, Column, Reference
+from lakehouse.declaration.vocabulary import Avro, Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         check_problems(table),
         *(rollup_problems(rollup, table) for rollup in table.rollups),
         *(_reference(reference) for reference in table.references),
+        _samples(table),
     )
 
 
@@ -250,3 +251,12 @@ def _reference(reference: Reference) -> Iterator[Problem]:
         if column.keep:
             fact = f"reference {reference.name}: column {column.name}: keep is for records"
             yield fact, "A reference is read whole: leave keep out."
+
+
+def _samples(table: "StreamTable") -> Iterator[Problem]:
+    """Sample records that are written here have to be records."""
+    if isinstance(table.samples, SampleRecords):
+        try:
+            deque(chain(table.samples.stream(), table.samples.update()), maxlen=0)
+        except (TypeError, ValueError) as error:
+            yield f"its samples are no JSON: {error}", "Write each value as it would stand in a record."

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from lakehouse.declaration.fields import Field, Rejection, kind, shown, wrong_type
+from lakehouse.declaration.fields import Beyond, Field, Rejection, kind, shown, wrong_type
 from lakehouse.declaration.numbers import as_written, read_number
 from lakehouse.declaration.parts import VALUE
 from lakehouse.declaration.times import read_time
@@ -62,6 +62,11 @@ def is_null(raw: Any, nulls: tuple[str, ...]) -> bool:
     # a double is the one nearest to what was written
     numbers = (each for each in nulls if _NUMBER.fullmatch(each))
     return any(raw == (float(each) if isinstance(raw, float) else Decimal(each)) for each in numbers)
+
+
+def number_in(text: str) -> Decimal | Beyond | None:
+    """The number that a text writes; ``None`` where it writes none."""
+    return as_written(text) if _NUMBER.fullmatch(text) else None
 
 
 def as_read(part: bytes | int | None, field: Field) -> Any:

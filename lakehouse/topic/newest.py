@@ -7,6 +7,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
+from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
 from lakehouse.topic.clients import Clients
 from lakehouse.topic.connection import ask
@@ -67,7 +68,15 @@ async def _tail(consumer: Any, part: TopicPartition, bounds: tuple[int, int], co
         consumer.seek(part, start)
         records = []
         while await consumer.position(part) < end:
-            fetched = await consumer.getmany(part, timeout_ms=_POLL_MS)
+            try:
+                fetched = await consumer.getmany(part, timeout_ms=_POLL_MS)
+            except UnicodeDecodeError:
+                raise TopicError(
+                    f"A record of partition {part.partition} has a header whose name is not UTF-8: this client reads"
+                    f" none of offsets {start} to {end - 1}",
+                    where=f"topic {part.topic}",
+                    action="A merge reads them, as Spark's client does: look at the rows, or ask for fewer records.",
+                ) from None
             records += [_record(each) for each in fetched.get(part, ()) if each.offset < end]
     return records[-count:]
 

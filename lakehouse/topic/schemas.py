@@ -25,6 +25,9 @@ _WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, Recursion
 """What a parser raises that relies on what a schema is to hold."""
 
 
+_MOST_LEVELS = 150  # of its JSON, of which a record in another takes three
+
+
 class UnusableSchemaError(ValueError):
     """Nothing can be read by a schema; the text says why."""
 
@@ -39,6 +42,8 @@ def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
         *before, own = [_named_in_full(each, named) for each in (*references, text)]
         schema = WriterSchema(own, tuple(before))
         reader_of(schema)
+    except UnusableSchemaError:
+        raise
     except Rejection as rejection:
         raise UnusableSchemaError(rejection.detail) from None
     except (SchemaParseException, UnknownType, *_WRONG) as error:
@@ -47,8 +52,21 @@ def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
 
 
 def _named_in_full(text: str, named: dict[str, Any]) -> str:
-    schema: Schema = parse_schema(json.loads(text), named, _write_hint=False)
+    given = json.loads(text)
+    if _levels(given) > _MOST_LEVELS:
+        raise UnusableSchemaError(f"it is nested in more than {_MOST_LEVELS} levels of JSON")
+    schema: Schema = parse_schema(given, named, _write_hint=False)
     return json.dumps(schema)
+
+
+def _levels(part: Any) -> int:
+    """How deep JSON is nested, as far as it matters; whoever asks may stand deep in other calls already."""
+    levels, inner = 0, [part]
+    while inner and levels <= _MOST_LEVELS:
+        levels += 1
+        held = [each.values() if isinstance(each, dict) else each for each in inner if isinstance(each, dict | list)]
+        inner = [each for values in held for each in values]
+    return levels
 
 
 def fingerprint(schema: WriterSchema) -> str:

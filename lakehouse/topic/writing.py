@@ -23,6 +23,10 @@ from lakehouse.topic.schemas import UnusableSchemaError, schema_of_table, writer
 _BEYOND = {"int": 2**31, "long": 2**63}
 _ANYTHING = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
+_UNWRITABLE = (
+    *(Rejection, ValueError, TypeError, KeyError, InvalidOperation, OverflowError, AttributeError, RecursionError),
+)
+
 
 def writing_of(settings: Settings, table: StreamTable, schema: str | None) -> tuple[Callable[[bytes], bytes], Parse]:
     """What makes the value of a record of a line, and what parses it again.
@@ -66,7 +70,7 @@ def _avro_writer(schema_id: int, writer: WriterSchema) -> Callable[[bytes], byte
         try:
             value = _meant(parse(line), parsed, named)
             fastavro.schemaless_writer(into, parsed, value, strict_allow_default=True)
-        except (Rejection, ValueError, TypeError, KeyError, InvalidOperation, OverflowError, AttributeError) as error:
+        except _UNWRITABLE as error:
             said = error.detail if isinstance(error, Rejection) else str(error)
             raise TopicError(
                 f"Line {number} cannot be written by schema {schema_id}: {said[:300]}",

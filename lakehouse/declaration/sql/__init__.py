@@ -1,8 +1,9 @@
 """SQL in a declaration, looked at by its text: before any Spark is there to ask.
 
 ``parsed`` makes one expression of it, and says what the parser loses. ``rules`` is what conditions and measures may not
-be; whether their types fit is for Spark to say. ``computed`` turns the SQL of a column into one that no record can make
-fail: ``reader`` knows its parts, by ``functions`` and ``literals``. The parser is imported where there is SQL.
+be, ``sums`` which of them add up doubles; whether their types fit is for Spark to say. ``computed`` turns the SQL of a
+column into one that no record can make fail: ``reader`` knows its parts, by ``functions`` and ``literals``. The parser
+is imported where there is SQL.
 """
 
 from lakehouse.declaration.sql.computed import computed_sql

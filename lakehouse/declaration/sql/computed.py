@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.sql.functions import NULL, NUMBERS, WHOLE, NotComputable, kind_of
+from lakehouse.declaration.sql.literals import require_bounded
 from lakehouse.declaration.sql.parsed import EXPRESSION, left_out, parsed
 from lakehouse.declaration.sql.reader import Reader
 
@@ -41,6 +42,7 @@ def _computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
     Raises ``NotComputable``.
     """
     part = Reader({name.lower(): each for name, each in columns.items()}).read(root)
+    require_bounded(root)
     if len(part.sql) > _LONGEST:
         raise NotComputable(f"it becomes {len(part.sql)} characters", "Write it with fewer levels.")
     wanted = kind_of(type_)

@@ -113,7 +113,7 @@ SAID = {
     "Greatest": {"this", "expressions", "ignore_nulls"},
     "Least": {"this", "expressions", "ignore_nulls"},
     "Cast": {"this", "to"},
-    "TryCast": {"this", "to"},
+    "TryCast": {"this", "to", "safe"},
     "TimestampTrunc": {"this", "unit"},
     "DateTrunc": {"this", "unit"},
 }

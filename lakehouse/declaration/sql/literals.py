@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _SHORT = 4  # characters of a text that is put in for another
+_MOST_GROWTH = 64  # times of the length of a record's texts
 _DAY, _CLOCK, _ZONE = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", r"(Z|[+-][\d:]+)?"
 _TIMES = {"DATE": re.compile(_DAY, re.ASCII), "TIMESTAMP": re.compile(f"{_DAY}[ T]{_CLOCK}{_ZONE}", re.ASCII)}
 
@@ -65,7 +66,7 @@ def time_literal(written: str, type_: str) -> str:
             raise ValueError
         time = date.fromisoformat(written) if type_ == "DATE" else datetime.fromisoformat(written)
     except ValueError:
-        action = "Write it as 2026-01-31, or 2026-01-31 12:00:00."
+        action = f"Write it as {'2026-01-31' if type_ == 'DATE' else '2026-01-31 12:00:00'}."
         raise NotComputable(f"{quoted(written)} is no {type_}", action) from None
     if isinstance(time, datetime) and time.tzinfo:
         raise NotComputable(f"{quoted(written)} names a zone", "Times are UTC: write it without.")
@@ -94,7 +95,7 @@ def chain_of(node: Any) -> list[Any]:
     return [left, *reversed(operands)]
 
 
-def require_no_growth(node: Any) -> None:
+def require_written(node: Any) -> None:
     """A text that is put in for others is written out and short: one record could ask for more than there is."""
     search, given = node.expression, node.args["replacement"]
     written = all(type(each).__name__ == "Literal" and each.is_string for each in (search, given))
@@ -103,3 +104,21 @@ def require_no_growth(node: Any) -> None:
             f"{written_as(node)} could become larger than any text",
             f"Write out both texts, and one of up to {_SHORT} characters, or as long as the other, in its place.",
         )
+
+
+def require_bounded(node: Any) -> None:
+    """Refuse what could make a text so many times as long as those of the record."""
+    if _growth(node) > _MOST_GROWTH:
+        fact = f"{written_as(node)} could become more than {_MOST_GROWTH} times as long as the texts that it is made of"
+        raise NotComputable(fact, "Put fewer texts together, or replace fewer.")
+
+
+def _growth(node: Any) -> int:
+    """How many times as long as a text of the record a result can be."""
+    within = [_growth(each) for each in node.iter_expressions()]
+    if type(node).__name__ in ("Concat", "DPipe"):
+        return sum(within)
+    most = max(within, default=1)
+    if type(node).__name__ != "Replace":
+        return most
+    return most * max(1, -(-len(node.args["replacement"].this) // max(1, len(node.expression.this))))

@@ -60,3 +60,10 @@ def named_columns(sql: str) -> set[str]:
 
     root = parsed(sql)
     return {column.parts[0].name.lower() for column in root.find_all(exp.Column)} if root else set()
+
+
+def names_of(function: "exp.Func") -> list[str]:
+    """The names under which a function is known."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return [function.name] if isinstance(function, exp.Anonymous) else function.sql_names()

@@ -34,7 +34,7 @@ from lakehouse.declaration.sql.literals import (
     chain_of,
     literal,
     require_apart,
-    require_no_growth,
+    require_written,
     time_literal,
     written_as,
 )
@@ -130,7 +130,7 @@ class Reader:
         if type(node).__name__ == "SplitPart" and parts[-1].sql == "0":
             raise NotComputable("split_part() counts from 1", "Write another number.")
         if type(node).__name__ == "Replace":
-            require_no_growth(node)
+            require_written(node)
         if type(node).__name__ == "Round" and not 0 <= int(parts[-1].sql if len(parts) > 1 else 0) <= MOST_DIGITS:
             raise NotComputable(f"round() to {parts[-1].sql} places is not known there", "Write 0 to 38 of them.")
         return Part(f"{function.name}({', '.join(part.sql for part in parts)})", function.gives or parts[0].kind)
@@ -181,7 +181,7 @@ class Reader:
     def _absolute(self, node: Any) -> Part:
         part = self._of(node.this, *NUMBERS)
         if part.kind == DECIMAL:  # of more than 34 digits, Spark's own rounds, and fails where one more is needed
-            return Part(f"greatest({part.sql}, try_subtract(0, {part.sql}))", DECIMAL)
+            return Part(f"IF({part.sql} < 0, try_subtract(0, {part.sql}), {part.sql})", DECIMAL)
         if part.kind == WHOLE:
             return Part(f"try_cast(abs(try_cast({part.sql} AS DECIMAL(20,0))) AS BIGINT)", WHOLE)
         return Part(f"abs({part.sql})", part.kind)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
-from lakehouse.declaration.sql.parsed import EXPRESSION, parsed
+from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parsed
+from lakehouse.declaration.sql.sums import inexact_sums
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -44,11 +45,6 @@ _INSTEAD = {
     "arg_min": "Of equals it takes any: write min(struct(by, value)).value.",
 }
 _COLLECT = {"array_agg", "array_unique_agg", "group_concat"}
-_ADDS = {"sum", "avg", "mean", "try_sum", "try_avg"}
-_GIVES_DOUBLES = {
-    *("acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "degrees", "exp", "expm1", "hypot", "ln", "log", "log10"),
-    *("log1p", "log2", "pow", "power", "radians", "sin", "sinh", "sqrt", "tan", "tanh"),
-}
 # unless it is made the same again
 _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
 
@@ -58,13 +54,11 @@ def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
     yield from _problems(sql, columns, _BY_CHANCE, _of_many_rows)
 
 
-def measure_problems(sql: str, columns: Collection[str], doubles: Collection[str] = ()) -> Iterator[Problem]:
-    """What is wrong with an aggregate over rows of these columns: a recomputation gives the same figure.
-
-    ``doubles`` are those of the columns whose sum depends, in its last digit, on the order of the rows.
-    """
+def measure_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with an aggregate over rows of these columns, by type: a recomputation gives the same figure."""
     varying = _BY_CHANCE | _BY_THE_CLOCK | _BY_ORDER
-    yield from _problems(sql, columns, varying, lambda sql, root: _of_one_row(sql, root, doubles))
+    types = {name.lower(): type_ for name, type_ in columns.items()}
+    yield from _problems(sql, columns, varying, lambda sql, root: _of_many(sql, root, types))
 
 
 def _problems(
@@ -96,7 +90,7 @@ def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[
         if name.lower() not in {*known, *_of_lambdas(column)} and not column.find_ancestor(exp.DataType):
             yield f"{sql!r} names an unknown column: {name}", f"The table has {', '.join(sorted(known))}."
     for function in root.find_all(exp.Func):
-        for name in [each.lower() for each in _names(function) if each.lower() in varying][:1]:
+        for name in [each.lower() for each in names_of(function) if each.lower() in varying][:1]:
             if name not in _COLLECT or not _is_settled(function):
                 fact = f"{sql!r} differs {varying[name]}: {_WRITTEN.get(name, name)}()"
                 yield fact, _INSTEAD.get(name, "Leave it out: it has to give the same each time.")
@@ -120,51 +114,13 @@ def _of_many_rows(sql: str, root: "exp.Expr") -> Iterator[Problem]:
         yield f"{sql!r} is no condition of one row", "Write it over the columns of a row, without aggregates."
 
 
-def _of_one_row(sql: str, root: "exp.Expr", doubles: Collection[str]) -> Iterator[Problem]:
+def _of_many(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
     """A measure is a figure of many rows, and exact."""
     from sqlglot import exp  # noqa: PLC0415
 
     if root.find(exp.UDTF) or not root.find(exp.AggFunc, exp.Anonymous):
         yield f"{sql!r} is no aggregate", "Write one, as count(*) or max(price)."
-    for adds in root.find_all(exp.Func):
-        for what in _doubles_in(adds, doubles) if _ADDS & {each.lower() for each in _names(adds)} else ():
-            fact = f"a sum or mean of {what} depends on the order of its rows"
-            yield fact, "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added."
-
-
-def _doubles_in(adds: "exp.Expr", doubles: Collection[str]) -> Iterator[str]:
-    """What makes a double of that which is added; what is cast to another type around it does no harm."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    for node in (*adds.find_all(exp.Column), *adds.find_all(exp.Literal, exp.Func)):
-        if node is adds or _is_made_exact(node, adds):
-            continue
-        if isinstance(node, exp.Column) and node.parts[0].name.lower() in doubles:
-            yield f"DOUBLE {node.parts[0].name.lower()}"
-        elif isinstance(node, exp.Cast) and _is_double(node):
-            yield f"{node.to.sql('spark')}, by {node.sql('spark')},"
-        elif isinstance(node, exp.Literal) and not node.is_string and "e" in node.this.lower():
-            yield f"a double, {node.this},"
-        elif isinstance(node, exp.Func) and _GIVES_DOUBLES & {each.lower() for each in _names(node)}:
-            yield f"what {_names(node)[0].lower()}() gives, a double,"
-
-
-def _is_made_exact(node: "exp.Expr", adds: "exp.Expr") -> bool:
-    """Whether a cast around it, within that which adds, makes something else than a double of it."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    around = node.parent
-    while around is not None and around is not adds:
-        if isinstance(around, exp.Cast) and not _is_double(around):
-            return True
-        around = around.parent
-    return False
-
-
-def _is_double(cast: "exp.Cast") -> bool:
-    from sqlglot import exp  # noqa: PLC0415
-
-    return any(each.is_type("double", "float") for each in cast.to.find_all(exp.DataType))
+    yield from inexact_sums(root, types)
 
 
 def _is_settled(function: "exp.Func") -> bool:
@@ -175,14 +131,8 @@ def _is_settled(function: "exp.Func") -> bool:
         return True
     around: exp.Expr | None = function.parent
     while around is not None:
-        names = {each.lower() for each in _names(around)} if isinstance(around, exp.Func) else set[str]()
+        names = {each.lower() for each in names_of(around)} if isinstance(around, exp.Func) else set[str]()
         if names & _SETTLE:
             return True
         around = around.parent
     return False
-
-
-def _names(function: "exp.Func") -> list[str]:
-    from sqlglot import exp  # noqa: PLC0415
-
-    return [function.name] if isinstance(function, exp.Anonymous) else function.sql_names()

@@ -406,3 +406,17 @@ def test_a_double_that_stands_for_null_is_null_by_itself_and_within() -> None:
     said: dict[str, Any] = {"null_values": ("-99.9", "9.96921e+36")}
     fields = (Column("v", "DOUBLE", "", **said).field, Column("l", "ARRAY<DOUBLE>", "", **said).field)
     assert convert({"v": -99.9, "l": [9.96921e36, 1.5]}, fields) == {"v": None, "l": [None, 1.5]}
+
+
+def wrapped(times: int, inner: Any, name: str = "R") -> Any:
+    """A value in so many records, of which each holds the next and nothing else."""
+    for number in range(times):
+        inner = {"type": "record", "name": f"{name}{number}", "fields": [{"name": "in", "type": inner}]}
+    return inner
+
+
+def test_a_schema_by_which_few_bytes_would_fill_a_memory_is_of_no_use() -> None:
+    with pytest.raises(Rejection, match="more than 16 records in it stand around a single value"):
+        reader_of(schema_of(of({"type": "array", "items": wrapped(17, "boolean")})))
+    beside = wrapped(12, ["null", wrapped(15, "boolean", "I")])
+    assert reader_of(schema_of(of({"type": "array", "items": beside})))

@@ -23,6 +23,7 @@ from lakehouse.declaration import (
     RecordKey,
     Reference,
     Rollup,
+    SampleRecords,
     StreamTable,
     Value,
     Year,
@@ -192,6 +193,9 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M%z"), "column n: its pattern has %z"),
     (one(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),
     (one(type_="TIMESTAMP", pattern="%Y%"), "column n: its pattern has %"),
+    (one(type_="TIMESTAMP", pattern="%Y\ud800"), "column n: its pattern is no text in UTF-8"),
+    (one(null_values=("1e99999999999999999999",)), "column n: its null_values have a number that is beyond any"),
+    (lambda: declare(samples=SampleRecords([{"id": Decimal(1)}])), "its samples are no JSON"),
     (one(type_="TIMESTAMP", pattern="%Y %Y"), "column n: its pattern has %Y twice"),
     (one(type_="TIMESTAMP", pattern="%H:%M"), "column n: its pattern has no %Y"),
     *[

@@ -20,6 +20,9 @@ def of(type_: Any) -> str:
     return json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]})
 
 
+NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+
+
 def read_back(schema: str, line: bytes) -> Any:
     writer = writer_schema(schema)
     parse = parser_of(Avro(), Schemas({1: writer}, {}))
@@ -80,6 +83,7 @@ def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) 
         (MILLIS, b'{"v": "tomorrow"}'),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, b'{"v": "B"}'),
         (["null", "long"], b'{"v": "text"}'),
+        (NODE, b'{"v": ' + b'{"next": ' * 400 + b"null" + b"}" * 400 + b"}"),
     ],
 )
 def test_a_line_that_means_nothing_there_is_an_error_with_its_number(type_: Any, line: bytes) -> None:
@@ -163,3 +167,11 @@ def test_a_field_that_is_taken_whole_and_in_parts_has_no_schema(columns) -> None
     taken = (CITY, Column("all", "MAP<STRING, STRING>", "All.", source="address"))
     with pytest.raises(UnusableSchemaError, match="'address' both whole and in parts"):
         nested_schema(*(taken[number] for number in columns))
+
+
+def test_a_schema_is_of_use_or_none_however_deep_in_a_program_it_is_asked() -> None:
+    deep: Any = "long"
+    for number in range(60):
+        deep = ["null", {"type": "record", "name": f"R{number}", "fields": [{"name": "in", "type": deep}]}]
+    with pytest.raises(UnusableSchemaError, match="nested in more than 150 levels"):
+        writer_schema(of(deep))

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -35,14 +37,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def call(folder: Path, *command: str | Path) -> str:
     """Run a command as a user would, with no setting of this machine but where its jars are."""
-    kept = {name: value for name, value in os.environ.items() if name == "LAKEHOUSE_JARS" or not _is_ours(name)}
-    done = subprocess.run(list(map(str, command)), cwd=folder, env=kept, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=surroundings(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
 
-def _is_ours(name: str) -> bool:
-    return name.startswith(("LAKEHOUSE_", "PYTHON", "VIRTUAL_ENV", "DAGSTER_"))
+def surroundings() -> dict[str, str]:
+    """The environment of a user, with no setting of ours but where jars are."""
+    ours = ("LAKEHOUSE_", "PYTHON", "VIRTUAL_ENV", "DAGSTER_")
+    return {name: value for name, value in os.environ.items() if name == "LAKEHOUSE_JARS" or not name.startswith(ours)}
 
 
 @pytest.mark.timeout(600)
@@ -51,7 +56,7 @@ def test_a_project_from_the_wheel_runs_as_it_is(installed: Path, tmp_path: Path)
     project = tmp_path / "my-lake"
     assert "2 passed" in call(project, installed / "python", "-m", "pytest")
     shows_the_whole_path(installed, project)
-    assert "readings_by_sensor" in call(project, installed / "dagster", "asset", "list", "-m", "definitions")
+    assert {"readings", "readings_by_sensor"} <= assets_of_dagster_dev(installed, project)
 
 
 @pytest.mark.timeout(600)
@@ -67,6 +72,41 @@ def test_a_project_from_the_wheel_reads_avro_with_a_registry_of_its_own(installe
     shows_the_whole_path(installed, project)
     query = "SELECT count(*) AS schemas FROM readings_schemas"
     assert '"schemas": 1' in call(project, installed / "lakehouse", "query", "--json", query)
+
+
+def assets_of_dagster_dev(installed: Path, project: Path) -> set[str]:
+    """The assets that ``dagster dev`` shows in a folder, once it answers."""
+    port, log = draw_port(), project / "dev.log"
+    command = [str(installed / "dagster"), "dev", "--port", str(port)]
+    environment = {**surroundings(), "PATH": f"{installed}{os.pathsep}{os.environ['PATH']}"}
+    with log.open("w") as out:
+        dev = subprocess.Popen(command, cwd=project, env=environment, stdout=out, stderr=out, start_new_session=True)
+    names: set[str] = set()
+
+    def told() -> bool:
+        with suppress(OSError):
+            names.update(node["assetKey"]["path"][-1] for node in asset_nodes(port))
+        return bool(names) or dev.poll() is not None
+
+    try:
+        assert wait_until(told, 120), log.read_text()[-3000:]
+    finally:
+        os.killpg(dev.pid, signal.SIGINT)
+        dev.wait(timeout=60)
+    return names
+
+
+def asset_nodes(port: int) -> list[dict[str, Any]]:
+    """The assets that a webserver of Dagster's has, each with its group and what it is made from."""
+    query = "{ assetNodes { assetKey { path } groupName dependencyKeys { path } } }"
+    asked = Request(
+        f"http://127.0.0.1:{port}/graphql",
+        data=json.dumps({"query": query}).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urlopen(asked, timeout=30) as answer:  # noqa: S310 - on loopback
+        nodes: list[dict[str, Any]] = json.load(answer)["data"]["assetNodes"]
+    return nodes
 
 
 def shows_the_whole_path(installed: Path, project: Path) -> None:
@@ -87,7 +127,7 @@ class Page:
         self.boxes = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "docs" / "add-a-topic.md").read_text(), re.DOTALL)
         self.bin, self.folder, self.port = bin_, folder, draw_port()
         self.up: subprocess.Popen[bytes] | None = None
-        kept = {name: value for name, value in os.environ.items() if name == "LAKEHOUSE_JARS" or not _is_ours(name)}
+        kept = surroundings()
         self.environment = {**kept, "PATH": f"{bin_}{os.pathsep}{kept['PATH']}", "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g"}
 
     def follow(self) -> str:
@@ -124,15 +164,7 @@ class Page:
 
     def graph(self) -> dict[str, set[str]]:
         """The assets of the group, as Dagster's webserver has them, and what each is made from."""
-        query = "{ assetNodes { assetKey { path } groupName dependencyKeys { path } } }"
-        asked = Request(
-            f"http://127.0.0.1:{self.port}/graphql",
-            data=json.dumps({"query": query}).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urlopen(asked, timeout=30) as answer:  # noqa: S310 - on loopback
-            nodes = json.load(answer)["data"]["assetNodes"]
-        mine = [node for node in nodes if node["groupName"] == "orders"]
+        mine = [node for node in asset_nodes(self.port) if node["groupName"] == "orders"]
         return {node["assetKey"]["path"][-1]: {key["path"][-1] for key in node["dependencyKeys"]} for node in mine}
 
     def stop(self) -> None:

@@ -6,15 +6,15 @@ from contextlib import suppress
 from lakehouse.batch.schemas import COLUMNS, kept_schemas, schemas_layout
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.framing import Schemas, unframed
+from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, unframed
 from lakehouse.delta.engine import Engine
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.write import commit_merge
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
-from lakehouse.topic.registry import Registry, registry
-from lakehouse.topic.schemas import UnusableSchemaError, fingerprint
+from lakehouse.topic.registry import Registry, SchemaRefusedError, registry
+from lakehouse.topic.schemas import UnusableSchemaError, fingerprint, writer_schema
 
 _CLAUSES = (
     "ON s.id = t.id WHEN NOT MATCHED THEN INSERT (id, fingerprint, `schema`, `references`)"
@@ -28,29 +28,30 @@ _LARGEST = 2**31  # no registry gives an id beyond
 def learn(engine: Engine, known: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
     """Ask the registry for ids that are not known, the first of them, and keep what it says.
 
-    With ``confirm``, those that are known have to mean there what they meant, where it still has them. Raises
-    ``RegistryError`` where they do not, and where the registry does not answer; an id that it does not know stays
-    unknown. What is returned besides is why others cannot be used.
+    With ``confirm``, those that are known have to mean there what they meant, where it still has them; before anything
+    is learnt, all that are kept. Raises ``RegistryError`` where they do not, where the registry does not answer, and
+    where it lets us read none; an id that it does not know stays unknown. What is returned besides is why others cannot
+    be used.
     """
-    unknown = [each for each in ids if each not in known.known and each < _LARGEST][:MOST_ASKED]
-    confirmed = [each for each in ids if each in known.known] if confirm else []
+    unknown = _likely_first([each for each in ids if each not in known.known and each < _LARGEST], known)[:MOST_ASKED]
+    confirmed = [each for each in (known.known if unknown else ids if confirm else ()) if each in known.known]
     if not unknown and not confirmed:
         return known
     with registry(engine.settings) as asked:
         for schema_id in confirmed:
             _require_same(asked, schema_id, known.known[schema_id], engine.table)
-        found, unusable = _ask(asked, unknown)
+        found, unusable = _ask(asked, unknown, trusted=bool(confirmed))
     if found:
         _keep(engine, found)
     return Schemas({**known.known, **found}, unusable)
 
 
-def look_up(settings: Settings, table: StreamTable, values: Iterable[bytes | None]) -> Schemas:
-    """The schemas that are kept for a table, and what the registry says of the others that records tell of.
+def look_up(settings: Settings, table: StreamTable | None, values: Iterable[bytes | None]) -> Schemas:
+    """The schemas that are kept for a table, if there is one, and what the registry says of others that records name.
 
     Nothing is kept. Raises ``RegistryError``.
     """
-    known, unknown = kept_schemas(settings, table), set[int]()
+    known, unknown = kept_schemas(settings, table) if table else NO_SCHEMAS, set[int]()
     for value in values:
         with suppress(Rejection):
             unknown.add(unframed(value)[0])
@@ -58,20 +59,34 @@ def look_up(settings: Settings, table: StreamTable, values: Iterable[bytes | Non
     if not unknown:
         return known
     with registry(settings) as asked:
-        found, unusable = _ask(asked, sorted(unknown)[:MOST_ASKED])
+        found, unusable = _ask(asked, sorted(unknown)[:MOST_ASKED], trusted=bool(known.known))
     return Schemas({**known.known, **found}, unusable)
 
 
-def _ask(asked: Registry, ids: Collection[int]) -> tuple[dict[int, WriterSchema], dict[int, str]]:
+def _likely_first(ids: list[int], known: Schemas) -> list[int]:
+    """Ids as a registry gives them next, then the others, as they stand: bytes that are no ids may name any."""
+    last = max(known.known, default=0)
+    near = sorted(each for each in ids if last < each <= last + MOST_ASKED // 2)
+    return [*near, *(each for each in ids if each not in {*near})]
+
+
+def _ask(asked: Registry, ids: Collection[int], *, trusted: bool) -> tuple[dict[int, WriterSchema], dict[int, str]]:
+    """What the registry says of ids: schemas, and why others are of no use. ``trusted``: it has let us read some."""
     found, unusable = dict[int, WriterSchema](), dict[int, str]()
+    refused: SchemaRefusedError | None = None
     for schema_id in ids:
         try:
             schema = asked.schema(schema_id)
         except UnusableSchemaError as error:
-            unusable[schema_id] = str(error)
+            unusable[schema_id] = str(error).encode("utf-8", "replace").decode()
+            continue
+        except SchemaRefusedError as error:
+            unusable[schema_id], refused = "the registry does not let us read it", error
             continue
         if schema is not None:
             found[schema_id] = schema
+    if refused and not found and not trusted:  # who may read none can say nothing of a record
+        raise refused
     return found, unusable
 
 
@@ -80,9 +95,18 @@ def _require_same(asked: Registry, schema_id: int, kept: WriterSchema, table: St
     try:
         now = asked.schema(schema_id)
     except UnusableSchemaError as error:
-        raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
+        if _is_usable(kept):
+            raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
+        return
     if now is not None and fingerprint(now) != fingerprint(kept):
         raise _changed(table, f"Schema {schema_id} of the registry is another one now")
+
+
+def _is_usable(kept: WriterSchema) -> bool:
+    """Whether a schema that was kept would be kept today."""
+    with suppress(UnusableSchemaError):
+        return bool(writer_schema(kept.text, kept.references))
+    return False
 
 
 def _keep(engine: Engine, found: Mapping[int, WriterSchema]) -> None:

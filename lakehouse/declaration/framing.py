@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only), as ``avro``.
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.declaration.avro import WriterSchema, reader_of
@@ -32,6 +32,22 @@ def parser_of(form: Json | Avro, schemas: Schemas = NO_SCHEMAS) -> Parse | None:
     if isinstance(form, Avro):
         return _avro_parser(schemas)
     return _parse_framed if form.framed else None
+
+
+def form_of(values: Iterable[bytes | None]) -> Json | Avro:
+    """The format of most of these values, as their bytes tell it: Avro is what has an id before it and is no JSON."""
+    there = [value for value in values if value]
+    held = [value[_SIZE:] for value in there if value[0] == 0 and len(value) > _SIZE]
+    if len(held) * 2 <= len(there):
+        return Json()
+    return Json(framed=True) if sum(map(_is_object, held)) * 2 > len(held) else Avro()
+
+
+def _is_object(text: bytes) -> bool:
+    try:
+        return bool(parse(text))
+    except Rejection:
+        return False
 
 
 def unframed(value: bytes | None) -> tuple[int, bytes]:

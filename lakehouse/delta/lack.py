@@ -11,7 +11,7 @@ from lakehouse.declaration.facts import renamed
 from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.widening import is_recast, is_widened
-from lakehouse.delta.layout import DECLARES, KEY, Former, Layout, TableColumn, paths
+from lakehouse.delta.layout import DECLARES, KEY, VERSION_COLUMN, Former, Layout, TableColumn, paths
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.migrate import is_former
 from lakehouse.errors import TableError
@@ -38,29 +38,30 @@ class Rewriting:
 class Lack:
     """What a table lacks of its layout: today's form, columns and fields of structs by their names, properties.
 
-    ``widened`` are the columns that have a narrower type, ``emptied`` those of another type whose values are computed
-    anew afterwards. Of a rewrite also: ``recast``, columns of another type that may hold each value as it is, and by
-    which columns rows are ``parted``, where by others than they are to be.
+    ``widened`` are the columns that have a narrower type, ``remade`` those of another type, of a table that is computed
+    anew as a whole then. Of a rewrite also: ``recast``, columns of another type that may hold each value as it is, and
+    by which columns rows are ``parted``, where by others than they are to be.
     """
 
     form: bool
     columns: Sequence[tuple[Path, TableColumn]]
     properties: Mapping[str, str]
     widened: Sequence[str]
-    emptied: Sequence[str] = ()
+    remade: Sequence[str] = ()
     recast: Sequence[str] = ()
     parted: Sequence[str] | None = None
 
     @property
     def written(self) -> bool:
         """Whether every row has to be written once."""
-        return bool(self.widened or self.emptied or self.recast) or self.parted is not None
+        return bool(self.widened or self.recast) or self.parted is not None
 
 
 def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
     """What an opened table lacks; nothing is written. Raises ``TableError`` where it does not fit."""
     stands, found = table.metadata(), types_of(StructType.fromJson(json.loads(table.schema().to_json())))
     _require_key(layout, stands.configuration)
+    _require_version(layout, stands.configuration)
     _require_names(layout, stands.configuration.get(DECLARES, ""))
     other = _of_other_types(layout, found, rewriting)
     parted = stands.partition_columns if list(stands.partition_columns) != layout.partitions else None
@@ -109,7 +110,7 @@ def _in_todays_form(former: Former, names: Sequence[str], found: Types) -> Types
 
 def _of_other_types(layout: Layout, found: Types, rewriting: Rewriting | None) -> dict[str, list[str]]:
     """The columns of another type than declared, by what becomes of them; ``TableError`` where nothing may."""
-    named: dict[str, list[str]] = {"widened": [], "emptied": [], "recast": []}
+    named: dict[str, list[str]] = {"widened": [], "remade": [], "recast": []}
     for path, column in paths(layout.columns):
         declared = as_spark_says(column.type)
         stands = found.get(path, declared)
@@ -119,7 +120,7 @@ def _of_other_types(layout: Layout, found: Types, rewriting: Rewriting | None) -
         if wider and (column.widens or column.recomputed):
             named["widened"].append(column.name)
         elif column.recomputed:
-            named["emptied"].append(column.name)
+            named["remade"].append(column.name)
         elif rewriting and len(path) == 1 and path[0] not in rewriting.fixed and is_recast(stands, declared):
             named["recast"].append(column.name)
         else:
@@ -156,6 +157,17 @@ def _require_key(layout: Layout, stands: Mapping[str, str]) -> None:
             f"The key of {layout.name} is {named} in the table and {layout.lasting[KEY]} in its declaration",
             where=layout.uri,
             action="Declare the key the table has, or a table of another name, which a merge fills from the topic.",
+        )
+
+
+def _require_version(layout: Layout, stands: Mapping[str, str]) -> None:
+    """Raise where kept values came with another version column: its numbers say nothing beside those of this one."""
+    named = stands.get(VERSION_COLUMN, "")
+    if named and layout.kept_by and named != layout.kept_by:
+        raise TableError(
+            f"The kept values of {layout.name} came with versions of {named}, and {layout.kept_by} is declared",
+            where=layout.uri,
+            action=f"Declare version={named!r}, or a table of another name, which a merge fills from the topic.",
         )
 
 

@@ -11,6 +11,7 @@ from lakehouse.declaration.vocabulary import Column
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
+VERSION_COLUMN = "lakehouse.version"  # by which the values of kept columns are told to be newer
 DECLARES = "lakehouse.declaration"  # what was declared when rows came last, as facts
 DECLARED = "lakehouse.columns"  # those of ours that the table ever had; all others are somebody else's
 STATISTICS = "delta.dataSkippingStatsColumns"
@@ -24,7 +25,7 @@ class TableColumn:
     """A column as it stands in a table: its name, Spark SQL type and what it means; a struct has ``fields``.
 
     ``widens``: where the table has a narrower type for it, it is given this one. ``recomputed``: any other type is
-    given up for this one, since every value is computed anew then.
+    given up for this one, since the whole table is computed anew then.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Layout:
     ``cluster_by`` are the columns by which compaction puts rows together.
     ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote. ``of`` is the
     declaration that it follows from, and ``declares`` what that says, as facts, where the table keeps them.
+    ``kept_by`` is the version column whose values stand beside those of kept columns: once there is one, it stays.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Layout:
     cluster_by: Sequence[str] = ()
     of: str = ""
     declares: str = ""
+    kept_by: str = ""
 
     @property
     def partitions(self) -> list[str]:
@@ -126,6 +129,7 @@ class Layout:
     def lasting(self) -> dict[str, str]:
         """The table properties that have to stand whoever changes them."""
         named = {KEY: ",".join(sorted(self.key))} if self.key else {}
+        named |= {VERSION_COLUMN: self.kept_by} if self.kept_by else {}
         return self.retention_properties | named | ({CHANGE_DATA: "true"} if self.change_data else {})
 
     def corrections(self, stands: Mapping[str, str]) -> dict[str, str]:

@@ -63,6 +63,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         cluster_by=table.cluster_by,
         of=table.name,
         declares=facts_of(table),
+        kept_by=table.version or "" if table.keep else "",
     )
 
 

@@ -3,12 +3,13 @@
 Delta could widen a type without writing, by a feature of a table that other readers cannot open: so it is not used.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration import Day, Month, Value, Year
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.lack import Lack, Rewriting
 from lakehouse.delta.layout import STATISTICS, Layout
@@ -16,6 +17,7 @@ from lakehouse.delta.migrate import rewrite
 from lakehouse.delta.write import upkeep
 from lakehouse.errors import TableError
 
+Partition = Day | Month | Year | Value
 _SHOWN = 40  # characters of a value that does not fit
 
 
@@ -31,52 +33,55 @@ def reform(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting
 
 
 def _formed(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
+    parted = lack.parted is not None
+    partition = rewriting.partition if parted else None
     gone = [each for each in rewriting.periods if each.name in (lack.parted or ()) and each.name not in layout.names]
     gone = [each for each in gone if each.column not in lack.recast]
-    differing = _differing(rows, layout, lack.recast, {each.name: each.expression for each in gone})
-    dropped = {each.name for each in gone if not differing[each.name][0]}
-    stays = [name for name in rows.columns if name not in dropped]
+    found = _differing(rows, _compared(rows, layout, lack, [*gone, *([partition] if partition else [])]))
+    _require_same(layout, {name: found[name] for name in found if name in layout.names}, dict(rows.dtypes))
+    dropped = {each.name for each in gone if not found[each.name][0]}
     types = {column.name: column.type for column in layout.columns}
     kept = {field.name: field.metadata for field in rows.schema}
 
     def chosen(name: str) -> Column:
-        if name in lack.emptied:
-            return F.expr(f"CAST(NULL AS {types[name]})")
-        return F.expr(f"CAST(`{name}` AS {types[name]})" if name in (*lack.widened, *lack.recast) else f"`{name}`")
+        cast = f"CAST(`{name}` AS {types[name]})" if name in (*lack.widened, *lack.recast) else f"`{name}`"
+        return F.expr(f"{cast} + 0.0D" if name in lack.recast and types[name] == "DOUBLE" else cast)
 
+    stays = [name for name in rows.columns if name not in dropped]
     formed = rows.select(*(chosen(name).alias(name, metadata=kept[name]) for name in stays))
-    return _parted(formed, layout, rewriting) if lack.parted is not None else formed
+    return _parted(formed, layout, partition) if partition else formed
 
 
-def _parted(rows: DataFrame, layout: Layout, rewriting: Rewriting) -> DataFrame:
+def _parted(rows: DataFrame, layout: Layout, partition: Partition) -> DataFrame:
     """The rows with the partition column of the layout, and the columns in its order."""
-    if rewriting.partition is None or rewriting.partition.name in rows.columns:
-        return rows
-    said = {column.name: {"comment": column.doc} for column in layout.columns}[rewriting.partition.name]
-    rows = rows.withColumn(rewriting.partition.name, F.expr(rewriting.partition.expression))
-    rows = rows.withMetadata(rewriting.partition.name, said)
+    said = {column.name: {"comment": column.doc} for column in layout.columns}[partition.name]
+    rows = rows.withColumn(partition.name, F.expr(partition.expression)).withMetadata(partition.name, said)
     named = [name for name in layout.names if name in rows.columns]
     return rows.select(*(f"`{name}`" for name in [*named, *(name for name in rows.columns if name not in named)]))
 
 
-def _differing(
-    rows: DataFrame, layout: Layout, recast: Iterable[str], computed: dict[str, str]
-) -> dict[str, tuple[int, str]]:
-    """How many values of some columns are not what SQL makes of the row, and one of them.
-
-    Raises ``TableError`` where a value that is to be cast would become another one.
-    """
+def _compared(rows: DataFrame, layout: Layout, lack: Lack, periods: Sequence[Partition]) -> dict[str, str]:
+    """Columns whose values have to be something, and that in SQL: those that are cast, and periods of a time."""
     stands, types = dict(rows.dtypes), {column.name: column.type for column in layout.columns}
-    same = {name: _is_same(name, stands[name], types[name]) for name in recast}
-    same |= {name: f"`{name}` <=> {sql}" for name, sql in computed.items()}
+    same = {name: _is_same(name, stands[name], types[name]) for name in lack.recast}
+    there = [each for each in periods if each.name in stands and each.name not in lack.recast]
+    return same | {each.name: f"`{each.name}` IS NULL OR `{each.name}` <=> {each.expression}" for each in there}
+
+
+def _differing(rows: DataFrame, same: Mapping[str, str]) -> dict[str, tuple[int, str]]:
+    """How many values of each of these columns are not what they have to be, and one of them."""
     if not same:
         return {}
     counted = [F.expr(f"count_if(NOT ({sql}))") for sql in same.values()]
     one = [F.expr(f"min(CAST(`{name}` AS STRING)) FILTER (WHERE NOT ({sql}))") for name, sql in same.items()]
     (found,) = rows.agg(*counted, *one).collect()
-    differing = {name: (found[at], found[at + len(same)]) for at, name in enumerate(same)}
-    for name in recast:
-        many, value = differing[name]
+    return {name: (found[at], found[at + len(same)]) for at, name in enumerate(same)}
+
+
+def _require_same(layout: Layout, differing: Mapping[str, tuple[int, str]], stands: Mapping[str, str]) -> None:
+    """Raise where a value would become another one."""
+    types = {column.name: column.type for column in layout.columns}
+    for name, (many, value) in differing.items():
         if many:
             raise TableError(
                 f"{many:,} values of column {name} of {layout.name} cannot be {types[name]} and stay what they are, as"
@@ -84,13 +89,16 @@ def _differing(
                 where=layout.uri,
                 action=f"Declare {name} as {stands[name].upper()}, and a column of another name beside it.",
             )
-    return differing
 
 
 def _is_same(name: str, stands: str, declared: str) -> str:
     """Whether a value, cast and cast back, is what it was; of a text that is a number, but for zeros at its end."""
-    back = f"CAST(TRY_CAST(`{name}` AS {declared}) AS {stands})"
-    return f"{_plain(back)} <=> {_plain(f'`{name}`')}" if stands == "string" else f"{back} <=> `{name}`"
+    cast = f"TRY_CAST(`{name}` AS {declared})"
+    back = f"CAST({cast} AS {stands})"
+    if stands != "string":
+        return f"{back} <=> `{name}`"
+    finite = f" AND abs({cast}) < double('Infinity')" if declared == "DOUBLE" else ""
+    return f"{_plain(back)} <=> {_plain(f'`{name}`')}{finite}"
 
 
 def _plain(text: str) -> str:

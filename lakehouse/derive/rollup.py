@@ -8,13 +8,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.delta.active import count_rows
+from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.files import read_rows
+from lakehouse.delta.lack import lacking
 from lakehouse.delta.layout import Layout, TableColumn, is_within
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.log import open_table
 from lakehouse.delta.plain import is_quick_to_merge
 from lakehouse.delta.quick import merge_quickly
-from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.delta.write import alone, commit_merge, commit_overwrite, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
 from lakehouse.spark import collected, held, rows_expected
@@ -71,8 +74,27 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     # a column, since a literal would leave Spark no equality to join by
     rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
     rows = rows.localCheckpoint()
-    entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
+    if _has_other_types(layout):
+        entry = _make_anew(spark, layout, rows.select(*layout.names), commit)
+    else:
+        entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
     return replace(derived_from(layout, upstream, entry, rebuilt=True), written=rows)
+
+
+def _has_other_types(layout: Layout) -> bool:
+    """Whether measures are stored with types that they no longer have, and values that are not to be converted."""
+    there = open_table(layout.uri)
+    return there is not None and bool(lacking(layout, there).remade)
+
+
+def _make_anew(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
+    """Replace every row and the types of the columns; those that are declared no longer stay, and hold nothing."""
+    for column in layout.columns:
+        rows = rows.withMetadata(column.name, {"comment": column.doc})
+    others = [field for field in read_table(spark, layout).schema if field.name not in layout.names]
+    rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in others})
+    with alone(layout):
+        return commit_overwrite(spark, layout, rows, commit)
 
 
 def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:

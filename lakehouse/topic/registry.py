@@ -3,8 +3,10 @@
 import json
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -23,7 +25,8 @@ _MOST_BYTES = 8 << 20  # of an answer: what is longer is none
 _MOST_REFERENCES = 200
 _NO_SCHEMA = 40403
 _NOT_THERE = range(40400, 40500)  # what a registry says of a subject, or a version of it, that it has not
-_REFUSALS, _INCOMPATIBLE, _PASSING = (401, 403), 409, (429, 500, 502, 503, 504)
+_FORBIDDEN = 403
+_REFUSALS, _INCOMPATIBLE, _PASSING = (401, _FORBIDDEN), 409, (429, 500, 502, 503, 504)
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _TRUST = "Set LAKEHOUSE_REGISTRY_CA_FILE to the authority that signed it."
 _URL = "Correct LAKEHOUSE_REGISTRY_URL: it is what stands before /subjects and /schemas."
@@ -32,6 +35,10 @@ _COMPATIBLE = "Nothing was sent: give new fields defaults, or change what the re
 _LATER = "Start it, or correct LAKEHOUSE_REGISTRY_URL; nothing was written."
 _UNANSWERED = (requests.exceptions.RequestException, HTTPError, OSError)
 T = TypeVar("T")
+
+
+class SchemaRefusedError(RegistryError):
+    """The registry does not let us read a schema; others perhaps."""
 
 
 class Registry:
@@ -68,7 +75,8 @@ class Registry:
     def schema(self, schema_id: int) -> WriterSchema | None:
         """What an id means, ``None`` where the registry knows no such id.
 
-        Raises ``UnusableSchemaError`` where that is no schema of Avro by which a record can be read.
+        Raises ``UnusableSchemaError`` where that is no schema of Avro by which a record can be read, and
+        ``SchemaRefusedError`` where we may not read it.
         """
         told = self._ask("GET", f"schemas/ids/{schema_id}", missing=(_NO_SCHEMA,))
         return None if told is None else self._writer_schema(told)
@@ -123,7 +131,7 @@ class Registry:
         """One answer, ``None`` for one of the codes of what is missing; asked again while nobody answers."""
         while True:
             try:
-                status, body = self._once(method, path, None if sent is None else json.dumps(sent))
+                status, body = _in_time(lambda: self._once(method, path, None if sent is None else json.dumps(sent)))
                 if status not in _PASSING:
                     return self._understood(path, status, body, missing)
                 fact = f"The schema registry answers with {status} to {path}"
@@ -172,7 +180,8 @@ class Registry:
             return None
         said = f": {str(told.get('message') or '')[:300]}" if isinstance(told, dict) else ""
         if status in _REFUSALS:
-            raise self._error(f"The schema registry refuses {path}, with {status}{said}", _RIGHTS)
+            kind = SchemaRefusedError if status == _FORBIDDEN else RegistryError
+            raise kind(f"The schema registry refuses {path}, with {status}{said}", where=self._url, action=_RIGHTS)
         if status == _INCOMPATIBLE:
             raise self._error(f"The schema is not compatible with those before it{said}", _COMPATIBLE)
         if code is not None:
@@ -189,6 +198,26 @@ class Registry:
 
     def _error(self, fact: str, action: str) -> RegistryError:
         return RegistryError(fact, where=self._url, action=action)
+
+
+def _in_time(ask: Callable[[], T]) -> T:
+    """What a question gives, within a limit for all of it: a client's own begins anew with each byte of a header."""
+    told: Queue[T | BaseException] = Queue()
+
+    def answer() -> None:
+        try:
+            told.put(ask())
+        except BaseException as error:
+            told.put(error)
+
+    Thread(target=answer, daemon=True).start()
+    limit = _CONNECT + _READ + _ANSWER
+    found: T | BaseException = OSError(f"no whole answer within {limit:.0f} seconds")
+    with suppress(Empty):
+        found = told.get(timeout=limit)
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 def _shown(error: BaseException) -> str:

@@ -138,7 +138,7 @@ def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
     for name in lack.widened:
         detail = f"{name} to {types[name]}: every row is written once, after what derives from them has read them"
         yield Change(layout.name, "widen column", detail)
-    for name in lack.emptied:
+    for name in lack.remade:
         yield Change(layout.name, "change type", f"{name} to {types[name]}: every group is computed anew")
     for path, column in lack.columns:
         yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in the rows that are there")

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from lakehouse.declaration import Day, Month, StreamTable, Year
 from lakehouse.delta.engine import Engine, again
-from lakehouse.delta.ensure import ensure_table
+from lakehouse.delta.ensure import ask_nothing, ensure_table
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.lack import Lack, Rewriting, lacking
 from lakehouse.delta.layout import Layout
@@ -46,7 +47,8 @@ def rewrite_tables(engine: Engine) -> list[Rewritten]:
 
 
 def _rewrite(engine: Engine, layout: Layout, lack: Lack, rewriting: Rewriting) -> Rewritten:
-    again(lambda: ensure_table(engine.spark, layout, lambda: _require_told_on(engine), rewriting))
+    told_on = partial(_require_told_on, engine) if layout.name == engine.table.name else ask_nothing
+    again(lambda: ensure_table(engine.spark, layout, told_on, rewriting))
     version = read_ledger(layout.uri, layout.name).version
     return Rewritten(layout.name, version, ", ".join(_said(layout, lack)))
 
@@ -79,6 +81,6 @@ def _require_told_on(engine: Engine) -> None:
 
 def _said(layout: Layout, lack: Lack) -> Iterator[str]:
     types = {column.name: column.type for column in layout.columns}
-    yield from (f"{name} {types[name]}" for name in (*lack.widened, *lack.recast, *lack.emptied))
+    yield from (f"{name} {types[name]}" for name in (*lack.widened, *lack.recast))
     if lack.parted is not None:
         yield f"partitioned by {', '.join(layout.partitions) or 'nothing'}"

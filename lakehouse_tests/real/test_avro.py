@@ -117,10 +117,10 @@ def test_replay_and_redrive_need_no_registry_and_a_batch_waits_for_it_in_vain(
     (driven,) = redrive(engine)
     assert driven.entry.metrics.inserted == 1
     stream.send(*written(known, FIRST, [order(3)]))
-    version = stream.ledger.version
+    version = stream.ledger.rows_version
     with pytest.raises(RegistryError, match="cannot be reached"):
         Stream(stream.spark, gone, stream.table).merge()
-    assert stream.ledger.version == version
+    assert stream.ledger.rows_version == version
     stream.merge()
     assert [row[0] for row in totals(stream)] == [1, 2, 3]
 
@@ -140,6 +140,21 @@ def test_a_registry_that_gives_an_id_another_meaning_stops_the_batch(
     monkeypatch.setattr(registries.Registry, "schema", lambda *_: None)  # deleted: it means no other
     (outcome,) = stream.merge()
     assert outcome.entry.metrics.inserted == 1
+
+
+def test_nothing_is_learnt_of_a_registry_in_which_any_kept_id_means_something_else(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = register(stream.settings, stream.table, FIRST)
+    stream.send(*written(known, FIRST, [order(1)]))
+    stream.merge()
+    other = register(stream.settings, stream.table, SECOND)
+    stream.send(*written(other, SECOND, [order(2, customer=None, channel="a")]))
+    real = registries.Registry.schema
+    monkeypatch.setattr(registries.Registry, "schema", lambda self, _: real(self, other))
+    with pytest.raises(RegistryError, match=f"Schema {known} of the registry is another one now"):
+        stream.merge()
+    assert kept_schemas(stream.settings, stream.table).known.keys() == {known}
 
 
 def test_lines_are_published_by_the_schema_asked_for_and_one_that_does_not_fit_is_refused(

@@ -1,6 +1,7 @@
 """A log table: every record that may enter is a row, exactly once, whatever is read again."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -12,15 +13,27 @@ from lakehouse.declaration import Column
 from lakehouse.errors import TableError
 from lakehouse.topic.offsets import Plan, Range
 from lakehouse_tests.helpers.log_tables import COLUMNS, at_hours, is_right, logged, operations
-from lakehouse_tests.helpers.streams import counts, hour, record
+from lakehouse_tests.helpers.streams import Stream, counts, hour, record
 from lakehouse_tests.helpers.writers import by_spark
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 8, 11)
 
+PARTS = [Column(part, "INT", sql=f"{part}(observed_at)", doc="UTC.") for part in ("year", "month", "day", "hour")]
+LEAP = "2024-02-29T23:00"
+
+
+def fields(stream: Stream) -> list[tuple[Any, ...]]:
+    """Every field of every record as its row has it, and the parts of its time, in the order of the records."""
+    return stream.sql(
+        "SELECT CAST(latitude AS STRING), CAST(longitude AS STRING), date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"),"
+        " temperature_2m, year, month, day, hour FROM {t} ORDER BY _record.partition, _record.offset"
+    )
+
 
 @pytest.mark.parametrize("spark_writes", [True, False])
-def test_every_record_is_a_row_with_its_hour_also_where_records_are_the_same(log_stream, spark_writes):
-    same = record(time=hour(5), temperature_2m=None)
+def test_every_record_is_a_row_with_every_field_and_its_hour_also_where_records_are_the_same(log_stream, spark_writes):
+    log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *PARTS])
+    same = record(latitude=-33.5, longitude=151.25, time=LEAP, temperature_2m=None)
     log_stream.send(same, *at_hours(0, 30), same)
     log_stream.send(same, b"{", partition=1)
     with by_spark(spark_writes):
@@ -29,8 +42,11 @@ def test_every_record_is_a_row_with_its_hour_also_where_records_are_the_same(log
     assert operations(log_stream) == ["WRITE"]
     writer = "Apache" if spark_writes else "delta-rs"
     assert DeltaTable(log_stream.uri).history(1)[0]["engineInfo"].startswith(writer)
-    first = [(0, 0, hour(5), None), (0, 1, hour(0), 0.0), (0, 2, hour(30), 30.0), (0, 3, hour(5), None)]
-    assert logged(log_stream) == [*first, (1, 0, hour(5), None)]
+    assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+    leap = ("-33.500000", "151.250000", LEAP, None, 2024, 2, 29, 23)
+    first = ("13.000000", "77.600006", hour(0), 0.0, 2023, 1, 1, 0)
+    then = ("13.000000", "77.600006", hour(30), 30.0, 2023, 1, 2, 6)
+    assert fields(log_stream) == [leap, first, then, leap, leap]
     assert log_stream.rejected() == [(1, 1, "truncated")]
     is_right(log_stream)
     log_stream.send(*at_hours(5))

@@ -2,13 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Day, Measure, StreamTable, Value
+from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable, Value
 from lakehouse.delta.audit import audit
+from lakehouse.delta.ensure import ask_nothing, ensure_table
+from lakehouse.delta.lack import Rewriting
+from lakehouse.derive.feed import changes_layout
 from lakehouse.errors import TableError
+from lakehouse.topic import create_topic
 from lakehouse.upkeep.plan import plan_changes
 from lakehouse.upkeep.rewrite import rewrite_tables
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
@@ -64,7 +69,6 @@ def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_na
     assert done == {
         "": "price DOUBLE, partitioned by pieces",
         "_changes": "price_before DOUBLE, price_after DOUBLE",
-        "_by_price": "most DECIMAL(9,1)",
     }
     assert stream.sql("SELECT id, pieces, price FROM {t} ORDER BY id") == [(1, 5, 9.99), (2, 7, 1.0), (3, None, None)]
     assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
@@ -103,6 +107,61 @@ def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(str
     assert stream.merge() == []
 
 
+def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_back_or_on(stream: Stream) -> None:
+    declared = stream.table
+    doubles = otherwise(declared, replace(PRICE, type="DOUBLE"))
+    feed = changes_layout(doubles, stream.settings)
+    ensure_table(stream.spark, feed, ask_nothing, Rewriting())  # and the merged table is not written
+    stream.send(sale(3, 1, 1))
+    stream.merge()
+    with pytest.raises(TableError, match="price_before .*lakehouse rewrite"):
+        stream.refresh()
+    assert [each.name for each in rewrite_tables(stream.engine)] == [declared.changes_name]
+    stream.refresh()
+    stream.table = doubles
+    assert len(rewrite_tables(stream.engine)) == 3
+    assert_exact(stream, "id")
+
+
+def test_a_rollup_whose_measure_cannot_be_made_of_another_type_stays_as_it_is(stream: Stream) -> None:
+    declared, (rollup,) = stream.table, stream.table.rollups
+    rows = stream.sql("SELECT * FROM {rollup} ORDER BY 1")
+    broken = {**rollup.measures, "most": Measure("max(1 / (pieces - 5))", "STRING", "Broken.")}
+    stream.table = replace(declared, rollups=[replace(rollup, measures=broken)])
+    assert ("most to STRING: every group is computed anew") in str(plan_changes(stream.settings, stream.table))
+    with pytest.raises(TableError, match="cannot be computed"):
+        stream.refresh()
+    assert stream.sql("SELECT * FROM {rollup} ORDER BY 1") == rows
+    stream.table = declared
+    stream.refresh()
+    assert stream.sql("SELECT * FROM {rollup} ORDER BY 1") == rows
+    assert verify_rollup(stream.engine, rollup).passed
+
+
+def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_periods(spark, broker) -> None:
+    name = f"t_{uuid4().hex[:8]}"
+    when = Column("sold_at", "TIMESTAMP", required=True, epoch="seconds", doc="UTC.")
+    rollup = Rollup(f"{name}_all", ["sold_at"], {"rows": Measure("count(*)", "BIGINT", "Sales.")}, "By time.")
+    table = StreamTable(name, name, "Sales.", [when], ["sold_at"], partitions=1, rollups=[rollup])
+    stream = Stream(spark, broker, table)
+    create_topic(broker, table)
+    stream.send(b'{"sold_at": 0}', b'{"sold_at": 5000000}')
+    stream.merge()
+    month = Column("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
+    stream.table = replace(table, columns=[when, month])
+    stream.send(b'{"sold_at": 9000000}')
+    stream.merge()
+    stream.table = replace(table, partition_by=Month("sold_at"))
+    with pytest.raises(TableError, match="1 values of column sold_month"):
+        rewrite_tables(stream.engine)
+    spark.sql(f"UPDATE delta.`{stream.uri}` SET sold_month = NULL").collect()
+    rewrite_tables(stream.engine)
+    assert stream.sql("SELECT count(*) FROM {t} WHERE sold_month IS NULL") == [(0,)]
+    stream.send(b'{"sold_at": 0}')
+    stream.merge()
+    assert stream.sql("SELECT count(*), count(DISTINCT sold_at) FROM {t}") == [(3, 3)]
+
+
 @pytest.mark.parametrize(
     ("column", "changes"),
     [
@@ -130,13 +189,18 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_what_is_there(stre
     assert stream.ledger.version == version
 
 
+def two_days(spark, broker) -> Stream:
+    made = Stream.create(spark, broker, base=None, references=())
+    made.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
+    made.merge()
+    made.refresh()
+    return made
+
+
 def test_rows_parted_by_another_period_lose_the_column_of_the_former_one_and_are_parted_again_after_a_restore(
     spark, broker
 ) -> None:
-    stream = Stream.create(spark, broker, base=None, references=())
-    stream.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
-    stream.merge()
-    stream.refresh()
+    stream = two_days(spark, broker)
     before, values = (
         stream.ledger.version,
         "SELECT latitude, observed_at, temperature_2m, _record, _kept FROM {t} ORDER BY 2",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+import polars
 import pytest
 from deltalake import DeltaTable
 
@@ -82,6 +83,9 @@ def test_every_reader_opens_a_table_that_was_widened(stream: Stream) -> None:
     assert opened.protocol().min_reader_version == 1
     told = query(stream.settings, f"SELECT sum(pieces) FROM {stream.table.name}", [stream.table.name])
     assert [int(row[0]) for row in told.rows] == [12]
+    rows = polars.read_delta(stream.uri).sort("id").select("id", "pieces", "price")
+    assert rows.rows() == stream.sql("SELECT id, pieces, price FROM {t} ORDER BY id")
+    assert rows.schema["pieces"] == polars.Int64()
     comments = {field.name: field.metadata.get("comment") for field in opened.schema().fields}
     assert comments["pieces"] == "How many."
 

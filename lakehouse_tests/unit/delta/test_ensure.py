@@ -1,5 +1,6 @@
 """A table that is as declared is left alone, without Spark."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.layout import VERSION_COLUMN, Layout, TableColumn
 from lakehouse.errors import TableError
 
 NO_SPARK: Any = None
@@ -35,3 +36,13 @@ def test_a_column_of_another_type_is_named(tmp_path: Path, type_: str, in_struct
     layout = created(tmp_path, TableColumn("k", type_, "d"), TableColumn.struct("_r", "d", inner))
     with pytest.raises(TableError, match="Column (k|_r.n) of t is (decimal|int)"):
         ensure_table(NO_SPARK, layout)
+
+
+def test_kept_values_that_came_with_another_version_column_are_compared_with_none_of_it(tmp_path: Path) -> None:
+    layout = created(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
+    table = DeltaTable(layout.uri)
+    table.alter.set_table_properties({VERSION_COLUMN: "a"}, raise_if_not_exists=False)
+    for same in ("a", ""):
+        assert ensure_table(NO_SPARK, replace(layout, kept_by=same)) is False
+    with pytest.raises(TableError, match="came with versions of a, and b is declared"):
+        ensure_table(NO_SPARK, replace(layout, kept_by="b"))

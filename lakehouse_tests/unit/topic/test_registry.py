@@ -159,21 +159,23 @@ def test_an_answer_that_breaks_off_is_one_that_did_not_come(sent: bytes) -> None
             Registry(settings_of(url), patience=0).schema(1)
 
 
-def test_an_answer_that_drips_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_ANSWER", 0.3)
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"HTTP/1.1 200 OK\r\nA: "])
+def test_an_answer_that_drips_is_broken_off(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+    for limit in ("_ANSWER", "_CONNECT", "_READ"):
+        monkeypatch.setattr(registry, limit, 0.3)
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
             with server.accept()[0] as connection, suppress(OSError):
                 connection.recv(65_536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                connection.sendall(head)
                 while not ended.wait(0.05):
                     connection.sendall(b" ")
 
         threading.Thread(target=answer, daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(RegistryError, match="0 seconds"):
+        with pytest.raises(RegistryError, match="[01] seconds"):
             Registry(settings_of(url), patience=0).schema(1)
         ended.set()
 

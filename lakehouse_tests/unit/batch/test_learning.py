@@ -1,0 +1,63 @@
+"""What becomes of ids that a registry does not let us read, or of which it tells no text that can be written."""
+
+from typing import Any
+
+import pytest
+
+from lakehouse.batch.learning import _ask, _likely_first, _require_same
+from lakehouse.declaration.avro import WriterSchema
+from lakehouse.declaration.framing import Schemas
+from lakehouse.errors import RegistryError
+from lakehouse.tables.movie_ratings import movie_ratings
+from lakehouse.topic.registry import SchemaRefusedError
+from lakehouse.topic.schemas import UnusableSchemaError, writer_schema
+
+SCHEMA = writer_schema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}')
+REFUSED = SchemaRefusedError("refused")
+
+
+class Told:
+    """A registry that answers so."""
+
+    def __init__(self, answers: dict[int, Any]) -> None:
+        self.answers = answers
+
+    def schema(self, schema_id: int) -> Any:
+        answer = self.answers.get(schema_id)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def asked(answers: dict[int, Any], *, trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
+    return _ask(Told(answers), list(answers), trusted=trusted)
+
+
+def test_a_schema_that_we_may_not_read_rejects_its_own_records_alone() -> None:
+    found, unusable = asked({1: SCHEMA, 2: REFUSED, 3: None})
+    assert found == {1: SCHEMA}
+    assert unusable == {2: "the registry does not let us read it"}
+    assert asked({2: REFUSED}, trusted=True)[1].keys() == {2}
+
+
+def test_a_registry_that_lets_us_read_nothing_is_no_verdict_on_a_record() -> None:
+    with pytest.raises(RegistryError, match="refused"):
+        asked({1: REFUSED, 2: None})
+
+
+def test_why_a_schema_is_of_no_use_can_be_written_down() -> None:
+    _, unusable = asked({1: UnusableSchemaError("it names \ud800")})
+    assert unusable[1].encode() == b"it names ?"
+
+
+def test_ids_that_come_next_are_asked_for_before_bytes_that_are_no_ids() -> None:
+    known = Schemas({7: SCHEMA}, {})
+    assert _likely_first([900_000, 9, 3, 8, 900_001], known) == [8, 9, 900_000, 3, 900_001]
+
+
+def test_a_kept_schema_that_would_not_be_kept_today_is_compared_with_nothing() -> None:
+    text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "Unheard"}]}'
+    told: Any = Told({1: UnusableSchemaError("too deep")})
+    _require_same(told, 1, WriterSchema(text), movie_ratings)
+    with pytest.raises(RegistryError, match="cannot be used any more"):
+        _require_same(told, 1, SCHEMA, movie_ratings)

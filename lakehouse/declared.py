@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lakehouse.declaration import StreamTable, declared_together
+from lakehouse.declaration.misspelt import misspelt
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.settings import Settings
 
@@ -143,7 +144,9 @@ def _failed(error: Exception, name: str) -> DeclarationError:
     place = _place(error, name)
     if isinstance(error, LakehouseError):
         return DeclarationError(error.what, where=place, action=error.action)
-    return DeclarationError(f"{type(error).__name__}: {error}", where=place, action="Correct the file.")
+    told = misspelt(error, sys.modules[__package__ or "lakehouse"])
+    fact, action = told or (f"{type(error).__name__}: {error}", "Correct the file.")
+    return DeclarationError(fact, where=place, action=action)
 
 
 def _place(error: Exception, name: str) -> str:

@@ -14,7 +14,8 @@ from lakehouse.errors import AccountingError
 
 NOTHING = "false"  # prunes every file: for a batch without rows
 _TO_EVERYBODY, _TEXT_TO_EVERYBODY = 50_000, 64 * 1024 * 1024  # rows of a source, and bytes of their texts
-_MOST_OTHERS = 100
+MOST_OTHERS = 100
+"""Fields that no column takes, of one batch: so many are named at most."""
 _MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
 
 
@@ -72,7 +73,7 @@ def _others(held: DataFrame) -> dict[str, int]:
     told = Counter[str]()
     for (said,) in held.where("_others IS NOT NULL").select("_others").collect():
         told.update(json.loads(said))
-    return dict(told.most_common(_MOST_OTHERS))
+    return dict(told.most_common(MOST_OTHERS))
 
 
 def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:

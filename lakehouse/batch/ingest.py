@@ -2,14 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.append import append_records
-from lakehouse.batch.counts import Counts, count_batch
+from lakehouse.batch.counts import MOST_OTHERS, Counts, count_batch
 from lakehouse.batch.gaps import gap_commit, plan_table
 from lakehouse.batch.held import hold
 from lakehouse.batch.load import merge_base
@@ -33,6 +33,7 @@ from lakehouse.topic import look, read_failures, read_records, require_same_topi
 from lakehouse.topic.offsets import Bounds, Plan, TopicState, lag_of
 
 _PLAN_AGAIN = (ConflictError, ReadLossError)
+_MOST_NAMED = 20  # fields that no column takes
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,23 @@ class Outcome:
         return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
 
 
-def others_of(outcomes: Iterable[Outcome], most: int = 20) -> dict[str, int]:
+def others_of(outcomes: Iterable[Outcome], most: int = _MOST_NAMED) -> dict[str, int]:
     """The fields that no column takes, and how many records of these batches had each: so many of them at most."""
+    return dict(_all_others(outcomes).most_common(most))
+
+
+def others_beyond(outcomes: Sequence[Outcome], most: int = _MOST_NAMED) -> str:
+    """How many such fields there are beyond those, in words; nothing where there are none."""
+    more = len(_all_others(outcomes)) - most
+    cut = any(len(outcome.others) >= MOST_OTHERS for outcome in outcomes)
+    return f"{'at least ' if cut else ''}{more:,} more" if more > 0 else ""
+
+
+def _all_others(outcomes: Iterable[Outcome]) -> Counter[str]:
     told = Counter[str]()
     for outcome in outcomes:
         told.update(outcome.others)
-    return dict(told.most_common(most))
+    return told
 
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:

@@ -134,7 +134,7 @@ def show_outcomes(
     idle: str = "Nothing to do: the table holds all there is.",
 ) -> None:
     """Print what commits did, and what was derived from them; where there was none, ``idle`` says why."""
-    from lakehouse.batch.ingest import others_of
+    from lakehouse.batch.ingest import others_beyond, others_of
 
     told = [outcome_facts(each) for each in outcomes]
     if json:
@@ -143,9 +143,10 @@ def show_outcomes(
         return say(idle)
     shown = [shown_facts(facts) for facts in told]
     print_table(list(shown[0]), [list(facts.values()) for facts in shown])
-    others = others_of(outcomes)
+    others = [f"{name} ({many:,} records)" for name, many in others_of(outcomes).items()]
     if others:
-        say(f"Fields that no column takes: {', '.join(f'{name} ({many:,} records)' for name, many in others.items())}.")
+        beyond = others_beyond(outcomes)
+        say(f"Fields that no column takes: {', '.join(others)}{beyond and f', and {beyond}'}.")
     for each in derived:
         say(f"{each.name}: {each.changed:,} rows changed, up to date with version {each.source_version}.")
     return None

@@ -8,12 +8,11 @@ import typer
 
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.output import say
-from lakehouse.cli.session import broker, load_settings
+from lakehouse.cli.session import broker, load_settings, registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.declaration import Column
     from lakehouse.declaration.proposal import Proposal
     from lakehouse.settings import Settings
 
@@ -38,8 +37,10 @@ def new_table(
 ) -> None:
     """Write a declaration from real records: types, required fields, a likely key, times with their pattern.
 
-    It runs as it is, and says what records cannot tell. Nothing that is there is touched.
+    Of Avro, types are what the schemas at the registry say. The file runs as it is, and says what records cannot tell.
+    Nothing that is there is touched.
     """
+    from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.declaration import Month, StreamTable, declared_together
     from lakehouse.declaration.proposal import propose
     from lakehouse.declared import tables_there
@@ -48,35 +49,35 @@ def new_table(
     _require_names(new, topic, sample)
     values = _of_file(sample, records) if sample else []
     file = _free_file(settings, new)
-    read = _of_topic(settings, topic, records) if topic else values
-    proposal = propose(read)
+    proposal = _of_topic(settings, topic, records) if topic else propose(values)
     if not proposal.columns:
-        doubts = proposal.doubts[0] if len(proposal.doubts) > 1 else "No record has a field."
-        what = doubts if proposal.records > proposal.unread else _no_json(read)
+        why = proposal.doubts[0] if len(proposal.doubts) > 1 else "No record has a field."
+        what = why if proposal.records > proposal.unread else _unreadable(proposal, values)
         raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint=sample or topic)
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
-    made = StreamTable(new, topic, "", proposal.columns, proposal.key, month)
+    made = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
     declared_together(*tables_there(settings), made)  # refused by name is what no table can have, or another has
-    file.write_text(_text(new, topic, proposal), encoding="utf-8")
-    say(f"Wrote {file}, from {proposal.records:,} records, of which {proposal.unread:,} are no JSON objects.")
+    file.write_text(declaration_text(new, topic, proposal), encoding="utf-8")
+    unread = "cannot be read by their schemas" if made.has_schemas else "are no JSON objects"
+    say(f"Wrote {file}, from {proposal.records:,} records, of which {proposal.unread:,} {unread}.")
     for doubt in proposal.doubts:
         say(f"  - {doubt}")
     first = f"lakehouse publish {new} {quote(sample)}" if sample else f"lakehouse peek {new}"
     say(f"What to type next: {first}, then lakehouse merge {new}")
 
 
-def _no_json(values: list[bytes | None]) -> str:
-    """Why nothing can be proposed for records of which none is a JSON object."""
-    framed = sum(value[:1] == b"\0" for value in values if value)
-    if values and framed * 2 > len(values):
-        return (
-            "Before each record stands the id of a schema, as clients of a schema registry write it: declare the"
-            " columns yourself, with format=Avro() or format=Json(framed=True), and see docs/vocabulary.md."
-        )
-    if not values:
+def _unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -> str:
+    """Why nothing can be proposed for records of which none can be read."""
+    if not proposal.records:
         return "There is no record."
-    return f"No record is a JSON object, one on each line of a file; the first begins with {(values[0] or b'')[:20]!r}."
+    if proposal.form.framed:
+        return (
+            f"Before each record stands the id of a schema, and none can be read: {proposal.refusal}. Where the schema"
+            " is not known, set LAKEHOUSE_REGISTRY_URL to the registry of those who write to this topic."
+        )
+    begin = f"; the first begins with {(lines[0] or b'')[:20]!r}" if lines else f": {proposal.refusal}"
+    return f"No record is a JSON object{', one on each line of a file' if lines else ''}{begin}."
 
 
 def _require_names(new: str, topic: str | None, sample: str | None) -> None:
@@ -102,11 +103,25 @@ def _free_file(settings: "Settings", new: str) -> Path:
     return file
 
 
-def _of_topic(settings: "Settings", topic: str, count: int) -> list[bytes | None]:
+def _of_topic(settings: "Settings", topic: str, count: int) -> "Proposal":
+    """What is proposed for the newest records of a topic; a registry is asked where they were written by its schemas.
+
+    Raises ``RegistryError`` where that cannot be asked.
+    """
+    from lakehouse.declaration import Avro
+    from lakehouse.declaration.framing import form_of
+    from lakehouse.declaration.proposal import propose
     from lakehouse.topic import newest_records
 
     with broker(settings):
-        return [record.value for record in newest_records(settings, topic, count)]
+        values = [record.value for record in newest_records(settings, topic, count)]
+        form = form_of(values)
+        if not isinstance(form, Avro):
+            return propose(values, form)
+        from lakehouse.batch.learning import look_up
+
+        with registry(settings, needed=True):
+            return propose(values, form, look_up(settings, None, values))
 
 
 def _of_file(file: str, count: int) -> list[bytes | None]:
@@ -115,39 +130,3 @@ def _of_file(file: str, count: int) -> list[bytes | None]:
             return [line.strip() for line, _ in zip(lines, range(count), strict=False) if line.strip()]
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
-
-
-def _text(table: str, topic: str, proposal: "Proposal") -> str:
-    """The file of a declaration, as a person would write it."""
-    names = ["Column", *(["Month"] if proposal.month_of else []), "StreamTable"]
-    one_row = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
-    parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(one_row)}", "file=__file__"]
-    columns = "".join(f"        {_column(column)},\n" for column in proposal.columns)
-    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]
-    if proposal.month_of:
-        parts.append(f"partition_by=Month({_quoted(proposal.month_of)})")
-    doubts = "".join(f"# - {doubt}\n" for doubt in proposal.doubts)
-    told = f"# Proposed from {proposal.records:,} records. What they cannot tell:\n{doubts}" if doubts else ""
-    body = "".join(f"    {part},\n" for part in parts)
-    head = f'"""What topic {topic} tells."""\n\nfrom lakehouse import {", ".join(names)}\n\n'
-    return f"{head}{told}{table} = StreamTable(\n{body})\n"
-
-
-def _column(column: "Column") -> str:
-    said = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
-    said += ["required=True"] if column.required else []
-    names = column.field.names
-    said += [f"source={_source(names)}"] if names != (column.name,) else []
-    said += [f"{how}={_quoted(value)}" for how in ("pattern", "epoch") if (value := getattr(column, how))]
-    return f"Column({', '.join(said)})"
-
-
-def _source(names: "Sequence[str]") -> str:
-    return _quoted(names[0]) if len(names) == 1 else f"({', '.join(map(_quoted, names))})"
-
-
-def _quoted(text: str) -> str:
-    """A text as Python reads it, in double quotes where that is as plain."""
-    written = repr(text)
-    plain = written[0] == "'" and '"' not in written and "\\'" not in written
-    return f'"{written[1:-1]}"' if plain else written

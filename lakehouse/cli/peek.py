@@ -44,6 +44,8 @@ def peek(
         records = newest_records(settings, topic, limit)
         rules = _rules_or_say(settings, table, records) if table else None
     facts = [record_facts(each) | (_judged(each, rules) if rules else {}) for each in records]
+    if rules and table and table.computed and records:
+        complain(f"Left out, as only a merge computes them: {', '.join(table.computed)}.")
     if json:
         return print_json({"topic": topic, "table": table.name if table else None, "records": facts})
     if not facts:
@@ -57,9 +59,9 @@ def peek(
 
 def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
     """The declared table of that name, else the first that reads the topic of that name."""
-    from lakehouse.declared import declared_tables
+    from lakehouse.declared import tables_there
 
-    tables = declared_tables(settings)
+    tables = tables_there(settings)
     reading = {each.topic: each for each in reversed(tables)} | {each.name: each for each in tables}
     return reading.get(name)
 

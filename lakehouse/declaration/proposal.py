@@ -2,43 +2,40 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import combinations
 from reprlib import repr as shortened
 from typing import Any
 
 from lakehouse.declaration.fields import Epoch, Rejection
+from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.names import IN_FEED, is_name
 from lakehouse.declaration.partitions import Month
+from lakehouse.declaration.proposed_avro import Path, Told, as_proposed, told_fields
+from lakehouse.declaration.proposed_key import exact, is_id, proposed_key, value_at
 from lakehouse.declaration.proposed_types import are_keys, fits, kind_of, left_out, type_of
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
-from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.vocabulary import Avro, Column, Json
 
-_ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _LIKE_A_TIME = re.compile(
     r"\d{4}[-/.]?\d\d[-/.]?\d\d([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{4}( .*)?|\w{3}, \d\d? \w{3} \d{4}.*"
     r"|1\d{9}(\d{3}|\d{6}|\d{9})?"
 )
-_RANK = {"STRING": 2, "DATE": 3, "TIMESTAMP": 3, "BIGINT": 4, "DECIMAL": 5, "DOUBLE": 6}
-_MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and of those that may be one
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
 _MOST_LEVELS = 5  # of objects within objects
+PLAIN = Json()
 _OUR_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
-_MOST_DIGITS, _SPARE = 38, 2
-
-Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Proposal:
     """Columns and a key that fit every record that can be read, and what records cannot tell; no key: a log table.
 
-    ``month_of`` is a time in the key by whose month the table may be parted. ``unread`` are records that are no JSON
-    objects, among ``records``.
+    ``month_of`` is a time in the key by whose month the table may be parted. ``unread`` are records that cannot be read
+    as ``form`` has them, as those that are no JSON objects, among ``records``; ``refusal`` is why most of them.
     """
 
     columns: tuple[Column, ...]
@@ -47,41 +44,80 @@ class Proposal:
     doubts: tuple[str, ...]
     records: int
     unread: int
+    refusal: str
+    form: Json | Avro
 
 
-def propose(values: Iterable[bytes | None]) -> Proposal:
-    """Propose a declaration for the values of some records; pure, and the same for the same records."""
+def propose(values: Iterable[bytes | None], form: Json | Avro = PLAIN, schemas: Schemas = NO_SCHEMAS) -> Proposal:
+    """Propose a declaration for the values of some records; pure, and the same for the same records.
+
+    Of Avro, types are what ``schemas`` say, and not what these records happen to hold.
+    """
     held = list(values)
-    objects = [parsed for parsed in map(_parsed, held) if parsed is not None]
+    objects, refusals = _read(held, form, schemas)
     doubts: list[str] = []
-    paths = _paths(objects)
+    told = _told(objects, schemas) if isinstance(form, Avro) else None
+    paths = list(told if told is not None else _paths(objects))[:_MOST_FIELDS]
     if len(paths) == _MOST_FIELDS:
         doubts.append(f"Only the first {_MOST_FIELDS:,} fields were looked at.")
-    columns = [each for path in paths if (each := _column(path, objects, doubts))]
+    columns = [each for path in paths if (each := _column(path, objects, doubts, (told or {}).get(path)))]
     for name, often in Counter(column.name for column in columns).items():
         if often > 1:
             sources = ", ".join(repr(column.field.source) for column in columns if column.name == name)
             doubts.append(f"Fields {sources} would each be column {name}: only the first is declared, name the others.")
     columns = list({column.name: column for column in reversed(columns)}.values())[::-1]
-    key = _key(columns, objects, doubts)
+    key = proposed_key(columns, objects, doubts)
+    columns = [_as_schemas_allow(column, key, told or {}, doubts) for column in columns]
     if any(column.required for column in columns) and objects:
         doubts.append("Required is what every one of these records has: drop required=True where one may come without.")
-    whole = [column.name for column in columns if column.type == "BIGINT" and not _ID.fullmatch(column.name)]
-    if whole:
+    whole = [column.name for column in columns if column.type == "BIGINT" and not is_id(column.name)]
+    if whole and told is None:
         doubts.append(f"{', '.join(whole)}: whole numbers so far, and one with a fraction would be rejected.")
-    columns = [_exact(column, objects) if column.name in key else column for column in columns]
+    doubles = [column.name for column in columns if column.type == "DOUBLE" and column.name not in key]
+    if doubles:
+        are = f"{', '.join(doubles)} {'is a DOUBLE' if len(doubles) == 1 else 'are DOUBLEs'}"
+        doubts.append(f"{are}: where it is added up or is money, declare DECIMAL(precision,scale).")
+    columns = [exact(column, objects, doubts) if column.name in key else column for column in columns]
     taken = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
     times = [name for name in times if Month(name).name not in taken]
-    unread = len(held) - len(objects)
-    return Proposal(tuple(columns), key, times[0] if times else None, tuple(doubts), len(held), unread)
+    month = times[0] if times else None
+    (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
+    return Proposal(tuple(columns), key, month, tuple(doubts), len(held), len(refusals), refusal, form)
 
 
-def _parsed(value: bytes | None) -> dict[str, Any] | None:
-    try:
-        return parse(value)
-    except Rejection:
-        return None
+def _read(
+    values: Sequence[bytes | None], form: Json | Avro, schemas: Schemas
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What can be read of the values, and why others cannot."""
+    read, typed = parser_of(form, schemas) or parse, isinstance(form, Avro)
+    objects, refusals = [], []
+    for value in values:
+        try:
+            found = read(value)
+            objects.append(as_proposed(found) if typed else found)
+        except Rejection as rejection:
+            refusals.append(rejection.detail)
+        except RecursionError:
+            refusals.append("nested too deeply")
+    return objects, refusals
+
+
+def _told(objects: Sequence[dict[str, Any]], schemas: Schemas) -> Mapping[Path, Told]:
+    """What schemas say of the fields of records, the newest schema first."""
+    newest_first = [schemas.known[each] for each in sorted(schemas.known, reverse=True)]
+    return told_fields(newest_first if objects else (), _MOST_FIELDS)
+
+
+def _as_schemas_allow(column: Column, key: Sequence[str], told: Mapping[Path, Told], doubts: list[str]) -> Column:
+    """The column, which is not required where a schema allows null, but for one of the key."""
+    said = told.get(column.field.names)
+    if not said or not said.optional or not column.required:
+        return column
+    if column.name in key:
+        doubts.append(f"{column.name} is in the key, and may be null by its schema: such a record is rejected.")
+        return column
+    return replace(column, required=False)
 
 
 def _paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
@@ -96,55 +132,52 @@ def _paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
 
 
 def _within(path: Path, objects: Sequence[dict[str, Any]]) -> list[Path]:
-    held = [value for each in objects if (value := _at(each, path)) is not None]
+    held = [value for each in objects if (value := value_at(each, path)) is not None]
     names = dict.fromkeys(name for value in held if isinstance(value, dict) for name in value)
     if not names or not all(isinstance(value, dict) for value in held):
         return [path]
     return [path] if are_keys(names, held) else [(*path, name) for name in names]
 
 
-def _at(parsed: Any, path: Path) -> Any:
-    """The value to which the names lead; ``None`` where there is none."""
-    for name in path:
-        parsed = parsed.get(name) if isinstance(parsed, dict) else None
-    return parsed
-
-
-def _path(column: Column) -> Path:
-    return column.field.names
-
-
-def _column(path: Path, objects: Sequence[dict[str, Any]], doubts: list[str]) -> Column | None:
-    held = [value for each in objects if (value := _at(each, path)) is not None]
+def _column(
+    path: Path, objects: Sequence[dict[str, Any]], doubts: list[str], told: Told | None = None
+) -> Column | None:
+    held = [value for each in objects if (value := value_at(each, path)) is not None]
     source = ".".join(path)
     name = _named("_".join(path))
-    if name is None or not held:
+    if name is None or not (held or (told and told.type)):
         doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
         return None
-    found = type_of(held)
+    found = _found(held, told)
     if found and not fits(held, *found):
-        doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0]}.")
+        doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0][:60]}.")
         return None
     if found is None:
         kinds = sorted({kind_of(value) for value in held})
-        doubts.append(f"Field {source!r} is left out: it holds {' and '.join(kinds)}.")
+        of_what = "no column is of the type that its schema has" if told else f"it holds {' and '.join(kinds)}"
+        doubts.append(f"Field {source!r} is left out: {of_what}.")
         return None
     type_, pattern = found
-    unit = _unit(held) if type_ in ("BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
+    unit = _unit(held) if held and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
     if unit:
         doubts.append(f"{name} is taken for a time, in {unit} since 1970: declare BIGINT if it is a number.")
         type_ = "TIMESTAMP"
-    if type_ == "DOUBLE":
-        doubts.append(f"{name} is a DOUBLE: where it is added up or is money, declare DECIMAL(precision,scale).")
     required = len(held) == len(objects)
     where = None if path == (name,) else path[0] if len(path) == 1 else path
     column = Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
-    if type_ == "STRING" and all(_LIKE_A_TIME.fullmatch(each) for each in held):
+    if type_ == "STRING" and held and all(_LIKE_A_TIME.fullmatch(each) for each in held):
         doubts.append(f"{name} looks like a time, and no one pattern reads it: declare how it is written, in UTC.")
     missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
     if missed:
         doubts.append(f"Fields within {source!r} are left out, for no type or by their names: {shortened(missed)}.")
     return column
+
+
+def _found(held: Sequence[Any], told: Told | None) -> tuple[str, str | None] | None:
+    """The type of a column, and how it is written where it is a time: only texts tell more than their schema."""
+    if told is None or (held and told.type == "STRING"):
+        return type_of(held)
+    return (told.type, None) if told.type else None
 
 
 def _unit(held: Sequence[Decimal]) -> Epoch | None:
@@ -161,60 +194,6 @@ def _named(source: str) -> str | None:
     """The name of a column for a field; ``None`` where none follows from it."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
     name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
-    name = f"{name}_" if name in IN_FEED else name  # it may be of the key, whose columns stand in the feed
+    if name in IN_FEED or name.endswith(("_before", "_after")):  # it may be of the key, whose columns stand in the feed
+        name = f"{name}_"
     return name if is_name(name) else None
-
-
-def _key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: list[str]) -> tuple[str, ...]:
-    """The fewest required columns that tell all records apart, an id among them; else those that tell most of them."""
-    able = (column for column in columns if column.required and _can_be_key(column, objects))
-    fit = sorted(able, key=_rank)[:_MOST_TRIED]
-    different = {repr(each): each for each in objects}.values()
-    ids = [column for column in fit if _rank(column) < min(_RANK.values())]
-    tried = [some for count in range(1, _MOST_IN_KEY + 1) for some in combinations(fit, count)]
-    if len(ids) == 1:  # without it, a time or a state might tell records apart by chance
-        tried = [some for some in tried if ids[0] in some]
-    if not tried:
-        doubts.append("No field is in every record, so none can be the key: each record is a row, in a log table.")
-        return ()
-    told = {some: len({tuple(_at(each, _path(c)) for c in some) for each in different}) for some in tried}
-    best = next((some for some in tried if told[some] == len(different)), None)
-    if best is None:
-        best = max(tried, key=lambda some: (told[some], -len(some)))
-        doubts.append("No three fields tell all records apart: some may be updates of others, or the key is another.")
-    if len(ids) == 1 and len(best) > 1:
-        doubts.append(
-            f"{ids[0].name} repeats: where records of one are updates of each other, it is the key by itself."
-        )
-    names = tuple(column.name for column in columns if column in best)
-    doubts.append(f"The key is {', '.join(names)}, as these records have it: check that it tells one row from another.")
-    return names
-
-
-def _rank(column: Column) -> int:
-    if _ID.fullmatch(column.name):
-        return 0 if column.name == "id" else 1
-    return _RANK[column.type.partition("(")[0]]
-
-
-def _can_be_key(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
-    return (
-        column.type != "BOOLEAN"
-        and not column.is_nested
-        and (column.type != "DOUBLE" or sum(_digits(column, objects)) <= _MOST_DIGITS)
-    )
-
-
-def _exact(column: Column, objects: Sequence[dict[str, Any]]) -> Column:
-    """A number with a fraction, exact as a key has to be."""
-    if column.type != "DOUBLE":
-        return column
-    whole, scale = _digits(column, objects)
-    return replace(column, type=f"DECIMAL({min(whole + scale + _SPARE, _MOST_DIGITS)},{scale})")
-
-
-def _digits(column: Column, objects: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """How many digits its numbers have before and behind the point."""
-    numbers = [_at(each, _path(column)).as_tuple() for each in objects]
-    scale = max(0, *(-int(number.exponent) for number in numbers))
-    return max(1, *(len(number.digits) + int(number.exponent) for number in numbers)), scale

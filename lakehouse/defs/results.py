@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.batch.ingest import Outcome, others_of
+from lakehouse.batch.ingest import Outcome, others_beyond, others_of
 from lakehouse.delta.accounting import sums
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.audit import Finding
@@ -66,7 +66,9 @@ def _other_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Fields of the records that no column takes, where there are any."""
     rows = [dg.TableRecord({"field": name, "records": many}) for name, many in others_of(outcomes).items()]
     schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
-    return {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+    beyond = others_beyond(outcomes)
+    named = {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+    return {**named, "other_fields_unnamed": beyond} if beyond else named
 
 
 def declared(changes: Sequence[Change]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,6 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from lakehouse.cli import main
+from lakehouse.declared import _declared_in
 from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
@@ -41,6 +43,14 @@ def declared(settings: Settings) -> Any:
     from lakehouse.declared import declared_tables
 
     return declared_tables(settings)[0]
+
+
+def declare(settings: Settings, text: str) -> None:
+    """Declare something else, as another process finds it."""
+    folder = Path(settings.declarations or "")
+    (folder / "prices.py").write_text(text)
+    sys.modules.pop(f"{folder.name}.prices")
+    _declared_in.cache_clear()
 
 
 def send(settings: Settings, *values: bytes | None, partition: int = 0) -> None:
@@ -110,3 +120,21 @@ def test_a_first_declaration_is_written_from_what_a_topic_holds(settings, capsys
     written = (Path(settings.declarations) / "orders.py").read_text()
     assert f'topic="{topic}"' in written and 'key=["id"]' in written
     assert 'Column("at", "TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M:%SZ")' in written
+
+
+def test_a_project_without_a_declaration_peeks_at_any_topic(settings, capsys) -> None:
+    send(settings, b"hello")
+    topic = declared(settings).topic
+    declare(settings, "")
+    (record,) = peek(capsys, topic)
+    assert record["value"] == "hello" and "row" not in record
+
+
+def test_columns_that_only_a_merge_computes_are_named(settings, capsys) -> None:
+    send(settings, b'{"id": 1}')
+    computed = 'Column("dear", "BOOLEAN", "", sql="price > 5"), Column("id", '
+    declare(settings, TABLE.replace('Column("id", ', computed).replace("{topic}", declared(settings).topic))
+    assert main.run(["peek", "prices", "--json"]) == main.DONE
+    told = capsys.readouterr()
+    assert json.loads(told.out)["records"][0]["row"] == {"id": 1, "price": None}
+    assert "Left out, as only a merge computes them: dear." in " ".join(told.err.split())

@@ -197,3 +197,34 @@ def test_a_project_file_that_says_it_otherwise_is_named(folder: Path, said: str)
     Path("pyproject.toml").write_text(said)
     with pytest.raises(SettingsError, match=r"project file cannot be used.*pyproject\.toml"):
         declared_tables(Settings())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fact", "action", "line"),
+    [
+        (("required=", "requird="), "Column has no word 'requird'", "Write required.", 3),
+        (("topic=", "topics="), "StreamTable has no word 'topics'", "Write topic.", 4),
+        (("required=", "qqq="), "Column has no word 'qqq'", "Its words are name, type, doc, required, between,", 3),
+        (("import Column", "import Colum"), "lakehouse has no 'Colum'", "Write Column.", 2),
+        (("Column(", "Colunm("), "name 'Colunm' is not defined", "Write Column, and import it from lakehouse.", 3),
+        (("import Column, ", "import "), "name 'Column' is not defined", "Write Column, and import it", 3),
+        (("Column(", "qqq("), "name 'qqq' is not defined", "Correct the file.", 3),
+    ],
+)
+def test_a_misspelt_word_is_named_with_its_part_its_line_and_the_nearest_that_exists(
+    folder: Path, wrong: tuple[str, str], fact: str, action: str, line: int
+) -> None:
+    text = TABLE.replace("lakehouse.declaration", "lakehouse")
+    assert wrong[0] in text
+    write(folder, "first", text.replace(*wrong, 1))
+    with pytest.raises(DeclarationError) as failed:
+        declared(folder)
+    assert fact in failed.value.what
+    assert failed.value.action.startswith(action)
+    assert failed.value.where == f"{folder}/first.py, line {line}"
+
+
+def test_a_word_that_a_function_of_their_own_does_not_have_is_told_as_it_is(folder: Path) -> None:
+    write(folder, "first", "def Column(name): ...\nColumn(nam=1)\n")
+    with pytest.raises(DeclarationError, match=r"Column\(\) got an unexpected keyword.*Correct the file"):
+        declared(folder)

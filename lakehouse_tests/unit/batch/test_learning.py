@@ -30,7 +30,8 @@ class Told:
 
 
 def asked(answers: dict[int, Any], *, trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
-    return _ask(Told(answers), list(answers), trusted=trusted)
+    registry: Any = Told(answers)
+    return _ask(registry, list(answers), trusted=trusted)
 
 
 def test_a_schema_that_we_may_not_read_rejects_its_own_records_alone() -> None:

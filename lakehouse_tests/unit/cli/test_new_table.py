@@ -1,15 +1,22 @@
 """``lakehouse new-table``: a file that runs as it is, from records as they are."""
 
 import json
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Avro, Json, StreamTable
+from lakehouse.declaration.framing import framed
 from lakehouse.declared import _declared_in, declared_tables
 from lakehouse.settings import Settings
+from lakehouse.topic import Record, registry
+from lakehouse.topic.schemas import writer_schema
+from lakehouse_tests.helpers.registries import SECOND, written
+from lakehouse_tests.unit.topic.test_registry import answering, said
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -112,4 +119,79 @@ def test_a_sample_without_an_object_is_named_with_what_is_wrong(
     assert new_table("orders", "--from-sample", "odd.jsonl") == main.WRONG_USE
     said = " ".join(capsys.readouterr().err.split())
     assert "odd.jsonl" in said and why in said
+    assert not any(folder.iterdir())
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OF_AVRO = written(
+    7,
+    SECOND,
+    [{"id": Decimal(n), "at": NOON, "total": 1.5, "customer": {"name": SHOP}, "channel": "a"} for n in (1, 2)],
+)
+
+
+@pytest.fixture
+def outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A broker of others is set, which is not asked, and nobody waits for a registry."""
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setattr(registry, "_PATIENCE", 0.0)
+    return monkeypatch
+
+
+def of_topic(outside: pytest.MonkeyPatch, *values: bytes | None) -> int:
+    """What the command ends with for a topic that holds these values."""
+    records = [Record(0, offset, 0, None, value) for offset, value in enumerate(values)]
+    outside.setattr("lakehouse.topic.newest_records", lambda *_: records)
+    return new_table("orders", "--from-topic", "orders")
+
+
+def test_of_records_in_avro_the_file_says_so_and_takes_them(
+    folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering({"/schemas/ids/7": said(SECOND)}) as (url, _):
+        outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert of_topic(outside, *OF_AVRO, OF_AVRO[0][:-1]) == main.DONE
+    assert "from 3 records, of which 1 cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
+    text = (folder / "orders.py").read_text()
+    assert "from lakehouse import Avro, Column, StreamTable" in text and "    format=Avro(),\n" in text
+    table = declared("orders")
+    assert (table.format, table.key) == (Avro(), ["id"])
+    row = table.decode(OF_AVRO[1], schemas={7: writer_schema(json.dumps(SECOND))})
+    assert (row["id"], row["at"], row["customer_name"]) == (2, NOON, SHOP)
+
+
+def test_of_framed_json_the_file_says_so_and_no_registry_is_asked(folder: Path, outside: pytest.MonkeyPatch) -> None:
+    value = framed(3, b'{"id": 1, "at": "2026-01-01"}')
+    assert of_topic(outside, value) == main.DONE
+    table = declared("orders")
+    assert table.format == Json(framed=True)
+    assert table.decode(value)["id"] == 1
+
+
+def test_without_a_registry_the_setting_that_names_one_is_told(
+    folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert of_topic(outside, *OF_AVRO) == main.FAILED
+    assert "Set LAKEHOUSE_REGISTRY_URL to the registry" in " ".join(capsys.readouterr().err.split())
+    outside.setenv("LAKEHOUSE_REGISTRY_URL", "http://127.0.0.1:1")
+    assert of_topic(outside, *OF_AVRO) == main.FAILED
+    assert "cannot be reached" in " ".join(capsys.readouterr().err.split())
+    assert not any(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known. Where the schema is not known, set"),
+        (said("message R {}", schemaType="PROTOBUF"), "schema 7: it is a schema of PROTOBUF, not of Avro"),
+        (said("{}", schemaType="JSON"), "schema 7: it is a schema of JSON, not of Avro"),
+    ],
+)
+def test_schemas_by_which_nothing_can_be_read_are_named_with_the_reason(
+    folder: Path, outside: pytest.MonkeyPatch, answer: tuple[int, str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering({"/schemas/ids/7": answer}) as (url, _):
+        outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert of_topic(outside, None, *OF_AVRO) == main.WRONG_USE
+    assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not any(folder.iterdir())

@@ -28,6 +28,9 @@ def test_a_table_that_does_not_fit_is_refused_with_the_way_on(capsys: pytest.Cap
     assert run(["plan", "--quick", "--json"]) == 1
     refused = [each for each in json.loads(capsys.readouterr().out)["changes"] if each["kind"] == "refuse"]
     assert [each["table"] for each in refused] == ["temperatures"]
-    assert "Column latitude of temperatures is string in the table and decimal(9,6) in its declaration" in refused[0]["detail"]
+    assert (
+        "Column latitude of temperatures is string in the table and decimal(9,6) in its declaration"
+        in refused[0]["detail"]
+    )
     assert run(["plan", "--quick"]) == 1
     assert "refuse" in capsys.readouterr().out

@@ -419,4 +419,4 @@ def test_a_schema_by_which_few_bytes_would_fill_a_memory_is_of_no_use() -> None:
     with pytest.raises(Rejection, match="more than 16 records in it stand around a single value"):
         reader_of(schema_of(of({"type": "array", "items": wrapped(17, "boolean")})))
     beside = wrapped(12, ["null", wrapped(15, "boolean", "I")])
-    assert reader_of(schema_of(of({"type": "array", "items": beside})))
+    reader_of(schema_of(of({"type": "array", "items": beside})))

@@ -48,7 +48,7 @@ def test_whatever_is_proposed_is_a_table_that_every_object_enters(objects: list[
 def test_of_the_sample_weather_it_is_what_a_person_declared_but_for_what_six_places_cannot_tell() -> None:
     proposal = propose(TemperatureSamples().stream())
     assert types(proposal) == {
-        "latitude": "DECIMAL(10,6)",
+        "latitude": "DECIMAL(12,8)",
         "longitude": "DOUBLE",
         "time": "TIMESTAMP",
         "temperature_2m": "DOUBLE",
@@ -123,7 +123,7 @@ def test_numbers_that_would_be_times_of_our_days_are_where_they_are_named_so() -
 
 def test_a_number_finer_than_a_microsecond_is_no_time_as_two_would_be_one() -> None:
     (column,) = propose([b'{"at": 1767225600.0000001}', b'{"at": 1767225600.0000002}']).columns
-    assert (column.type, column.epoch) == ("DECIMAL(19,7)", None)
+    assert (column.type, column.epoch) == ("DECIMAL(21,9)", None)
     (column,) = propose([b'{"at": 1767225600.000001}', b'{"at": 1767225600.000002}']).columns
     assert (column.type, column.epoch) == ("TIMESTAMP", "seconds")
 
@@ -189,7 +189,7 @@ def test_what_every_record_has_and_whole_numbers_are_told_as_guesses() -> None:
 
 def test_a_number_in_the_key_is_exact() -> None:
     proposal = of({"at": 1.25}, {"at": -100.5})
-    assert types(proposal) == {"at": "DECIMAL(7,2)"}
+    assert types(proposal) == {"at": "DECIMAL(9,4)"}
     assert StreamTable("t", "t", "", proposal.columns, proposal.key).decode(b'{"at": 1.25}')
 
 
@@ -206,3 +206,21 @@ def test_numbers_beyond_a_double_and_very_many_fields_are_left_out_and_told() ->
     many = of({"id": 1} | {f"f{n}": n for n in range(3_000)})
     assert len(many.columns) == 1_000
     assert "Only the first 1,000 fields were looked at." in many.doubts
+
+
+def test_a_number_of_the_key_is_said_to_be_rounded_and_not_to_be_a_double() -> None:
+    told = propose([b'{"lat": 52.5, "v": 1.5}', b'{"lat": 52.6, "v": 1.5}', b'{"lat": 48.1, "v": 2.5}'])
+    assert told.key == ("lat",)
+    assert any(doubt.startswith("lat is rounded to 3 places") for doubt in told.doubts)
+    assert next(doubt for doubt in told.doubts if "DOUBLE" in doubt).startswith("v is a DOUBLE")
+
+
+def test_a_record_that_is_nested_deeply_keeps_no_proposal_from_being_made() -> None:
+    deep = b'{"id": 1, "x": ' + b"[" * 500 + b"]" * 500 + b"}"
+    assert propose([deep, b'{"id": 2}']).key == ("id",)
+
+
+def test_no_column_is_named_as_one_of_the_change_feed() -> None:
+    told = propose([b'{"n_before": 1, "n": 1}', b'{"n_before": 2, "n": 1}'])
+    assert {column.name for column in told.columns} == {"n_before_", "n"}
+    assert StreamTable("t", "t", "", told.columns, told.key)

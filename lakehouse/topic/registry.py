@@ -176,7 +176,7 @@ class Registry:
         code = told.get("error_code") if isinstance(told, dict) else None
         if status == 200 and told is not None:
             return told
-        if code in missing:
+        if code in missing and status not in _REFUSALS:
             return None
         said = f": {str(told.get('message') or '')[:300]}" if isinstance(told, dict) else ""
         if status in _REFUSALS:

@@ -1,8 +1,13 @@
-"""A topic of Avro records on a real broker, with their schemas in a real registry."""
+"""A topic of Avro records on a real broker, with their schemas in a real registry, or in one that only answers."""
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+import ssl
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -69,3 +74,43 @@ def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
 
 def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
     return [framed(schema_id, body(schema, value)) for value in values]
+
+
+@contextmanager
+def answering_registry(
+    answers: Mapping[str, Any],
+    allowed: Collection[str] = (),
+    certificate: tuple[Path, Path] | None = None,
+) -> Iterator[tuple[str, list[str]]]:
+    """A registry that gives these answers by their paths: its address, and who asked, as each question told it.
+
+    With ``allowed`` it refuses everybody who tells something else; with a certificate and its key it speaks TLS.
+    """
+    told = list[str]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told.append(self.headers.get("Authorization", ""))
+            status, answer = 404, {"error_code": 40403, "message": "not found"}
+            if allowed and told[-1] not in allowed:
+                status, answer = 401, {"error_code": 401, "message": "not allowed"}
+            elif self.path in answers:
+                status, answer = 200, answers[self.path]
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", told
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,9 +1,11 @@
 """Secrets stay secret: whatever is done and however it fails, none of them is written or passed on."""
 
+import json
 import os
 import sqlite3
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,30 @@ import pytest
 from lakehouse_tests.helpers.certificates import encrypted_for_java
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.processes import started_by
+from lakehouse_tests.helpers.registries import answering_registry
 from lakehouse_tests.helpers.reliability import Attack
-from lakehouse_tests.helpers.secured import secured_broker
+from lakehouse_tests.helpers.secured import Secured, secured_broker
 
 MARK = "mark3r"
+PAIR = f"reader:{MARK}-of-registry".encode()
+PASSWORD, WRONG_PASSWORD = (f"Basic {b64encode(pair).decode()}" for pair in (PAIR, PAIR + b"-wrong"))
+TOKEN, WRONG_TOKEN = f"Bearer {MARK}-of-token", f"Bearer {MARK}-of-token-wrong"
+ENCODED = b64encode(PAIR[: len(PAIR) // 3 * 3])
+"""How a password begins where it is told, also one with more behind it."""
+
+DECLARED = """
+from lakehouse import Avro, Column, StreamTable
+from lakehouse.tables.temperatures import temperatures
+
+columns = [Column("id", "BIGINT", "Number.", required=True)]
+orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro(), partitions=1)
+"""
+SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+ANSWERS = {
+    "/schemas/types": ["AVRO"],
+    "/schemas/ids/7": {"schema": json.dumps(SCHEMA)},
+    "/subjects/orders-value/versions/latest": {"id": 7},
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +50,8 @@ class Done:
     home: Path
     arguments: bytes
     secrets: tuple[bytes, ...]
+    told: frozenset[str]
+    """Who asked the schema registry, as each question told it."""
 
     def held_by(self, text: bytes) -> list[bytes]:
         return [secret for secret in self.secrets if secret in text]
@@ -38,28 +62,51 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     folder = tmp_path_factory.mktemp("secrets")
     passwords = {"SCRAM-SHA-256": f"{MARK}-of-password", "PLAIN": f"{MARK}-of-password"}
     (folder / "broker").mkdir()
-    with secured_broker(folder / "broker", passwords) as broker:
+    with (
+        secured_broker(folder / "broker", passwords) as broker,
+        answering_registry(ANSWERS, allowed=(PASSWORD, TOKEN)) as (url, told),
+    ):
         certificate, plain = broker.authority.sign("client")
         key = encrypted_for_java(plain, f"{MARK}-of-key")
         home = folder / "home"
         (home / "tmp").mkdir(parents=True)
+        keys = {"CERTIFICATE_FILE": str(certificate), "KEY_FILE": str(key), "KEY_PASSWORD": f"{MARK}-of-key"}
         environment = {
+            **{f"LAKEHOUSE_KAFKA_CLIENT_{name}": value for name, value in keys.items()},
+            **access(broker, url),
             "LAKEHOUSE_HOME": str(home),
-            "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": broker.sasl,
-            "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
-            "LAKEHOUSE_KAFKA_USERNAME": "app",
-            "LAKEHOUSE_KAFKA_PASSWORD": f"{MARK}-of-password",
-            "LAKEHOUSE_KAFKA_CA_FILE": str(broker.authority.file),
-            "LAKEHOUSE_KAFKA_CLIENT_CERTIFICATE_FILE": str(certificate),
-            "LAKEHOUSE_KAFKA_CLIENT_KEY_FILE": str(key),
-            "LAKEHOUSE_KAFKA_CLIENT_KEY_PASSWORD": f"{MARK}-of-key",
-            "LAKEHOUSE_KAFKA_PROPERTIES": f'{{"client.id": "me", "gateway.ticket": "{MARK}-of-property"}}',
+            "LAKEHOUSE_DECLARATIONS": str(declared_in(folder)),
             "LAKEHOUSE_SPARK_MASTER": "local[2]",
             "DAGSTER_HOME": str(home / "dagster"),
             "TMPDIR": str(home / "tmp"),
         }
         said, arguments = run(environment)
-        yield Done(said, home, arguments, (MARK.encode(), key.read_text().splitlines()[1].encode()))
+        secrets = (MARK.encode(), key.read_text().splitlines()[1].encode(), ENCODED)
+        yield Done(said, home, arguments, secrets, frozenset(told))
+
+
+def access(broker: Secured, registry: str) -> dict[str, str]:
+    """What the broker and the schema registry ask for."""
+    return {
+        "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": broker.sasl,
+        "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "LAKEHOUSE_KAFKA_USERNAME": "app",
+        "LAKEHOUSE_KAFKA_PASSWORD": f"{MARK}-of-password",
+        "LAKEHOUSE_KAFKA_CA_FILE": str(broker.authority.file),
+        "LAKEHOUSE_KAFKA_PROPERTIES": f'{{"client.id": "me", "gateway.ticket": "{MARK}-of-property"}}',
+        "LAKEHOUSE_REGISTRY_URL": registry,
+        "LAKEHOUSE_REGISTRY_USERNAME": "reader",
+        "LAKEHOUSE_REGISTRY_PASSWORD": f"{MARK}-of-registry",
+        "LAKEHOUSE_REGISTRY_TOKEN": f"{MARK}-of-token",
+    }
+
+
+def declared_in(folder: Path) -> Path:
+    """A folder that declares the temperatures, and a table of Avro."""
+    there = folder / "tables_of_secrets"
+    there.mkdir()
+    (there / "orders.py").write_text(DECLARED)
+    return there
 
 
 def run(environment: dict[str, str]) -> tuple[bytes, bytes]:
@@ -77,7 +124,7 @@ def run(environment: dict[str, str]) -> tuple[bytes, bytes]:
         watcher = Thread(target=watch, args=(process.pid, seen, over))
         watcher.start()
         try:
-            said, _ = process.communicate(timeout=240)
+            said, _ = process.communicate(timeout=360)
         finally:
             process.kill()
             over.set()
@@ -105,6 +152,10 @@ def test_what_was_done_left_all_that_is_searched(done: Done) -> None:
     assert b"all was done" in done.said
     assert b"Unexpected" in done.said
     assert b"java" in done.arguments
+    assert done.told == {PASSWORD, WRONG_PASSWORD, TOKEN, WRONG_TOKEN}
+    assert b"The schema registry refuses schemas/ids/7, with 401" in done.said
+    assert b"The schema registry cannot be asked with these settings" in done.said
+    assert any((done.home / "tables" / "orders_schemas").rglob("*.parquet"))
     written = {path.relative_to(done.home).parts[0] for path in done.home.rglob("*") if path.is_file()}
     assert {"tables", "events", "dagster", "tmp"} <= written
     events = [path for path in (done.home / "events").rglob("*") if path.is_file()]

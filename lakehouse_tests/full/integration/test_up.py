@@ -1,5 +1,6 @@
 """``lakehouse up`` as a process: it starts, answers, stops with all it started, and goes on with the same data."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,17 +12,25 @@ from urllib.request import urlopen
 
 import pytest
 
+from lakehouse.declared import declared_tables
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import look, publish
+from lakehouse.topic.registry import registry
 from lakehouse_tests.helpers.places import DATA, ROOT
 from lakehouse_tests.helpers.processes import started_by, still_running
 from lakehouse_tests.helpers.sockets import exposed, listening
 from lakehouse_tests.helpers.waiting import wait_until
 
 RECORDS = (DATA / "stream.jsonl").read_bytes().splitlines()
+DECLARED = """
+from lakehouse import Avro, Column, StreamTable
+
+columns = [Column("id", "BIGINT", "Number.", required=True)]
+orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro(), partitions=1)
+"""
 
 
 def spark_of(up: "Up") -> list[int]:
@@ -29,14 +38,21 @@ def spark_of(up: "Up") -> list[int]:
     return [pid for pid, args in started_by(up.process.pid).items() if "org.apache.spark.deploy.SparkSubmit" in args]
 
 
-class Up:
-    """One ``lakehouse up`` of a home."""
+def registry_of(up: "Up") -> list[int]:
+    """The Java processes that are a schema registry."""
+    running = started_by(up.process.pid).items()
+    return [pid for pid, args in running if args.split()[0].endswith("java") and "apicurio" in args]
 
-    def __init__(self, home: Path, *services: str) -> None:
+
+class Up:
+    """One ``lakehouse up`` of a home, of the tables that are declared in a folder, else of those of all tests."""
+
+    def __init__(self, home: Path, *services: str, declared: Path | None = None) -> None:
         self.port = draw_port()
         self.log = home / "up.log"
         home.mkdir(exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+        environment |= {"LAKEHOUSE_DECLARATIONS": str(declared)} if declared else {}
         command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()"]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -72,8 +88,8 @@ def up(home: Path) -> Iterator[Callable[..., Up]]:
     """Start ``lakehouse up`` in the home; whatever is left afterwards is killed."""
     made: list[Up] = []
 
-    def start(*services: str) -> Up:
-        made.append(Up(home, *services))
+    def start(*services: str, declared: Path | None = None) -> Up:
+        made.append(Up(home, *services, declared=declared))
         return made[-1]
 
     yield start
@@ -89,6 +105,7 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_nothing_even_during_a_run(up:
     assert first.says(f"Dagster is at http://127.0.0.1:{first.port}"), first.log.read_text()
     with urlopen(f"http://127.0.0.1:{first.port}/server_info", timeout=5) as answer:
         assert b"dagster_webserver_version" in answer.read()
+    assert registry_of(first) == [], "no declared table needs one"
     assert publish(settings, temperatures, RECORDS) == 23
 
     assert first.says("Launched 1 runs", limit=120), first.log.read_text()
@@ -110,6 +127,31 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_nothing_even_during_a_run(up:
     took, left = second.stop(signal.SIGTERM)
     assert took < 10
     assert left == {}
+
+
+def test_a_registry_is_run_where_a_declared_table_needs_it_and_ctrl_c_ends_it(
+    up: Callable[..., Up], home: Path, tmp_path: Path
+) -> None:
+    settings = Settings(home=home, _env_file=None)
+    folder = tmp_path / "lake_of_avro"
+    folder.mkdir()
+    (folder / "orders.py").write_text(DECLARED)
+    (orders,) = declared_tables(Settings(declarations=str(folder), _env_file=None))
+    stack = up(declared=folder)
+    assert stack.says("Dagster is at"), stack.log.read_text()
+    assert len(registry_of(stack)) == 1
+    assert publish(settings, orders, [b'{"id": 1}', b'{"id": 2}']) == 2
+    with registry(settings) as talk:
+        newest = talk.newest("orders-value")
+        assert newest is not None
+        schema = talk.schema(newest)
+    assert schema is not None
+    assert [field["name"] for field in json.loads(schema.text)["fields"]] == ["id"]
+    assert exposed(started_by(stack.process.pid)) == {}
+    took, left = stack.stop()
+    assert took < 10
+    assert left == {}
+    assert stack.process.returncode == 0
 
 
 def test_a_second_up_of_a_home_says_so_in_one_sentence(up: Callable[..., Up], home: Path) -> None:

@@ -125,6 +125,7 @@ def test_schemas_that_refer_to_each_other_end() -> None:
         ((200, '{"schema": "{}", "references": 1}'), "no schema registry"),
         ((401, '{"error_code": 401, "message": "who are you"}'), "refuses schemas/ids/1, with 401: who are you"),
         ((403, "Forbidden"), "refuses schemas/ids/1, with 403"),
+        ((403, '{"error_code": 40403, "message": "not for you"}'), "refuses schemas/ids/1, with 403: not for you"),
         ((500, '{"error_code": 50001, "message": "storage"}'), "answers with 500"),
         ((503, "later"), "answers with 503"),
         ((422, '{"error_code": 42201, "message": "no"}'), "answers with 422 to schemas/ids/1: no"),

@@ -1,100 +1,34 @@
 """Tables written once as they are declared now: the same rows and progress, in other types and partitions."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable, Value
-from lakehouse.delta.audit import audit
-from lakehouse.delta.ensure import ask_nothing, ensure_table
-from lakehouse.delta.lack import Rewriting
-from lakehouse.derive.feed import changes_layout
+from lakehouse.declaration import Column, Measure, Value
 from lakehouse.errors import TableError
-from lakehouse.topic import create_topic
-from lakehouse.upkeep.plan import plan_changes
 from lakehouse.upkeep.rewrite import rewrite_tables
-from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.rewrites import assert_exact, otherwise, refused
 from lakehouse_tests.helpers.sales import ID, PIECES, PRICE, narrow_sales, sale
-from lakehouse_tests.helpers.streams import Stream, counts, hour, record
+from lakehouse_tests.helpers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 10)
 
 
-@pytest.fixture
-def stream(spark, broker) -> Stream:
+@pytest.fixture(scope="module")
+def history(spark, broker) -> Stream:
     made = narrow_sales(spark, broker)
     made.refresh()
     return made
 
 
-def otherwise(table: StreamTable, *columns: Column, **changes) -> StreamTable:
-    named = {column.name: column for column in columns}
-    return replace(table, columns=[named.get(each.name, each) for each in table.columns], **changes)
-
-
-def refused(stream: Stream) -> str:
-    """What plan says of the declaration, which is what a merge stops with."""
-    (told, *_) = (each.detail for each in plan_changes(stream.settings, stream.table) if each.kind == "refuse")
-    with pytest.raises(TableError) as stopped:
-        stream.merge()
-    assert str(stopped.value) == told
-    return told
-
-
-def assert_exact(stream: Stream, key: str) -> None:
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
-    assert verify_keys(stream.engine).passed
-    assert all(finding.passed for finding in audit(stream.ledger))
-    rows = stream.snapshot_of(key)
-    stream.replay()
-    assert stream.snapshot_of(key) == rows
-
-
-def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_names(stream: Stream) -> None:
-    progress, totals = stream.ledger.progress, stream.ledger.totals
-    (rollup,) = stream.table.rollups
-    most = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}
-    stream.table = otherwise(
-        stream.table,
-        replace(PRICE, type="DOUBLE"),
-        partition_by=Value("pieces"),
-        rollups=[replace(rollup, by=["pieces"], measures=most)],
-    )
-    assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
-
-    done = {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.engine)}
-    assert done == {
-        "": "price DOUBLE, partitioned by pieces",
-        "_changes": "price_before DOUBLE, price_after DOUBLE",
-    }
-    assert stream.sql("SELECT id, pieces, price FROM {t} ORDER BY id") == [(1, 5, 9.99), (2, 7, 1.0), (3, None, None)]
-    assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
-    opened = DeltaTable(stream.uri)
-    assert opened.metadata().partition_columns == ["pieces"]
-    assert opened.protocol().min_reader_version == 1
-    assert rewrite_tables(stream.engine) == []
-
-    stream.send(sale(1, 8, 2.5))
-    (outcome,) = stream.merge()
-    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=1, stale=0)
-    stream.refresh()
-    feed = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
-    assert stream.sql(feed) == [
-        (1, "insert", None, 9.99, False),
-        (2, "insert", None, 9.99, False),
-        (2, "update", 9.99, 1.0, False),
-        (1, "update", 9.99, 2.5, False),
-    ]
-    assert stream.sql(
-        "SELECT pieces, CAST(most AS STRING), rows FROM {rollup} WHERE pieces IS NOT NULL ORDER BY 1"
-    ) == [
-        (7, "7.0", 1),
-        (8, "8.0", 1),
-    ]
-    assert_exact(stream, "id")
+@pytest.fixture
+def stream(history: Stream) -> Iterator[Stream]:
+    """The table as it is declared, whatever a test before it declared."""
+    declared = history.table
+    yield history
+    history.table = declared
 
 
 def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(stream: Stream) -> None:
@@ -105,61 +39,6 @@ def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(str
     stream.table = declared
     assert stream.snapshot_of("id") == rows
     assert stream.merge() == []
-
-
-def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_back_or_on(stream: Stream) -> None:
-    declared = stream.table
-    doubles = otherwise(declared, replace(PRICE, type="DOUBLE"))
-    feed = changes_layout(doubles, stream.settings)
-    ensure_table(stream.spark, feed, ask_nothing, Rewriting())  # and the merged table is not written
-    stream.send(sale(3, 1, 1))
-    stream.merge()
-    with pytest.raises(TableError, match="price_before .*lakehouse rewrite"):
-        stream.refresh()
-    assert [each.name for each in rewrite_tables(stream.engine)] == [declared.changes_name]
-    stream.refresh()
-    stream.table = doubles
-    assert len(rewrite_tables(stream.engine)) == 3
-    assert_exact(stream, "id")
-
-
-def test_a_rollup_whose_measure_cannot_be_made_of_another_type_stays_as_it_is(stream: Stream) -> None:
-    declared, (rollup,) = stream.table, stream.table.rollups
-    rows = stream.sql("SELECT * FROM {rollup} ORDER BY 1")
-    broken = {**rollup.measures, "most": Measure("max(1 / (pieces - 5))", "STRING", "Broken.")}
-    stream.table = replace(declared, rollups=[replace(rollup, measures=broken)])
-    assert ("most to STRING: every group is computed anew") in str(plan_changes(stream.settings, stream.table))
-    with pytest.raises(TableError, match="cannot be computed"):
-        stream.refresh()
-    assert stream.sql("SELECT * FROM {rollup} ORDER BY 1") == rows
-    stream.table = declared
-    stream.refresh()
-    assert stream.sql("SELECT * FROM {rollup} ORDER BY 1") == rows
-    assert verify_rollup(stream.engine, rollup).passed
-
-
-def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_periods(spark, broker) -> None:
-    name = f"t_{uuid4().hex[:8]}"
-    when = Column("sold_at", "TIMESTAMP", required=True, epoch="seconds", doc="UTC.")
-    rollup = Rollup(f"{name}_all", ["sold_at"], {"rows": Measure("count(*)", "BIGINT", "Sales.")}, "By time.")
-    table = StreamTable(name, name, "Sales.", [when], ["sold_at"], partitions=1, rollups=[rollup])
-    stream = Stream(spark, broker, table)
-    create_topic(broker, table)
-    stream.send(b'{"sold_at": 0}', b'{"sold_at": 5000000}')
-    stream.merge()
-    month = Column("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
-    stream.table = replace(table, columns=[when, month])
-    stream.send(b'{"sold_at": 9000000}')
-    stream.merge()
-    stream.table = replace(table, partition_by=Month("sold_at"))
-    with pytest.raises(TableError, match="1 values of column sold_month"):
-        rewrite_tables(stream.engine)
-    spark.sql(f"UPDATE delta.`{stream.uri}` SET sold_month = NULL").collect()
-    rewrite_tables(stream.engine)
-    assert stream.sql("SELECT count(*) FROM {t} WHERE sold_month IS NULL") == [(0,)]
-    stream.send(b'{"sold_at": 0}')
-    stream.merge()
-    assert stream.sql("SELECT count(*), count(DISTINCT sold_at) FROM {t}") == [(3, 3)]
 
 
 @pytest.mark.parametrize(
@@ -187,50 +66,48 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_what_is_there(stre
     with pytest.raises(TableError, match="has not read all changes .*Declare it as it was, run lakehouse merge"):
         rewrite_tables(stream.engine)
     assert stream.ledger.version == version
-
-
-def two_days(spark, broker) -> Stream:
-    made = Stream.create(spark, broker, base=None, references=())
-    made.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
-    made.merge()
-    made.refresh()
-    return made
-
-
-def test_rows_parted_by_another_period_lose_the_column_of_the_former_one_and_are_parted_again_after_a_restore(
-    spark, broker
-) -> None:
-    stream = two_days(spark, broker)
-    before, values = (
-        stream.ledger.version,
-        "SELECT latitude, observed_at, temperature_2m, _record, _kept FROM {t} ORDER BY 2",
-    )
-    rows, by_month = stream.sql(values), stream.table
-    (rollup,) = stream.table.rollups
-    by_day = replace(rollup, by=["latitude", "longitude", "observed_day"])
-    stream.table = replace(stream.table, partition_by=Day("observed_at"), rollups=[by_day])
-    assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
-
-    declared = stream.table
-    for _ in range(2):
-        stream.table = declared
-        assert [each.detail for each in rewrite_tables(stream.engine)] == ["partitioned by observed_day"]
-        assert stream.sql(values) == rows
-        opened = DeltaTable(stream.uri)
-        assert opened.metadata().partition_columns == ["observed_day"]
-        assert "observed_month" not in [field.name for field in opened.schema().fields]
-        days = {Path(file).relative_to(stream.uri).parts[0] for file in opened.file_uris()}
-        assert days == {"observed_day=2023-01-01", "observed_day=2023-01-02"}
-        spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {before}").collect()
-        assert "lakehouse rewrite" in refused(stream)
-        stream.table = by_month
-        assert stream.merge() == []
-        stream.refresh()
     stream.table = declared
-    rewrite_tables(stream.engine)
-    stream.send(record(time=hour(0), temperature_2m=3.0))
+    stream.refresh()
+
+
+def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_names(stream: Stream) -> None:
+    stream.send(sale(3, 1, 1))
     stream.merge()
     stream.refresh()
-    assert stream.sql("SELECT temperature_2m FROM {t} ORDER BY observed_at") == [(3.0,), (1.5,)]
-    assert len(stream.sql("SELECT * FROM {rollup}")) == 2
-    assert_exact(stream, "observed_at")
+    progress, totals = stream.ledger.progress, stream.ledger.totals
+    (rollup,) = stream.table.rollups
+    most = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}
+    stream.table = otherwise(
+        stream.table,
+        replace(PRICE, type="DOUBLE"),
+        partition_by=Value("pieces"),
+        rollups=[replace(rollup, by=["pieces"], measures=most)],
+    )
+    assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
+
+    done = {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.engine)}
+    assert done == {
+        "": "price DOUBLE, partitioned by pieces",
+        "_changes": "price_before DOUBLE, price_after DOUBLE",
+    }
+    assert stream.sql("SELECT id, pieces, price FROM {t} ORDER BY id") == [(1, 5, 9.99), (2, 7, 1.0), (3, 1, 1.0)]
+    assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
+    opened = DeltaTable(stream.uri)
+    assert opened.metadata().partition_columns == ["pieces"]
+    assert opened.protocol().min_reader_version == 1
+    assert rewrite_tables(stream.engine) == []
+
+    stream.send(sale(1, 8, 2.5))
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=1, stale=0)
+    stream.refresh()
+    feed = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
+    assert stream.sql(feed) == [
+        (1, "insert", None, 9.99, False),
+        (2, "insert", None, 9.99, False),
+        (2, "update", 9.99, 1.0, False),
+        (1, "update", 9.99, 2.5, False),
+    ]
+    groups = stream.sql("SELECT pieces, CAST(most AS STRING), rows FROM {rollup} ORDER BY 1")
+    assert groups == [(1, "1.0", 1), (7, "7.0", 1), (8, "8.0", 1)]
+    assert_exact(stream, "id")

@@ -38,9 +38,8 @@ def learn(engine: Engine, known: Schemas, ids: Sequence[int], *, confirm: bool) 
     if not unknown and not confirmed:
         return known
     with registry(engine.settings) as asked:
-        for schema_id in confirmed:
-            _require_same(asked, schema_id, known.known[schema_id], engine.table)
-        found, unusable = _ask(asked, unknown, trusted=bool(confirmed))
+        told = [_means_the_same(asked, each, known, engine.table, met=each in ids) for each in confirmed]
+        found, unusable = _ask(asked, unknown, trusted=any(told))
     if found:
         _keep(engine, found)
     return Schemas({**known.known, **found}, unusable)
@@ -90,16 +89,25 @@ def _ask(asked: Registry, ids: Collection[int], *, trusted: bool) -> tuple[dict[
     return found, unusable
 
 
-def _require_same(asked: Registry, schema_id: int, kept: WriterSchema, table: StreamTable) -> None:
-    """Raise where an id means another schema than it did; one that is deleted means none other."""
+def _means_the_same(asked: Registry, schema_id: int, known: Schemas, table: StreamTable, *, met: bool) -> bool:
+    """Whether the registry tells that an id means what it did; not, where it was deleted, which means no other.
+
+    Raises ``RegistryError`` where it means another schema; where we may not read it, only of one that records name.
+    """
+    kept = known.known[schema_id]
     try:
         now = asked.schema(schema_id)
     except UnusableSchemaError as error:
         if _is_usable(kept):
             raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
-        return
+        return False
+    except SchemaRefusedError:
+        if met:
+            raise
+        return False
     if now is not None and fingerprint(now) != fingerprint(kept):
         raise _changed(table, f"Schema {schema_id} of the registry is another one now")
+    return now is not None
 
 
 def _is_usable(kept: WriterSchema) -> bool:

@@ -74,6 +74,7 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         key=table.key,
         declaration=table.fingerprint,
         of=table.name,
+        fixed=[*table.key, *([table.version] if table.version else [])],
     )
 
 
@@ -148,7 +149,9 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
     """How a reference table is stored: one row for each of its keys."""
     columns = [TableColumn.declared(column) for column in reference.columns]
     uri = settings.table_uri(reference.name)
-    return Layout(reference.name, uri, reference.doc, columns, retention=table.retention, of=table.name)
+    return Layout(
+        reference.name, uri, reference.doc, columns, retention=table.retention, of=table.name, fixed=reference.key
+    )
 
 
 def load_reference(engine: Engine, reference: Reference) -> ReferenceLoad:

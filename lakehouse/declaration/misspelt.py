@@ -1,11 +1,13 @@
 """A word of a declaration that there is not: whose it would be, and which one comes nearest."""
 
 import re
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from inspect import signature
 from types import ModuleType
 
+_CLOSE = 0.75  # of 1, which is the same word
 _WORD = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 
 
@@ -21,7 +23,8 @@ def misspelt(error: Exception, ours: ModuleType) -> tuple[str, str] | None:
     part = re.match(rf"cannot import name '(\w+)' from '{ours.__name__}'", said)
     if isinstance(error, ImportError) and part:
         return f"{ours.__name__} has no {part[1]!r}", _instead(part[1], ours.__all__, "It has")
-    near = _nearest(error.name or "", ours.__all__) if isinstance(error, NameError) else None
+    name = error.name if isinstance(error, NameError) else None
+    near = _nearest(name, ours.__all__) if name and name not in sys.stdlib_module_names else None
     if near:
         return f"{type(error).__name__}: {said}", f"Write {near}, and import it from {ours.__name__}."
     return None
@@ -37,4 +40,4 @@ def _instead(word: str, words: Iterable[str], all_of_them: str) -> str:
 
 
 def _nearest(word: str, words: Iterable[str]) -> str | None:
-    return next(iter(get_close_matches(word, list(words), n=1)), None)
+    return next(iter(get_close_matches(word, list(words), n=1, cutoff=_CLOSE)), None)

@@ -149,6 +149,7 @@ def _column(
         doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
         return None
     found = _found(held, told)
+    held = _taken(held, found, source, doubts) if found and told else held
     if found and not fits(held, *found):
         doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0][:60]}.")
         return None
@@ -171,6 +172,14 @@ def _column(
     if missed:
         doubts.append(f"Fields within {source!r} are left out, for no type or by their names: {shortened(missed)}.")
     return column
+
+
+def _taken(held: list[Any], found: tuple[str, str | None], source: str, doubts: list[str]) -> list[Any]:
+    """The values that a type takes which a schema says; of others there is a doubt."""
+    taken = [value for value in held if fits([value], *found)]
+    if len(taken) < len(held):
+        doubts.append(f"{source!r} holds values beyond {found[0][:60]} in some records, which would be rejected.")
+    return taken
 
 
 def _found(held: Sequence[Any], told: Told | None) -> tuple[str, str | None] | None:

@@ -4,7 +4,7 @@ import re
 
 _DIGITS = {"INT": (10, 0), "BIGINT": (19, 0)}
 _MEANS_THE_SAME = {
-    "number": ("number", "INT"),
+    "number": ("number", "INT", "STRING"),
     "INT": ("number", "INT", "STRING"),
     "STRING": ("number", "INT", "DATE", "BOOLEAN"),
     "DATE": ("TIMESTAMP", "STRING"),

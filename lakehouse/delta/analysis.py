@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException, ParseException
@@ -9,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.sql import EXACT, added, is_inexact
 from lakehouse.delta.order import merged_layout
 from lakehouse.errors import DeclarationError
 from lakehouse.errors.troubles import error_text
@@ -20,12 +22,16 @@ _CONDITIONS = ("boolean", "void")
 
 
 class _Wrong(NamedTuple):
-    """A part of a declaration that Spark cannot compute, what is wrong with it, and the type that it is to give."""
+    """A part of a declaration that Spark cannot compute, what is wrong with it, and the type that it is to give.
+
+    ``action`` is what to do, where that is not to give another type.
+    """
 
     part: str
     said: str
     sql: str
     type: str
+    action: str = ""
 
 
 def require_types(spark: SparkSession, table: StreamTable) -> None:
@@ -42,7 +48,9 @@ def require_types(spark: SparkSession, table: StreamTable) -> None:
         return
     rows = spark.sql(f"SELECT {values}")
     for wrong in [*_wrong_columns(rows, table), *_wrong_checks(rows, table), *_wrong_rollups(rows, table)]:
-        raise DeclarationError(f"Table {table.name!r}: {wrong.part}: {wrong.said}", action=_advice(wrong, rows.columns))
+        raise DeclarationError(
+            f"Table {table.name!r}: {wrong.part}: {wrong.said}", action=wrong.action or _advice(wrong, rows.columns)
+        )
     _PASSED.add((asked, *computed.values()))
 
 
@@ -78,13 +86,24 @@ def _wrong_rollups(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:
     """What is wrong with measures: those of a rollup are asked about at once, and one by one where something is."""
     for rollup in table.rollups:
         figures = {name: F.expr(each.sql).cast(each.type.lower()) for name, each in rollup.measures.items()}
-        if not _said_of(rows, rollup.by, [*figures.values()]):
+        inexact = {name: said for name, each in rollup.measures.items() if (said := _inexact(rows, each.sql))}
+        if not inexact and not _said_of(rows, rollup.by, [*figures.values()]):
             continue
         for name, figure in figures.items():
-            said = _said_of(rows, rollup.by, [figure])
-            if said:
-                measure = rollup.measures[name]
-                yield _Wrong(f"rollup {rollup.name}: measure {name}", said, measure.sql, measure.type)
+            said, measure = _said_of(rows, rollup.by, [figure]), rollup.measures[name]
+            if said or name in inexact:
+                part, action = f"rollup {rollup.name}: measure {name}", "" if said else EXACT
+                yield _Wrong(part, said or inexact[name], measure.sql, measure.type, action)
+
+
+def _inexact(rows: DataFrame, sql: str) -> str:
+    """What a measure adds up as doubles, whose sum depends on the order of the rows; nothing where it adds none."""
+    for mean, what in added(sql):
+        with suppress(AnalysisException, ParseException):  # said of the measure as a whole
+            type_ = rows.selectExpr(f"({what}\n)").schema[0].dataType.simpleString()
+            if is_inexact(type_, mean=mean):
+                return f"a sum or mean of {what}, a {type_.upper()}, depends on the order of its rows"
+    return ""
 
 
 def _said_of(rows: DataFrame, by: Sequence[str], figures: Sequence[Column]) -> str:

@@ -45,7 +45,7 @@ def ensure_table(
     with table_failures(layout.uri), conflicts(layout.name):
         created = open_table(layout.uri) is None
         lack = found()
-    written, parted = before is not None and lack.written, lack.parted is not None
+    written, other = before is not None and lack.written, lack.parted is not None or bool(lack.recast)
     if before and written:
         reform(spark, layout, lack, rewriting or Rewriting(), before)
         lack = found()
@@ -56,7 +56,7 @@ def ensure_table(
     if lack.columns:
         added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in lack.columns]
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
-    properties = {**lack.properties, **(layout.statistics_properties if parted else {})}
+    properties = {**lack.properties, **(layout.statistics_properties if other else {})}
     if properties:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(properties)})")
     return changed

@@ -24,12 +24,11 @@ Types = dict[Path, str]
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What a rewrite gives a table beyond what a run does: other types, but for ``fixed`` columns, and partitions.
+    """What a rewrite gives a table beyond what a run does: other types, and partitions.
 
     ``partition`` is what the layout parts rows by, and ``periods`` is what a column of ours may have parted them by.
     """
 
-    fixed: Collection[str] = ()
     partition: Day | Month | Year | Value | None = None
     periods: Collection[Day | Month | Year] = ()
 
@@ -117,16 +116,17 @@ def _of_other_types(layout: Layout, found: Types, rewriting: Rewriting | None) -
         if stands == declared or column.fields:
             continue
         wider = len(path) == 1 and is_widened(stands, declared)
+        can = len(path) == 1 and path[0] not in layout.fixed and is_recast(stands, declared)
         if wider and (column.widens or column.recomputed):
             named["widened"].append(column.name)
         elif column.recomputed:
             named["remade"].append(column.name)
-        elif rewriting and len(path) == 1 and path[0] not in rewriting.fixed and is_recast(stands, declared):
+        elif rewriting and can:
             named["recast"].append(column.name)
         else:
-            can = rewriting is None and len(path) == 1 and path[0] not in layout.key and is_recast(stands, declared)
             by = f", or have every row written with this one: {layout.rewrite}" if can else _BESIDE
-            way = f", or say widened_from={stands.upper()!r} to have it widened" if wider else by
+            says = wider and path[0] not in layout.partitions
+            way = f", or say widened_from={stands.upper()!r} to have it widened" if says else by
             raise _of_another_type(layout, path, (stands, declared), way)
     return named
 

@@ -79,6 +79,7 @@ class Layout:
     ``cluster_by`` are the columns by which compaction puts rows together.
     ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote. ``of`` is the
     declaration that it follows from, and ``declares`` what that says, as facts, where the table keeps them.
+    ``fixed`` columns are given no other type but a wider one: by them a record is the same, or newer.
     ``kept_by`` is the version column whose values stand beside those of kept columns: once there is one, it stays.
     """
 
@@ -98,6 +99,7 @@ class Layout:
     of: str = ""
     declares: str = ""
     kept_by: str = ""
+    fixed: Sequence[str] = ()
 
     @property
     def partitions(self) -> list[str]:

@@ -62,6 +62,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         former=None if table.is_log else _former(table),
         cluster_by=table.cluster_by,
         of=table.name,
+        fixed=[*table.key, *([table.version] if table.version else [])],
         declares=facts_of(table),
         kept_by=table.version or "" if table.keep else "",
     )

@@ -14,7 +14,7 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.delta.lack import Lack, Rewriting
 from lakehouse.delta.layout import STATISTICS, Layout
 from lakehouse.delta.migrate import rewrite
-from lakehouse.delta.write import upkeep
+from lakehouse.delta.write import read_table, upkeep
 from lakehouse.errors import TableError
 
 Partition = Day | Month | Year | Value
@@ -27,19 +27,32 @@ def reform(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting
     Raises ``TableError`` where a value would become another one; nothing is written then. Raises what ``rewrite`` and
     ``before`` raise, which is called once nobody else writes.
     """
-    if lack.parted is not None:
-        _leave_statistics(spark, layout, {*lack.parted, *(path[0] for path, _ in lack.columns)})
+    if lack.parted is not None or lack.recast:
+        leave_statistics(spark, layout, {*(lack.parted or ()), *(path[0] for path, _ in lack.columns)})
     rewrite(spark, layout, partial(_formed, layout, lack, rewriting), before)
 
 
-def _formed(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
-    parted = lack.parted is not None
-    partition = rewriting.partition if parted else None
+def require_exact(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting) -> None:
+    """Raise ``TableError`` where a value of the table would become another one; nothing is written."""
+    _compare(layout, lack, rewriting, read_table(spark, layout))
+
+
+def _compare(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> set[str]:
+    """The columns that go, since they told nothing but a period of a time that stays.
+
+    Raises ``TableError`` where a value would become another one.
+    """
     gone = [each for each in rewriting.periods if each.name in (lack.parted or ()) and each.name not in layout.names]
     gone = [each for each in gone if each.column not in lack.recast]
-    found = _differing(rows, _compared(rows, layout, lack, [*gone, *([partition] if partition else [])]))
+    partition = [rewriting.partition] if rewriting.partition and lack.parted is not None else []
+    found = _differing(rows, _compared(rows, layout, lack, [*gone, *partition]))
     _require_same(layout, {name: found[name] for name in found if name in layout.names}, dict(rows.dtypes))
-    dropped = {each.name for each in gone if not found[each.name][0]}
+    return {each.name for each in gone if not found[each.name][0]}
+
+
+def _formed(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
+    partition = rewriting.partition if lack.parted is not None else None
+    dropped = _compare(layout, lack, rewriting, rows)
     types = {column.name: column.type for column in layout.columns}
     kept = {field.name: field.metadata for field in rows.schema}
 
@@ -83,11 +96,12 @@ def _require_same(layout: Layout, differing: Mapping[str, tuple[int, str]], stan
     types = {column.name: column.type for column in layout.columns}
     for name, (many, value) in differing.items():
         if many:
+            told = name.removesuffix("_before").removesuffix("_after") if layout.name != layout.of else name
             raise TableError(
                 f"{many:,} values of column {name} of {layout.name} cannot be {types[name]} and stay what they are, as"
-                f" {value[:_SHOWN]!r}; nothing of this table was written",
+                f" {value[:_SHOWN]!r}",
                 where=layout.uri,
-                action=f"Declare {name} as {stands[name].upper()}, and a column of another name beside it.",
+                action=f"Declare {told} as {stands[name].upper()}, and a column of another name beside it.",
             )
 
 
@@ -96,7 +110,10 @@ def _is_same(name: str, stands: str, declared: str) -> str:
     cast = f"TRY_CAST(`{name}` AS {declared})"
     back = f"CAST({cast} AS {stands})"
     if stands != "string":
-        return f"{back} <=> `{name}`"
+        # the greatest whole numbers are cast to the nearest there is, and back
+        whole = "BIGINT" in (stands.upper(), declared) and "DOUBLE" in (stands.upper(), declared)
+        nearest = f" AND TRY_CAST({cast} AS DECIMAL(38,0)) <=> TRY_CAST(`{name}` AS DECIMAL(38,0))" if whole else ""
+        return f"{back} <=> `{name}`{nearest}"
     finite = f" AND abs({cast}) < double('Infinity')" if declared == "DOUBLE" else ""
     return f"{_plain(back)} <=> {_plain(f'`{name}`')}{finite}"
 
@@ -105,8 +122,8 @@ def _plain(text: str) -> str:
     return f"IF(contains({text}, '.'), rtrim('.', rtrim('0', {text})), {text})"
 
 
-def _leave_statistics(spark: SparkSession, layout: Layout, but: Collection[str]) -> None:
-    """Name no column for statistics that is a partition column before or afterwards, which Delta refuses, or not there.
+def leave_statistics(spark: SparkSession, layout: Layout, but: Collection[str] = ()) -> None:
+    """Name no column for statistics of which Delta keeps none before or afterwards, or which is not there.
 
     Those of the layout are named again once the rows are written.
     """

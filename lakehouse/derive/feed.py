@@ -52,6 +52,7 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
         anchors=[column.name for column in (*keys, *own)],
         declaration=table.fingerprint,
         of=table.name,
+        fixed=table.key,
     )
 
 

@@ -17,6 +17,7 @@ from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.plain import is_quick_to_merge
 from lakehouse.delta.quick import merge_quickly
+from lakehouse.delta.reform import leave_statistics
 from lakehouse.delta.write import alone, commit_merge, commit_overwrite, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
@@ -28,8 +29,8 @@ _GONE = "_is_gone"  # says of a group that no row is left in it
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
     """How a rollup is stored: one row for each group."""
     stored = {column.name: column for column in table.stored}
-    columns = [TableColumn.declared(stored[name]) for name in rollup.by]
-    # another type is another declaration: every group is computed anew
+    # where any type is another one, every group is computed anew: two may be one then
+    columns = [replace(TableColumn.declared(stored[name]), recomputed=True) for name in rollup.by]
     columns += [TableColumn(name, each.type, each.doc, recomputed=True) for name, each in rollup.measures.items()]
     uri = settings.table_uri(rollup.name)
     return Layout(
@@ -51,7 +52,8 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     """
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
-    same = is_as_declared(ledger, rollup)
+    other_types = _has_other_types(layout)
+    same = is_as_declared(ledger, rollup) and not other_types
     if same and upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
@@ -74,7 +76,7 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     # a column, since a literal would leave Spark no equality to join by
     rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
     rows = rows.localCheckpoint()
-    if _has_other_types(layout):
+    if other_types:
         entry = _make_anew(spark, layout, rows.select(*layout.names), commit)
     else:
         entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
@@ -82,7 +84,7 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
 
 
 def _has_other_types(layout: Layout) -> bool:
-    """Whether measures are stored with types that they no longer have, and values that are not to be converted."""
+    """Whether columns are stored with types that they no longer have, and values that are not to be converted."""
     there = open_table(layout.uri)
     return there is not None and bool(lacking(layout, there).remade)
 
@@ -91,6 +93,7 @@ def _make_anew(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Com
     """Replace every row and the types of the columns; those that are declared no longer stay, and hold nothing."""
     for column in layout.columns:
         rows = rows.withMetadata(column.name, {"comment": column.doc})
+    leave_statistics(spark, layout)
     others = [field for field in read_table(spark, layout).schema if field.name not in layout.names]
     rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in others})
     with alone(layout):

@@ -30,13 +30,20 @@ def redeclared(settings: Settings, table: StreamTable) -> list[Redeclared]:
 
 
 def _changes(history: Sequence[Mapping[str, Any]]) -> Iterator[Redeclared]:
-    before = ""
+    before, held = "", dict[int, str]()
     for info in reversed(history):
-        now = _said_in(info)
+        version, now = int(info["version"]), _said_in(info)
         changes = tuple(fact for _, fact in differences(before, now)) if before and now else ()
         if changes:
-            yield Redeclared(int(info["version"]), committed_at(info), changes)
-        before = now or before
+            yield Redeclared(version, committed_at(info), changes)
+        before = held.get(_restored(info), "") if info.get("operation") == "RESTORE" else now or before
+        held[version] = before
+
+
+def _restored(info: Mapping[str, Any]) -> int:
+    """The version that a RESTORE put back; -1 where it names a moment."""
+    version = str((info.get("operationParameters") or {}).get("version"))
+    return int(version) if version.isdecimal() else -1
 
 
 def _said_in(info: Mapping[str, Any]) -> str:

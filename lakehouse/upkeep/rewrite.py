@@ -7,12 +7,13 @@ from functools import partial
 from lakehouse.declaration import Day, Month, StreamTable, Year
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ask_nothing, ensure_table
-from lakehouse.delta.failures import log_failures
+from lakehouse.delta.failures import log_failures, table_failures
 from lakehouse.delta.lack import Lack, Rewriting, lacking
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.reform import require_exact
 from lakehouse.errors import TableError
 from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
 
@@ -29,9 +30,9 @@ class Rewritten:
 def rewrite_tables(engine: Engine) -> list[Rewritten]:
     """Write every row of each table of a declaration that has other types or partitions than are declared.
 
-    The rows stay what they are: a value that would become another one is an error, and that table is left alone, as is
-    the merged one, which comes last. Progress and accounting are carried on; nothing is told by the change feed. What
-    was not done is done by a second run, which else does nothing.
+    The rows stay what they are: a value that would become another one is an error, before anything is written. Progress
+    and accounting are carried on; nothing is told by the change feed. The merged table comes first; what was not done
+    is done by a second run, which else does nothing. Rollups are computed anew by the next merge.
 
     Raises ``TableError`` also where the key is another one, a type could not mean the same, or the change feed has not
     read all there is.
@@ -39,10 +40,13 @@ def rewrite_tables(engine: Engine) -> list[Rewritten]:
     settings, table = engine.settings, engine.table
     engine.ledger()  # a table whose history does not tell its progress is left as it is
     rewriting = _rewriting_of(table)
-    layouts = [*loaded_layouts(settings, table), *derived_layouts(settings, table), merged_layout(table, settings)]
+    layouts = [merged_layout(table, settings), *derived_layouts(settings, table), *loaded_layouts(settings, table)]
     lacks = [(layout, lack) for layout in layouts if (lack := _lack(layout, rewriting)) and lack.written]
     if any(layout.name == table.name for layout, _ in lacks):
         _require_told_on(engine)
+    for layout, lack in lacks:
+        with table_failures(layout.uri):
+            require_exact(engine.spark, layout, lack, rewriting)
     return [_rewrite(engine, layout, lack, rewriting) for layout, lack in lacks]
 
 
@@ -56,8 +60,7 @@ def _rewrite(engine: Engine, layout: Layout, lack: Lack, rewriting: Rewriting) -
 def _rewriting_of(table: StreamTable) -> Rewriting:
     times = [column for column in table.columns if column.type in Month.types]
     periods = [unit(each.name) for each in times for unit in (Day, Month, Year) if each.type in unit.types]
-    fixed = {*table.key, *([table.version] if table.version else [])}
-    return Rewriting(fixed, table.partition_by, periods)
+    return Rewriting(table.partition_by, periods)
 
 
 def _lack(layout: Layout, rewriting: Rewriting) -> Lack | None:

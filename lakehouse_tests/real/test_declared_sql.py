@@ -42,3 +42,21 @@ def test_the_type_that_a_part_has_to_give_is_named_with_a_cast_to_it(
 def test_sql_whose_types_fit_passes(spark: SparkSession) -> None:
     require_types(spark, checked("CAST(note AS BOOLEAN)"))
     require_types(spark, measured("max(size(sizes))", "BIGINT"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *(
+            "sum(coalesce(note, '0'))",
+            "sum(trim(note))",
+            "avg(coalesce(id, 0))",
+            "sum(CASE WHEN id > 1.5 THEN note END)",
+        ),
+        "try_sum(id / if(id > 1.5, id, 2))",
+    ],
+)
+def test_what_is_added_as_doubles_is_refused_however_it_is_made(spark: SparkSession, sql: str) -> None:
+    with pytest.raises(DeclarationError, match="figure: a sum or mean of .* depends on the order of its rows.*Add dec"):
+        require_types(spark, measured(sql, "BIGINT"))
+    require_types(spark, measured("sum(coalesce(id, 0)) + sum(DISTINCT size(sizes))", "BIGINT"))

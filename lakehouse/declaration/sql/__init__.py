@@ -10,5 +10,16 @@ from lakehouse.declaration.sql.computed import computed_sql
 from lakehouse.declaration.sql.functions import NotComputable
 from lakehouse.declaration.sql.parsed import named_columns, quoted
 from lakehouse.declaration.sql.rules import condition_problems, measure_problems
+from lakehouse.declaration.sql.sums import EXACT, added, is_inexact
 
-__all__ = ["NotComputable", "computed_sql", "condition_problems", "measure_problems", "named_columns", "quoted"]
+__all__ = [
+    "EXACT",
+    "NotComputable",
+    "added",
+    "computed_sql",
+    "condition_problems",
+    "is_inexact",
+    "measure_problems",
+    "named_columns",
+    "quoted",
+]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.nested import plain_types
-from lakehouse.declaration.sql.parsed import names_of
+from lakehouse.declaration.sql.parsed import names_of, parsed
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -17,7 +17,7 @@ _GIVES_DOUBLES = {
     *("acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "cot", "csc", "degrees", "exp", "expm1", "hypot", "ln"),
     *("log", "log10", "log1p", "log2", "pow", "power", "radians", "sec", "sin", "sinh", "sqrt", "tan", "tanh"),
 }
-_EXACT = "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added."
+EXACT = "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added."
 
 
 def inexact_sums(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
@@ -26,7 +26,7 @@ def inexact_sums(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem
 
     for adds in root.find_all(exp.Func):
         for what in _doubles_in(adds, types) if _ADDS & _named(adds) else ():
-            yield f"a sum or mean of {what} depends on the order of its rows", _EXACT
+            yield f"a sum or mean of {what} depends on the order of its rows", EXACT
 
 
 def _doubles_in(adds: "exp.Expr", types: Mapping[str, str]) -> Iterator[str]:
@@ -110,3 +110,22 @@ def _named(node: "exp.Expr") -> set[str]:
     from sqlglot import exp  # noqa: PLC0415
 
     return {each.lower() for each in names_of(node)} if isinstance(node, exp.Func) else set()
+
+
+def added(sql: str) -> list[tuple[bool, str]]:
+    """What the sums and means of an expression add, in SQL, and whether it is for a mean."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    root = parsed(sql)
+    found = []
+    for adds in root.find_all(exp.Func) if root is not None else ():
+        if _ADDS & _named(adds):
+            what = adds.expressions[0] if isinstance(adds, exp.Anonymous) else adds.this
+            what = what.expressions[0] if isinstance(what, exp.Distinct) else what
+            found.append((bool(_MEANS & _named(adds)), what.sql("spark")))
+    return found
+
+
+def is_inexact(type_: str, *, mean: bool) -> bool:
+    """Whether values of a type of Spark's are added as doubles."""
+    return type_ in ("double", "float", "string") or (mean and type_ == "bigint")

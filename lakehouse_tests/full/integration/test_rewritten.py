@@ -10,14 +10,14 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable
 from lakehouse.delta.ensure import ask_nothing, ensure_table
 from lakehouse.delta.lack import Rewriting
-from lakehouse.derive.feed import changes_layout
+from lakehouse.delta.order import merged_layout
 from lakehouse.errors import TableError
 from lakehouse.topic import create_topic
 from lakehouse.upkeep.plan import plan_changes
 from lakehouse.upkeep.rewrite import rewrite_tables
 from lakehouse.upkeep.verify import verify_rollup
 from lakehouse_tests.helpers.rewrites import assert_exact, otherwise, refused
-from lakehouse_tests.helpers.sales import PRICE, narrow_sales, sale
+from lakehouse_tests.helpers.sales import PRICE, narrow_sales
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 10)
@@ -30,19 +30,44 @@ def stream(spark, broker) -> Stream:
     return made
 
 
-def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_back_or_on(stream: Stream) -> None:
+def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_on_or_back(stream: Stream) -> None:
     declared = stream.table
-    doubles = otherwise(declared, replace(PRICE, type="DOUBLE"))
-    feed = changes_layout(doubles, stream.settings)
-    ensure_table(stream.spark, feed, ask_nothing, Rewriting())  # and the merged table is not written
-    stream.send(sale(3, 1, 1))
+    texts = otherwise(declared, replace(PRICE, type="STRING"))
+    ensure_table(stream.spark, merged_layout(texts, stream.settings), ask_nothing, Rewriting())  # and no other table
+    stream.table = texts
+    stream.send(b'{"id": 3, "pieces": 1, "price": "1.5"}')
     stream.merge()
     with pytest.raises(TableError, match="price_before .*lakehouse rewrite"):
         stream.refresh()
     assert [each.name for each in rewrite_tables(stream.engine)] == [declared.changes_name]
     stream.refresh()
-    stream.table = doubles
-    assert len(rewrite_tables(stream.engine)) == 3
+    stream.table = declared
+    assert [each.name for each in rewrite_tables(stream.engine)] == [declared.name, declared.changes_name]
+    stream.refresh()
+    assert_exact(stream, "id")
+    assert stream.sql("SELECT id, CAST(price AS STRING) FROM {t} ORDER BY id") == [
+        (1, "9.99"),
+        (2, "1.00"),
+        (3, "1.50"),
+    ]
+
+
+def test_groups_that_become_one_by_another_type_are_computed_anew(stream: Stream) -> None:
+    texts = otherwise(stream.table, replace(PRICE, type="STRING"))
+    stream.table = texts
+    rewrite_tables(stream.engine)
+    stream.send(b'{"id": 4, "pieces": 1, "price": "1.0"}')  # beside "1.00"
+    stream.merge()
+    stream.refresh()
+    assert len(stream.sql("SELECT * FROM {rollup}")) == 4
+    stream.table = otherwise(texts, PRICE)
+    rewrite_tables(stream.engine)
+    stream.refresh()
+    assert stream.sql("SELECT CAST(price AS STRING), rows FROM {rollup} ORDER BY 1") == [
+        (None, 1),
+        ("1.00", 2),
+        ("9.99", 1),
+    ]
     assert_exact(stream, "id")
 
 

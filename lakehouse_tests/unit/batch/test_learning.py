@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch.learning import _ask, _likely_first, _require_same
+from lakehouse.batch.learning import _ask, _likely_first, _means_the_same
 from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import Schemas
 from lakehouse.errors import RegistryError
@@ -56,9 +56,21 @@ def test_ids_that_come_next_are_asked_for_before_bytes_that_are_no_ids() -> None
     assert _likely_first([900_000, 9, 3, 8, 900_001], known) == [8, 9, 900_000, 3, 900_001]
 
 
+def confirmed(kept: WriterSchema, answer: Any, *, met: bool = True) -> bool:
+    registry: Any = Told({1: answer})
+    return _means_the_same(registry, 1, Schemas({1: kept}, {}), movie_ratings, met=met)
+
+
 def test_a_kept_schema_that_would_not_be_kept_today_is_compared_with_nothing() -> None:
     text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "Unheard"}]}'
-    told: Any = Told({1: UnusableSchemaError("too deep")})
-    _require_same(told, 1, WriterSchema(text), movie_ratings)
+    assert not confirmed(WriterSchema(text), UnusableSchemaError("too deep"))
     with pytest.raises(RegistryError, match="cannot be used any more"):
-        _require_same(told, 1, SCHEMA, movie_ratings)
+        confirmed(SCHEMA, UnusableSchemaError("too deep"))
+
+
+def test_a_kept_schema_that_we_may_not_read_stops_a_batch_whose_records_name_it_and_no_other() -> None:
+    assert confirmed(SCHEMA, SCHEMA)
+    assert not confirmed(SCHEMA, None)
+    assert not confirmed(SCHEMA, REFUSED, met=False)
+    with pytest.raises(RegistryError, match="refused"):
+        confirmed(SCHEMA, REFUSED)

@@ -127,7 +127,6 @@ def test_numbers_of_two_versions_have_the_type_that_holds_both(one: Any, other: 
         ("bytes", b"x", "'it' is left out: no column is of the type that its schema has"),
         (["string", "long"], "x", "'it' is left out: no column is of the type that its schema has"),
         ({"type": "array", "items": "bytes"}, [], "'it' is left out: no column is of the type"),
-        ("double", float("inf"), "'it' is left out: it holds values beyond DOUBLE"),
         (NODE, {"n": 1, "to": {"n": 2, "to": {"n": 3, "to": None}}}, "'it.to.to'"),
         ("long", 1767225600123, "it is taken for a time"),
         ("string", "01.02.2026", "looks like a time"),
@@ -137,6 +136,15 @@ def test_what_a_schema_does_not_tell_is_said(kind: Any, value: Any, doubt: str) 
     name = "it_at" if "time" in doubt else "it"
     proposal = of_avro((schema_of(id="long", **{name: kind}), [{"id": n, name: value} for n in (1, 2)]))
     assert any(doubt.replace("it is", f"{name} is") in each or doubt in each for each in proposal.doubts), proposal
+
+
+def test_a_value_that_no_column_takes_leaves_the_column_that_its_schema_tells() -> None:
+    schema = schema_of(id="long", it="double")
+    records = [{"id": 1, "it": float("inf")}, {"id": 2, "it": 1.5}]
+    known = Schemas({1: writer_schema(json.dumps(schema))}, {})
+    proposal = propose(written(1, schema, records), Avro(), known)
+    assert types(proposal) == {"id": "BIGINT", "it": "DOUBLE"}
+    assert "'it' holds values beyond DOUBLE in some records, which would be rejected." in proposal.doubts
 
 
 def test_a_field_that_two_versions_have_as_a_text_and_as_a_record_is_left_out() -> None:

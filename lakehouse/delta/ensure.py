@@ -47,19 +47,25 @@ def ensure_table(
         lack = found()
     written, other = before is not None and lack.written, lack.parted is not None or bool(lack.recast)
     if before and written:
+        if lack.parted is not None:  # rows may be parted by what they lack
+            _add_columns(spark, layout, lack)
         reform(spark, layout, lack, rewriting or Rewriting(), before)
         lack = found()
     changed = created or written or lack.form or bool(lack.columns or lack.properties)
     if lack.form and layout.former:
         migrate(spark, layout, layout.former)
         lack = found()
-    if lack.columns:
-        added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in lack.columns]
-        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
+    _add_columns(spark, layout, lack)
     properties = {**lack.properties, **(layout.statistics_properties if other else {})}
     if properties:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(properties)})")
     return changed
+
+
+def _add_columns(spark: SparkSession, layout: Layout, lack: Lack) -> None:
+    if lack.columns:
+        added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in lack.columns]
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
 
 
 def _found(spark: SparkSession, layout: Layout, rewriting: Rewriting | None) -> Lack:

@@ -47,7 +47,7 @@ def _compare(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) 
     partition = [rewriting.partition] if rewriting.partition and lack.parted is not None else []
     found = _differing(rows, _compared(rows, layout, lack, [*gone, *partition]))
     _require_same(layout, {name: found[name] for name in found if name in layout.names}, dict(rows.dtypes))
-    return {each.name for each in gone if not found[each.name][0]}
+    return {each.name for each in gone if each.name in found and not found[each.name][0]}
 
 
 def _formed(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
@@ -77,7 +77,7 @@ def _compared(rows: DataFrame, layout: Layout, lack: Lack, periods: Sequence[Par
     """Columns whose values have to be something, and that in SQL: those that are cast, and periods of a time."""
     stands, types = dict(rows.dtypes), {column.name: column.type for column in layout.columns}
     same = {name: _is_same(name, stands[name], types[name]) for name in lack.recast}
-    there = [each for each in periods if each.name in stands and each.name not in lack.recast]
+    there = [each for each in periods if {each.name, each.column} <= {*stands} and each.name not in lack.recast]
     return same | {each.name: f"`{each.name}` IS NULL OR `{each.name}` <=> {each.expression}" for each in there}
 
 

@@ -110,6 +110,18 @@ def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_p
     assert stream.sql("SELECT count(*), count(DISTINCT sold_at) FROM {t}") == [(3, 3)]
 
 
+def test_rows_are_parted_by_a_column_that_they_lack(stream: Stream) -> None:
+    when = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="UTC.")
+    stream.table = replace(stream.table, columns=[*stream.table.columns, when], partition_by=Day("sold_at"))
+    rewrite_tables(stream.engine)
+    stream.send(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')
+    stream.merge()
+    stream.refresh()
+    told = "SELECT id, CAST(sold_day AS STRING) FROM {t} ORDER BY id"
+    assert stream.sql(told) == [(1, "1970-01-01"), (2, None), (3, None)]
+    assert_exact(stream, "id")
+
+
 def two_days(spark, broker) -> Stream:
     made = Stream.create(spark, broker, base=None, references=())
     made.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))

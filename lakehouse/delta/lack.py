@@ -58,7 +58,7 @@ class Lack:
 
 def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
     """What an opened table lacks; nothing is written. Raises ``TableError`` where it does not fit."""
-    stands, found = table.metadata(), types_of(StructType.fromJson(json.loads(table.schema().to_json())))
+    stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
     _require_key(layout, stands.configuration)
     _require_version(layout, stands.configuration)
     _require_names(layout, stands.configuration.get(DECLARES, ""))
@@ -73,25 +73,25 @@ def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = Non
     made = {(name,): "" for name in layout.partitions if parted is not None}
     return Lack(
         former is not None,
-        missing_columns(layout, made | found),
+        _missing(layout, made | found),
         layout.corrections(stands.configuration),
         **other,
         parted=parted,
     )
 
 
-def types_of(schema: StructType, above: Path = ()) -> Types:
+def _types(schema: StructType, above: Path = ()) -> Types:
     """The types of a schema, by the names that lead to each."""
     found = {above: schema.simpleString()}
     for each in schema:
         path = (*above, each.name)
         found[path] = each.dataType.simpleString()
         if isinstance(each.dataType, StructType):
-            found |= types_of(each.dataType, path)
+            found |= _types(each.dataType, path)
     return found
 
 
-def missing_columns(layout: Layout, found: Mapping[Path, str]) -> list[tuple[Path, TableColumn]]:
+def _missing(layout: Layout, found: Mapping[Path, str]) -> list[tuple[Path, TableColumn]]:
     """The columns that a table with these lacks; ``TableError`` where one of them may not be added."""
     missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
     if missing:

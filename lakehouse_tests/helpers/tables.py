@@ -15,15 +15,17 @@ _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperat
 
 
 def footprint(uri: str) -> tuple[int, set[str]]:
-    """The newest version of a table, 0 where there is none yet, and the data files on disk that it does not have.
+    """How many versions of a table may have rows of their own, 0 where there is none yet, and data files on disk.
 
-    Those are the files of earlier versions, and what a writer left that died.
+    Told are the files that its newest version does not have: those of earlier ones, and what a writer left that died. A
+    version that only says what is declared now has no rows of its own.
     """
     if not DeltaTable.is_deltatable(uri):
         return 0, set()
     table = DeltaTable(uri)
     there = {str(path) for path in Path(uri).rglob("*.parquet") if "_delta_log" not in path.parts}
-    return table.version(), there - {str(Path(file)) for file in table.file_uris()}
+    declared = sum(info.get("operation") == "SET TBLPROPERTIES" for info in table.history())
+    return table.version() - declared, there - {str(Path(file)) for file in table.file_uris()}
 
 
 class Tables:

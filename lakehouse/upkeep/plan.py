@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from lakehouse.batch.gaps import way_on
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.declaration.facts import differences
@@ -103,8 +104,8 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
         return
     merged = newest.commit.topic if newest else None
     if merged is not None and merged != table.topic:
-        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops at the other topic"
-        yield Change(table.name, "refuse", fact)
+        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops at that."
+        yield Change(table.name, "refuse", f"{fact} {way_on(table, accepted=table.order != 'offset')}")
 
 
 def _is_declared_anew(layout: Layout, rollup: Rollup) -> bool:

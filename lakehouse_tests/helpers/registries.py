@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -76,29 +77,43 @@ def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[
     return [framed(schema_id, body(schema, value)) for value in values]
 
 
+Answer = tuple[int, str]  # its status, and what it says
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that a registry was asked: for what, and who was said to ask."""
+
+    path: str
+    told: str | None
+
+
+def said(schema: Any, **more: Any) -> Answer:
+    """How a registry tells a schema, given as its text or as what that says."""
+    return 200, json.dumps({"schema": schema if isinstance(schema, str) else json.dumps(schema), **more})
+
+
 @contextmanager
 def answering_registry(
-    answers: Mapping[str, Any],
+    answers: Mapping[str, Answer],
     allowed: Collection[str] = (),
     certificate: tuple[Path, Path] | None = None,
-) -> Iterator[tuple[str, list[str]]]:
-    """A registry that gives these answers by their paths: its address, and who asked, as each question told it.
+) -> Iterator[tuple[str, list[Asked]]]:
+    """A registry that gives these answers by their paths, the same one each time: its address, and what it was asked.
 
     With ``allowed`` it refuses everybody who tells something else; with a certificate and its key it speaks TLS.
     """
-    told = list[str]()
+    asked = list[Asked]()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            told.append(self.headers.get("Authorization", ""))
-            status, answer = 404, {"error_code": 40403, "message": "not found"}
-            if allowed and told[-1] not in allowed:
-                status, answer = 401, {"error_code": 401, "message": "not allowed"}
-            elif self.path in answers:
-                status, answer = 200, answers[self.path]
+            asked.append(Asked(self.path, self.headers.get("Authorization")))
+            status, answer = answers.get(self.path.removesuffix("?deleted=true"), _UNKNOWN)
+            if allowed and asked[-1].told not in allowed:
+                status, answer = _REFUSED
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            self.wfile.write(answer.encode())
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -110,7 +125,11 @@ def answering_registry(
         server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", told
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", asked
     finally:
         server.shutdown()
         server.server_close()
+
+
+_UNKNOWN: Answer = 404, '{"error_code": 40403, "message": "not found"}'
+_REFUSED: Answer = 401, '{"error_code": 401, "message": "not allowed"}'

@@ -1,6 +1,7 @@
 """A declaration that changes: told before it is made by the next run, and by the history; no row is lost."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -106,3 +107,15 @@ def test_a_column_of_another_name_that_takes_the_same_is_refused_since_the_store
     stream.table = with_columns(declared, ID, replace(AMOUNT, name="many", default=1), PRICE)
     stream.merge()
     assert stream.sql("SELECT pieces, many FROM {t} WHERE id = 15") == [(6, 6)]
+
+
+@pytest.mark.parametrize("order", ["timestamp", "offset"])
+def test_another_topic_is_told_with_what_to_do(stream: Stream, order: Literal["timestamp", "offset"]) -> None:
+    merged = stream.table
+    try:
+        stream.table = replace(merged, topic="elsewhere", order=order)
+        (refused,) = (detail for kind, detail in told(stream) if kind == "refuse")
+    finally:
+        stream.table = merged
+    assert f"records of topic {merged.topic} were merged, and elsewhere is declared" in refused
+    assert {"timestamp": f"lakehouse accept-gap {merged.name}", "offset": "a table of another name"}[order] in refused

@@ -1,6 +1,5 @@
 """Secrets stay secret: whatever is done and however it fails, none of them is written or passed on."""
 
-import json
 import os
 import sqlite3
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from lakehouse_tests.helpers.certificates import encrypted_for_java
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.processes import started_by
-from lakehouse_tests.helpers.registries import answering_registry
+from lakehouse_tests.helpers.registries import answering_registry, said
 from lakehouse_tests.helpers.reliability import Attack
 from lakehouse_tests.helpers.secured import Secured, secured_broker
 
@@ -36,9 +35,9 @@ orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro
 """
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 ANSWERS = {
-    "/schemas/types": ["AVRO"],
-    "/schemas/ids/7": {"schema": json.dumps(SCHEMA)},
-    "/subjects/orders-value/versions/latest": {"id": 7},
+    "/schemas/types": (200, '["AVRO"]'),
+    "/schemas/ids/7": said(SCHEMA),
+    "/subjects/orders-value/versions/latest": (200, '{"id": 7}'),
 }
 
 
@@ -64,7 +63,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     (folder / "broker").mkdir()
     with (
         secured_broker(folder / "broker", passwords) as broker,
-        answering_registry(ANSWERS, allowed=(PASSWORD, TOKEN)) as (url, told),
+        answering_registry(ANSWERS, allowed=(PASSWORD, TOKEN)) as (url, asked),
     ):
         certificate, plain = broker.authority.sign("client")
         key = encrypted_for_java(plain, f"{MARK}-of-key")
@@ -82,7 +81,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
         }
         said, arguments = run(environment)
         secrets = (MARK.encode(), key.read_text().splitlines()[1].encode(), ENCODED)
-        yield Done(said, home, arguments, secrets, frozenset(told))
+        yield Done(said, home, arguments, secrets, frozenset(each.told or "" for each in asked))
 
 
 def access(broker: Secured, registry: str) -> dict[str, str]:

@@ -15,8 +15,7 @@ from lakehouse.declared import _declared_in, declared_tables
 from lakehouse.settings import Settings
 from lakehouse.topic import Record, registry
 from lakehouse.topic.schemas import writer_schema
-from lakehouse_tests.helpers.registries import SECOND, written
-from lakehouse_tests.unit.topic.test_registry import answering, said
+from lakehouse_tests.helpers.registries import SECOND, answering_registry, said, written
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -148,7 +147,7 @@ def of_topic(outside: pytest.MonkeyPatch, *values: bytes | None) -> int:
 def test_of_records_in_avro_the_file_says_so_and_takes_them(
     folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with answering({"/schemas/ids/7": said(SECOND)}) as (url, _):
+    with answering_registry({"/schemas/ids/7": said(SECOND)}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
         assert of_topic(outside, *OF_AVRO, OF_AVRO[0][:-1]) == main.DONE
     assert "from 3 records, of which 1 cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
@@ -190,7 +189,7 @@ def test_without_a_registry_the_setting_that_names_one_is_told(
 def test_schemas_by_which_nothing_can_be_read_are_named_with_the_reason(
     folder: Path, outside: pytest.MonkeyPatch, answer: tuple[int, str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with answering({"/schemas/ids/7": answer}) as (url, _):
+    with answering_registry({"/schemas/ids/7": answer}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
         assert of_topic(outside, None, *OF_AVRO) == main.WRONG_USE
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())

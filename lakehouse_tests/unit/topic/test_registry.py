@@ -3,9 +3,7 @@
 import json
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +15,9 @@ from lakehouse.settings import Settings
 from lakehouse.topic import registry
 from lakehouse.topic.registry import Registry
 from lakehouse.topic.schemas import UnusableSchemaError, fingerprint, writer_schema
+from lakehouse_tests.helpers.registries import Answer, answering_registry, said
 
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
-
-
-@contextmanager
-def answering(answers: dict[str, tuple[int, str]]) -> Iterator[tuple[str, list[Any]]]:
-    """A server that gives these answers, the same one each time, and notes what it was asked."""
-    asked = list[Any]()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append((self.path, dict(self.headers)))
-            status, body = answers.get(self.path.removesuffix("?deleted=true"), (404, "<html>not here</html>"))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def said(schema: Any, **more: Any) -> tuple[int, str]:
-    return 200, json.dumps({"schema": schema if isinstance(schema, str) else json.dumps(schema), **more})
 
 
 def settings_of(url: str, **more: Any) -> Settings:
@@ -56,7 +26,7 @@ def settings_of(url: str, **more: Any) -> Settings:
 
 def test_an_id_is_a_schema_with_its_names_in_full_or_none() -> None:
     missing = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
-    with answering({"/schemas/ids/7": said(RECORD), "/schemas/ids/8": missing}) as (url, _):
+    with answering_registry({"/schemas/ids/7": said(RECORD), "/schemas/ids/8": missing}) as (url, _):
         registry = Registry(settings_of(f"{url}/"))
         assert registry.schema(7) == writer_schema(RECORD)
         assert registry.schema(8) is None
@@ -77,7 +47,7 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
         "/subjects/middle/versions/3": said(middle, references=[to_inner]),
         "/subjects/in%2Fner/versions/1": said(inner),
     }
-    with answering(answers) as (url, asked):
+    with answering_registry(answers) as (url, asked):
         schema = Registry(settings_of(url)).schema(1)
     assert schema
     assert [json.loads(each)["name"] for each in schema.references] == ["n.Inner", "n.Middle"]
@@ -96,9 +66,12 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
         (said("[" * 100_000), "no schema of Avro"),
     ],
 )
-def test_a_schema_that_is_none_of_avro_is_of_no_use(told: tuple[int, str], why: str) -> None:
+def test_a_schema_that_is_none_of_avro_is_of_no_use(told: Answer, why: str) -> None:
     gone = {"/subjects/gone/versions/1": (404, '{"error_code": 40401, "message": "no subject"}')}
-    with answering({"/schemas/ids/1": told, **gone}) as (url, _), pytest.raises(UnusableSchemaError, match=why):
+    with (
+        answering_registry({"/schemas/ids/1": told, **gone}) as (url, _),
+        pytest.raises(UnusableSchemaError, match=why),
+    ):
         Registry(settings_of(url)).schema(1)
 
 
@@ -109,7 +82,7 @@ def test_schemas_that_refer_to_each_other_end() -> None:
         "/subjects/a/versions/1": said(RECORD, references=[to_b]),
         "/subjects/b/versions/1": said(RECORD, references=[to_a]),
     }
-    with answering(answers) as (url, _), pytest.raises(UnusableSchemaError):
+    with answering_registry(answers) as (url, _), pytest.raises(UnusableSchemaError):
         Registry(settings_of(url)).schema(1)
 
 
@@ -131,15 +104,15 @@ def test_schemas_that_refer_to_each_other_end() -> None:
         ((422, '{"error_code": 42201, "message": "no"}'), "answers with 422 to schemas/ids/1: no"),
     ],
 )
-def test_every_other_answer_is_an_error_and_never_a_missing_schema(answer: tuple[int, str], fact: str) -> None:
-    with answering({"/schemas/ids/1": answer}) as (url, _), pytest.raises(RegistryError, match=fact) as raised:
+def test_every_other_answer_is_an_error_and_never_a_missing_schema(answer: Answer, fact: str) -> None:
+    with answering_registry({"/schemas/ids/1": answer}) as (url, _), pytest.raises(RegistryError, match=fact) as raised:
         Registry(settings_of(url), patience=0).schema(1)
     assert url in str(raised.value)
 
 
 def test_a_registry_that_is_started_again_is_waited_for() -> None:
     answers = {"/schemas/ids/1": (503, "later")}
-    with answering(answers) as (url, asked):
+    with answering_registry(answers) as (url, asked):
         threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
         assert Registry(settings_of(url)).schema(1) == writer_schema(RECORD)
         assert len(asked) > 1
@@ -192,9 +165,9 @@ def test_a_secret_that_no_header_holds_is_refused_and_not_shown(secret: str, mon
 
 
 def test_a_password_of_any_letters_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering({"/schemas/ids/1": said(RECORD)}) as (url, asked):
+    with answering_registry({"/schemas/ids/1": said(RECORD)}) as (url, asked):
         Registry(settings_of(url, registry_username="\u0141", registry_password="\u0142")).schema(1)
-    assert asked[0][1]["Authorization"] == "Basic xYE6xYI="
+    assert asked[0].told == "Basic xYE6xYI="
 
 
 def test_an_embedded_registry_is_none_for_an_outside_broker(tmp_path: Path) -> None:
@@ -219,11 +192,11 @@ def test_nobody_there_is_an_error_that_names_the_setting() -> None:
     ],
 )
 def test_the_registry_is_told_who_asks_and_nobody_else(secrets: dict[str, str], header: str | None) -> None:
-    with answering({"/schemas/ids/1": (403, "Forbidden")}) as (url, asked):
+    with answering_registry({"/schemas/ids/1": (403, "Forbidden")}) as (url, asked):
         settings = settings_of(url, **secrets)
         with pytest.raises(RegistryError) as raised:
             Registry(settings).schema(1)
-    assert asked[0][1].get("Authorization") == header
+    assert asked[0].told == header
     shown = f"{raised.value} {settings!r}"
     assert not [each for each in ("s3cret", "t0ken") if each in shown]
 

@@ -96,7 +96,11 @@ def _merge(settings: Settings) -> None:
 
 
 def _variables(settings: Settings) -> dict[str, str]:
-    return {"LAKEHOUSE_HOME": str(settings.home), "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(settings)}
+    return {
+        "LAKEHOUSE_HOME": str(settings.home),
+        "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(settings),
+        "LAKEHOUSE_DECLARATIONS": "lakehouse.tables.temperatures",  # others want a schema registry
+    }
 
 
 @contextmanager

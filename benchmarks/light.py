@@ -26,6 +26,7 @@ _COMMAND = "from lakehouse.cli.main import main; main()"
 _MINUTE = 60.0
 _NAMES = {
     "guards": "/bin/sh",
+    "registry": "apicurio",
     "broker": "kafka.Kafka",
     "engine": "spark",
     "webserver": "dagster_webserver",

@@ -99,7 +99,7 @@ def _variables(settings: Settings) -> dict[str, str]:
     return {
         "LAKEHOUSE_HOME": str(settings.home),
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(settings),
-        "LAKEHOUSE_DECLARATIONS": "lakehouse.tables.temperatures",  # others want a schema registry
+        "LAKEHOUSE_DECLARATIONS": "lakehouse.tables.temperatures",  # with the movie ratings, up wants a registry
     }
 
 

@@ -36,18 +36,13 @@ def plan_table(table: StreamTable, state: TopicState, ledger: Ledger, bounds: Bo
 
 def loss(gap: Gap, table: StreamTable) -> DataLossError:
     """The error of a gap that nobody has accepted."""
-    action = way_on(table, accepted=can_be_accepted(gap, table))
+    action = f"If the loss is known and accepted, go on with: lakehouse accept-gap {table.name}"
+    if not can_be_accepted(gap, table):
+        action = (
+            f"Offsets begin again there, and {table.name} is ordered by offset alone: what is merged from now on would"
+            ' seem older than its rows. Declare order="timestamp" first, or declare a table of another name.'
+        )
     return DataLossError("; ".join(gap.facts), where=f"topic {table.topic}", action=action)
-
-
-def way_on(table: StreamTable, *, accepted: bool) -> str:
-    """What to do at a gap, whether a person may accept it or not."""
-    if accepted:
-        return f"If the loss is known and accepted, go on with: lakehouse accept-gap {table.name}"
-    return (
-        f"Offsets begin again there, and {table.name} is ordered by offset alone: what is merged from now on would"
-        ' seem older than its rows. Declare order="timestamp" first, or declare a table of another name.'
-    )
 
 
 def can_be_accepted(gap: Gap, table: StreamTable) -> bool:

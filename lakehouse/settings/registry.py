@@ -31,8 +31,7 @@ def require_own(settings: Settings) -> None:
         raise RegistryError(
             "A broker is configured and no schema registry: an embedded one would give its own ids to schemas",
             where=settings.kafka_bootstrap_servers,
-            action="Set LAKEHOUSE_REGISTRY_URL to the registry of those who write to this broker, or"
-            " LAKEHOUSE_DECLARATIONS to where no table is declared whose records name schemas.",
+            action="Set LAKEHOUSE_REGISTRY_URL to the registry of those who write to this broker.",
         )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.batch.gaps import way_on
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.declaration.facts import differences
@@ -104,8 +103,8 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
         return
     merged = newest.commit.topic if newest else None
     if merged is not None and merged != table.topic:
-        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops at that."
-        yield Change(table.name, "refuse", f"{fact} {way_on(table, accepted=table.order != 'offset')}")
+        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops at that"
+        yield Change(table.name, "refuse", f"{fact}. Declare {merged} again, or a table of another name")
 
 
 def _is_declared_anew(layout: Layout, rollup: Rollup) -> bool:

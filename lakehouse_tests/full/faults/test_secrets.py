@@ -79,9 +79,9 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
             "DAGSTER_HOME": str(home / "dagster"),
             "TMPDIR": str(home / "tmp"),
         }
-        said, arguments = run(environment)
+        told, arguments = run(environment)
         secrets = (MARK.encode(), key.read_text().splitlines()[1].encode(), ENCODED)
-        yield Done(said, home, arguments, secrets, frozenset(each.told or "" for each in asked))
+        yield Done(told, home, arguments, secrets, frozenset(each.told or "" for each in asked))
 
 
 def access(broker: Secured, registry: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from lakehouse.declared import _declared_in, declared_tables
 from lakehouse.settings import Settings
 from lakehouse.topic import Record, registry
 from lakehouse.topic.schemas import writer_schema
-from lakehouse_tests.helpers.registries import SECOND, answering_registry, said, written
+from lakehouse_tests.helpers.registries import SECOND, Answer, answering_registry, said, written
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -187,7 +187,7 @@ def test_without_a_registry_the_setting_that_names_one_is_told(
     ],
 )
 def test_schemas_by_which_nothing_can_be_read_are_named_with_the_reason(
-    folder: Path, outside: pytest.MonkeyPatch, answer: tuple[int, str], why: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, outside: pytest.MonkeyPatch, answer: Answer, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with answering_registry({"/schemas/ids/7": answer}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)

@@ -103,7 +103,7 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
         return
     merged = newest.commit.topic if newest else None
     if merged is not None and merged != table.topic:
-        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops at that"
+        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops"
         yield Change(table.name, "refuse", f"{fact}. Declare {merged} again, or a table of another name")
 
 

@@ -78,6 +78,8 @@ def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[
 
 
 Answer = tuple[int, str]  # its status, and what it says
+_UNKNOWN: Answer = 404, '{"error_code": 40403, "message": "not found"}'
+_REFUSED: Answer = 401, '{"error_code": 401, "message": "not allowed"}'
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,3 @@ def answering_registry(
     finally:
         server.shutdown()
         server.server_close()
-
-
-_UNKNOWN: Answer = 404, '{"error_code": 40403, "message": "not found"}'
-_REFUSED: Answer = 401, '{"error_code": 401, "message": "not allowed"}'

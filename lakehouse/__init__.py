@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from lakehouse.defs.resources import LakehouseResource
     from lakehouse.errors import LakehouseError
     from lakehouse.settings import Settings
+    from lakehouse.topic.schemas import writer_schema
 
 __all__ = [
     "Avro",
@@ -80,6 +81,7 @@ __all__ = [
     "Year",
     "build_defs",
     "declared_tables",
+    "writer_schema",
 ]
 
 _ELSEWHERE = {
@@ -89,6 +91,7 @@ _ELSEWHERE = {
     "Settings": "lakehouse.settings",
     "build_defs": "lakehouse.defs.build",
     "declared_tables": "lakehouse.declared",
+    "writer_schema": "lakehouse.topic.schemas",
 }
 
 

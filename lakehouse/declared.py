@@ -98,16 +98,25 @@ def _is_folder_of_files(path: Path) -> bool:
 
 
 def _require_importable(folder: Path) -> None:
-    """Refuse a file of declarations that Python cannot import by its name: it would not be there without a word."""
+    """Refuse what Python does not import by its name: declarations that would not be there without a word."""
+    files = {each.stem for each in folder.glob("*.py")}
     for each in folder.iterdir():
         name = each.name.removesuffix(".py")
         declares = each.name != name or _is_folder_of_files(each)
-        if declares and not each.name.startswith(("_", ".")) and not name.isidentifier():
-            kind = "folder" if each.is_dir() else "file"
+        kind = "folder" if each.is_dir() else "file"
+        if not declares or each.name.startswith(("_", ".")):
+            continue
+        if not name.isidentifier():
             raise SettingsError(
                 f"A {kind} of declarations cannot be imported by its name: {each.name}",
                 where=str(each),
                 action="Rename it: letters, digits and _, no digit first; or begin the name with _ to leave it out.",
+            )
+        if kind == "folder" and name in files:
+            raise SettingsError(
+                f"{name}.py and the folder {name} both hold declarations, and Python finds one of them alone",
+                where=str(folder),
+                action="Rename one of them.",
             )
 
 

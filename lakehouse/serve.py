@@ -103,7 +103,9 @@ def _extension() -> Path:
     folder = Path(package.origin).parent if package and package.origin else Path()
     file = folder / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
     if not file.is_file():
-        raise SetupError("DuckDB's Delta extension is missing", action="Run `make install`.")
+        raise SetupError(
+            "DuckDB's Delta extension is missing", action="Install lakehouse again (in its repository: make install)."
+        )
     return file
 
 

@@ -87,12 +87,12 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         rules, quick = load()
         return (
-            tell(decode_values(some, None, rules, quick)) for values in batches for (some,) in sliced((values,), fields)
+            tell(decode_values(some, None, rules, quick)) for values in batches for (some,) in sliced((values,), rules)
         )
 
     def decode_with_parts(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         rules, quick = load()
-        for values, *others in (some for batch in batches for some in sliced(batch, fields)):
+        for values, *others in (some for batch in batches for some in sliced(batch, rules)):
             parts = dict(zip(asked, others, strict=True))
             yield tell(decode_values(values, parts.pop(TIME, None), rules, quick, parts))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.ledger import Ledger
-from lakehouse.errors import DataLossError
+from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.topic.offsets import Bounds, Gap, Plan, TopicState, find_expired, plan_batch
 
 
@@ -26,12 +26,27 @@ def plan_next_of(ledger: Ledger, state: TopicState, bounds: Bounds) -> Plan:
 def plan_table(table: StreamTable, state: TopicState, ledger: Ledger, bounds: Bounds) -> Plan:
     """Plan the next batch of a table; behind a gap where it is of expired records and the declaration accepts those.
 
-    Raises ``DataLossError``, which names every partition that lost records, behind any other.
+    Raises ``DataLossError``, which names every partition that lost records, behind any other, and ``DeclarationError``
+    where the declared order would take new records for older than rows that are there.
     """
+    require_comparable(table, ledger)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
         raise loss(plan.gap, table)
     return plan
+
+
+def require_comparable(table: StreamTable, ledger: Ledger) -> None:
+    """Raise ``DeclarationError`` where rows may be of another topic than is merged now, and offsets alone decide."""
+    now = ledger.progress.incarnation.text if ledger.progress else None
+    others = [each for each, ends in ledger.reached.items() if each != now and any(ends.values())]
+    if table.order == "offset" and now and others:
+        raise DeclarationError(
+            f"Rows of {table.name} are of a topic that is no more, or of another one, whose offsets say nothing beside"
+            " those of today's",
+            where=f"topic {table.topic}",
+            action='Declare order="timestamp", or a table of another name, which a merge fills from the topic.',
+        )
 
 
 def loss(gap: Gap, table: StreamTable) -> DataLossError:

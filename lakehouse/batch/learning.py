@@ -22,6 +22,7 @@ _CLAUSES = (
 )
 MOST_ASKED = 1_000
 """Ids that are unknown and asked for in one batch, those of most records: bytes that are none of ours may tell any."""
+_CONFIRMED = 100  # of the first and of the last ids
 _LARGEST = 2**31  # no registry gives an id beyond
 
 
@@ -29,12 +30,13 @@ def learn(engine: Engine, known: Schemas, ids: Sequence[int], *, confirm: bool) 
     """Ask the registry for ids that are not known, the first of them, and keep what it says.
 
     With ``confirm``, those that are known have to mean there what they meant, where it still has them; before anything
-    is learnt, all that are kept. Raises ``RegistryError`` where they do not, where the registry does not answer, and
-    where it lets us read none; an id that it does not know stays unknown. What is returned besides is why others cannot
-    be used.
+    is learnt, the first and the last that are kept too. Raises ``RegistryError`` where they do not, where the registry
+    does not answer, and where it lets us read none; an id that it does not know stays unknown. What is returned besides
+    is why others cannot be used.
     """
     unknown = _likely_first([each for each in ids if each not in known.known and each < _LARGEST], known)[:MOST_ASKED]
-    confirmed = [each for each in (known.known if unknown else ids if confirm else ()) if each in known.known]
+    met = [each for each in ids if each in known.known]
+    confirmed = list(dict.fromkeys([*met, *_first_and_last(known)])) if unknown else met if confirm else []
     if not unknown and not confirmed:
         return known
     with registry(engine.settings) as asked:
@@ -60,6 +62,12 @@ def look_up(settings: Settings, table: StreamTable | None, values: Iterable[byte
     with registry(settings) as asked:
         found, unusable = _ask(asked, sorted(unknown)[:MOST_ASKED], trusted=bool(known.known))
     return Schemas({**known.known, **found}, unusable)
+
+
+def _first_and_last(known: Schemas) -> list[int]:
+    """Ids of which a registry that was made anew gives some to other schemas; not all there are, each a question."""
+    ids = sorted(known.known)
+    return [*ids[:_CONFIRMED], *ids[-_CONFIRMED:]]
 
 
 def _likely_first(ids: list[int], known: Schemas) -> list[int]:

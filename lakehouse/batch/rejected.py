@@ -35,10 +35,10 @@ _DECISION = (
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
 _FLAT = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _FAILS = "s._reason IS NOT NULL"
-_SAME = "t.position = s.position"
-_PASSES = f"{_SAME} AND s._time <=> t.time"  # where it has no reason
+# a broker that is back from an older copy gives an offset to another record
+_SAME = "t.position = s.position AND t.time <=> s.{time}"
 _CLAUSES = (
-    f"ON {_SAME} AND {{near}}"
+    f"ON {_SAME.format(time='time')} AND {{near}}"
     f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
     f" WHEN NOT MATCHED THEN INSERT ({', '.join(c.name for c in _COLUMNS)})"
     f" VALUES ({', '.join(f's.{c.name}' for c in _COLUMNS)})"
@@ -46,8 +46,8 @@ _CLAUSES = (
 
 
 def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
-    """How the rejected records are stored: one row for each position."""
-    doc = f"Records of topic {table.topic} that may not enter {table.name}: one row for each position."
+    """How the rejected records are stored: one row for each of them."""
+    doc = f"Records of topic {table.topic} that may not enter {table.name}: one row for each."
     return Layout(
         table.rejected_name,
         settings.table_uri(table.rejected_name),
@@ -97,7 +97,7 @@ class Decided:
 def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, committed: bool = True) -> bool:
     """Store what was decided, for the positions of the held rows and no others; whether records wait to be marked.
 
-    A position that was stored before is decided again: updated, or marked as resolved by the commit in which
+    A record that was stored before is decided again: updated, or marked as resolved by the commit in which
     its record passes. What a commit resolved that was undone since, or that a merged table back from a backup does
     not have, is unresolved again, wherever it stands.
     Nothing is written where nothing changes: a second run writes nothing.
@@ -124,13 +124,17 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, com
 
 def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool) -> DataFrame:
     """Rows as they are to be stored, where that is not how they are, or where they wait to be marked."""
+    asked_nobody = decided.commit.kind == "replay"  # why a schema cannot be used, only a registry tells
     place = (
         f"struct({quoted(decided.plan.incarnation.text)} AS incarnation, _partition AS partition, _offset AS offset)"
     )
     now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
-    joined = now.alias("s").join(stored.alias("t"), F.expr(_SAME), how)
-    passes = f"({_PASSES} AND {is_open('t.', decided.merged)})"
-    record = {c.name: f"IF({_FAILS}, s._{c.name}, t.{c.name})" for c in _RECORD}
+    same = _SAME.format(time="_time")
+    joined = now.alias("s").join(stored.alias("t"), F.expr(same), how)
+    passes = f"({same} AND {is_open('t.', decided.merged)})"
+    stays = "s._reason = 'unknown_schema' AND t.position IS NOT NULL"
+    told_anew = f"{_FAILS} AND NOT ({stays})" if asked_nobody else _FAILS
+    record = {c.name: f"IF({told_anew}, s._{c.name}, t.{c.name})" for c in _RECORD}
     wanted = {"position": "coalesce(s.position, t.position)", **record}
     wanted |= _decision(decided, passes if committed else "false")
     rows = f"struct({', '.join(f'{wanted[c.name]} AS {c.name}' for c in _COLUMNS)})"
@@ -144,8 +148,7 @@ def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool
 def _decision(decided: Decided, passes: str) -> dict[str, str]:
     """Which commit rejected a record, and in which it passes.
 
-    What is stored keeps the number of the batch that rejected it, unless another batch does. A position that
-    now holds another record says nothing of the one that stood there.
+    What is stored keeps the number of the batch that rejected it, unless another batch does.
     """
     number, batch, merged = f"{decided.commit.number}L", decided.commit.kind == "batch", decided.merged
     undone = was_undone("t.", merged)

@@ -67,7 +67,7 @@ def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
         raise LakehouseError(
             f"Table {table.name} holds data that the demo did not write; nothing was touched",
             where=settings.tables_root,
-            action="Run it in another home: LAKEHOUSE_HOME=.lakehouse-demo lakehouse demo",
+            action=f"Run it in another home: LAKEHOUSE_HOME=.lakehouse-demo lakehouse demo {table.name}",
         )
     if held:
         then = "each is one more row" if table.is_log else "the rows should stay as they are"

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from shutil import which
 from typing import TYPE_CHECKING, Literal
 
 import typer
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 _PACKAGES = ("dagster", "dagster-pyspark", "pyspark", "delta-spark", "deltalake", "duckdb", "aiokafka")
+_AGAIN = "install lakehouse again (in its repository: make install)."
 _PYTHON = ((3, 11), (3, 14))
-_TOPIC_ADVICE = "Producers date the records here: alter message.timestamp.type to LogAppendTime, or declare an order."
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,6 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield from _properties(settings)
     yield from _broker(settings)
     yield from _registry(settings)
-    yield _browser()
 
 
 def _tried(part: str, examine: Callable[[], Part]) -> Part:
@@ -86,7 +84,7 @@ def _package(name: str) -> Part:
     try:
         return Part(name, version(name), "ok")
     except PackageNotFoundError:
-        return Part(name, "", "broken", "Not installed; run make install.")
+        return Part(name, "", "broken", f"Not installed; {_AGAIN}")
 
 
 def _parser() -> Part:
@@ -94,7 +92,7 @@ def _parser() -> Part:
     try:
         import orjson
     except ImportError:
-        return Part("orjson", "", "note", "Not there: records are decoded as strictly, and slower; run make install.")
+        return Part("orjson", "", "note", f"Not there: records are decoded as strictly, and slower; {_AGAIN}")
     return Part("orjson", orjson.__version__, "ok")
 
 
@@ -118,7 +116,7 @@ def _jars(settings: "Settings") -> Iterator[Part]:
         if damaged:
             yield Part(name, count, "broken", f"{damaged[0]} is damaged; delete it, it will be fetched again.")
         elif missing:
-            yield Part(name, count, "note", f"{missing} missing; fetched when first needed, or by make install.")
+            yield Part(name, count, "note", f"{missing} missing; fetched when first needed.")
         else:
             yield Part(name, count, "ok", str(settings.jar_folder))
 
@@ -201,7 +199,7 @@ def _broker(settings: "Settings") -> Iterator[Part]:
         return
     yield Part(f"broker ({kind})", "", "ok", address)
     for table in _declared(settings):
-        yield _topic(settings, table.topic, present)
+        yield _topic(settings, table, present)
 
 
 def _declared(settings: "Settings") -> "Sequence[StreamTable]":
@@ -214,19 +212,19 @@ def _declared(settings: "Settings") -> "Sequence[StreamTable]":
         return ()
 
 
-def _topic(settings: "Settings", topic: str, present: list[str]) -> Part:
+def _topic(settings: "Settings", table: "StreamTable", present: list[str]) -> Part:
     from lakehouse.topic import look
+    from lakehouse.upkeep.verify import producer_time
 
-    name = f"topic {topic}"
-    if topic not in present:
+    name = f"topic {table.topic}"
+    if table.topic not in present:
         return Part(name, "", "note", "Missing; lakehouse topics --create makes it.")
     try:
-        state = look(settings, topic)
+        state = look(settings, table.topic)
     except LakehouseError as error:
         return Part(name, "", "broken", str(error))
-    if state.producer_time:
-        return Part(name, f"{len(state.end)} partitions", "note", _TOPIC_ADVICE)
-    return Part(name, f"{len(state.end)} partitions", "ok", "dated by the broker")
+    found = producer_time(state, table)
+    return Part(name, f"{len(state.end)} partitions", "ok" if found.passed else "note", found.detail)
 
 
 def _registry(settings: "Settings") -> Iterator[Part]:
@@ -243,8 +241,3 @@ def _registry(settings: "Settings") -> Iterator[Part]:
     except RegistryError as error:
         detail = str(error) if outside else "Not up; verbs that need it start it, lakehouse up keeps it."
         yield Part(name, "", "broken" if outside else "note", detail)
-
-
-def _browser() -> Part:
-    found = which("chromium") or which("chromium-browser") or which("google-chrome")
-    return Part("Chromium", "", "ok" if found else "note", found or "Not found; only the test of the UI needs it.")

@@ -37,7 +37,7 @@ DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 app = typer.Typer(
     name="lakehouse",
-    help="Kafka topics merged exactly into Delta tables. Begin with `lakehouse demo`.",
+    help="Kafka topics merged exactly into Delta tables. Begin with `lakehouse init`, or `lakehouse demo TABLE`.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

@@ -1,5 +1,6 @@
 """``new-table``: a first declaration, written from records as they are."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +59,10 @@ def new_table(
     month = Month(proposal.month_of) if proposal.month_of else None
     made = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
     declared_together(*tables_there(settings), made)  # refused by name is what no table can have, or another has
-    file.write_text(declaration_text(new, topic, proposal), encoding="utf-8")
+    try:
+        file.write_text(declaration_text(new, topic, proposal), encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="NAME") from None
     unread = "cannot be read by their schemas" if made.has_schemas else "are no JSON objects"
     say(f"Wrote {file}, from {proposal.records:,} records, of which {proposal.unread:,} {unread}.")
     for doubt in proposal.doubts:
@@ -95,11 +99,15 @@ def _require_names(new: str, topic: str | None, sample: str | None) -> None:
 def _free_file(settings: "Settings", new: str) -> Path:
     folder = Path(settings.declared_in).expanduser()
     if not folder.is_dir():
-        fact = f"declarations are in the module {settings.declared_in}, and not in a folder"
-        raise typer.BadParameter(f"{fact}; lakehouse init makes a project", param_hint="LAKEHOUSE_DECLARATIONS")
+        where = settings.declared_in
+        fact = f"there is no folder {where} here: make it, or go to where it is"
+        if "." in where or find_spec(where):
+            fact = f"declarations are in the module {where}, and not in a folder; lakehouse init makes a project"
+        raise typer.BadParameter(fact, param_hint="LAKEHOUSE_DECLARATIONS, or pyproject.toml")
     file = folder / f"{new}.py"
-    if file.exists():
-        raise typer.BadParameter(f"{file} is there already", param_hint="NAME")
+    for there in (file, folder / new):  # of a folder of that name, the file would hide what is declared in it
+        if there.exists():
+            raise typer.BadParameter(f"{there} is there already", param_hint="NAME")
     return file
 
 

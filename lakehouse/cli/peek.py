@@ -28,7 +28,8 @@ def peek(
 ) -> None:
     """Show the newest records of a topic: as they are, and the row each would become, or why it may not enter.
 
-    Nothing is merged or changed. Of a topic that no declared table reads, only the records are shown.
+    Of a long key or value the beginning is shown. Nothing is merged or changed. Of a topic that no declared table
+    reads, only the records are shown.
     """
     from lakehouse.declaration.table_rules import TOPIC
     from lakehouse.topic import newest_records

@@ -27,21 +27,27 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 """Read a value that begins at a place in the bytes: the value, and the place behind it."""
 _MOST_EMPTY = 16  # values of no byte in one record
 _MOST_AROUND = 16  # records around one value, each of which takes no byte of its own
+_MOST_ITEMS = 1_000_000  # of arrays and maps in one record, and records in them
 
 
 class Node(NamedTuple):
     """How values of a schema are read, whether each takes a byte at least, and how many in it take none.
 
-    ``around`` counts records of which each holds nothing that takes a byte but the next one.
+    ``around`` counts records of which each holds nothing that takes a byte but the next one, and ``held`` all records,
+    arrays and maps that a value is or holds, but for those in its arrays and maps.
     """
 
     read: Read
     takes: bool = True
     empty: int = 0
     around: int = 0
+    held: int = 0
 
 
-Named = dict[str, Node]
+class Named(dict[str, Node]):
+    """Nodes of named schemas, and how many more items arrays and maps of the record that is read may have."""
+
+    left = 0
 
 
 class WriterSchema(NamedTuple):
@@ -57,7 +63,7 @@ def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
     It raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8`` and
     ``invalid_avro``; making it raises one with ``unusable_schema`` where no record of that schema can be read.
     """
-    named: Named = {}
+    named = Named()
     for each in schema.references:
         _node(json.loads(each), named)
     root = json.loads(schema.text)
@@ -66,6 +72,7 @@ def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
     read = _node(root, named).read
 
     def read_record(written: bytes, start: int) -> dict[str, Any]:
+        named.left = _MOST_ITEMS
         try:
             value, end = read(written, start)
         except (IndexError, struct.error):
@@ -85,7 +92,7 @@ def _node(schema: Any, named: Named) -> Node:
     if isinstance(schema, str):
         return _PLAIN.get(schema) or _by_name(schema, named)
     if isinstance(schema, list):
-        return _union([_node(each, named).read for each in schema])
+        return _union([_node(each, named) for each in schema])
     kind = schema["type"]
     if isinstance(kind, str) and kind in _COMPOSED:
         return _COMPOSED[kind](schema, named)
@@ -122,7 +129,7 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
             found[name], at = field(written, at)
         return found, at
 
-    named[schema["name"]] = Node(read)
+    named[schema["name"]] = Node(read, held=1)
     nodes = {_text(each["name"]): _node(each["type"], named) for each in schema["fields"]}
     if len(nodes) < len(schema["fields"]):
         raise Rejection("unusable_schema", "a record in it has two fields of one name")
@@ -136,18 +143,21 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
     if empty > _MOST_EMPTY:
         raise Rejection("unusable_schema", f"a record in it has more than {_MOST_EMPTY} values that take no byte")
     fields += [(name, node.read) for name, node in nodes.items()]
-    named[schema["name"]] = Node(read, takes, empty, around)
+    held = 1 + sum(node.held for node in nodes.values())
+    named[schema["name"]] = Node(read, takes, empty, around, held)
     return named[schema["name"]]
 
 
-def _union(branches: Sequence[Read]) -> Node:
+def _union(branches: Sequence[Node]) -> Node:
+    reads = [branch.read for branch in branches]
+
     def read(written: bytes, at: int) -> tuple[Any, int]:
         branch, at = read_long(written, at)
-        if not 0 <= branch < len(branches):
-            raise Rejection("invalid_avro", f"branch {branch} of a union of {len(branches)}")
-        return branches[branch](written, at)
+        if not 0 <= branch < len(reads):
+            raise Rejection("invalid_avro", f"branch {branch} of a union of {len(reads)}")
+        return reads[branch](written, at)
 
-    return Node(read)
+    return Node(read, held=max((branch.held for branch in branches), default=0))
 
 
 def _enum(schema: Mapping[str, Any], named: Named) -> Node:
@@ -182,8 +192,9 @@ def _text(name: Any) -> str:
 
 
 def _array(schema: Mapping[str, Any], named: Named) -> Node:
-    item, takes, *_ = _node(schema["items"], named)
-    if not takes:
+    node = _node(schema["items"], named)
+    item = node.read
+    if not node.takes:
         # some bytes could say that there are more of them than any memory holds
         raise Rejection("unusable_schema", "it has an array of what takes no byte")
 
@@ -195,13 +206,14 @@ def _array(schema: Mapping[str, Any], named: Named) -> Node:
             found.append(value)
             return at
 
-        return found, _blocks(written, at, one)
+        return found, _blocks(written, at, one, lambda count: _spend(named, count, node))
 
-    return Node(read)
+    return Node(read, held=1)
 
 
 def _map(schema: Mapping[str, Any], named: Named) -> Node:
-    value = _node(schema["values"], named).read
+    node = _node(schema["values"], named)
+    value = node.read
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
         found: dict[str, Any] = {}
@@ -213,12 +225,21 @@ def _map(schema: Mapping[str, Any], named: Named) -> Node:
             found[name], at = value(written, at)
             return at
 
-        return found, _blocks(written, at, one)
+        return found, _blocks(written, at, one, lambda count: _spend(named, count, node))
 
-    return Node(read)
+    return Node(read, held=1)
 
 
-def _blocks(written: bytes, at: int, one: Callable[[int], int]) -> int:
+def _spend(named: Named, count: int, node: Node) -> None:
+    """Count items, each with what it holds at most: a byte may stand for many of them, which no memory holds."""
+    named.left -= count * max(1, node.held)
+    if named.left < 0:
+        raise Rejection(
+            "invalid_avro", f"its arrays and maps hold more than {_MOST_ITEMS:,} items, and records in them"
+        )
+
+
+def _blocks(written: bytes, at: int, one: Callable[[int], int], spend: Callable[[int], None]) -> int:
     """Read all items, block by block; one whose count is negative says its size."""
     while True:
         count, at = read_long(written, at)
@@ -230,6 +251,7 @@ def _blocks(written: bytes, at: int, one: Callable[[int], int]) -> int:
             end = at + size
         if abs(count) > len(written) - at:
             raise Rejection("truncated", f"{abs(count)} items in {len(written) - at} bytes")
+        spend(abs(count))
         for _ in range(abs(count)):
             at = one(at)
         if end not in (None, at):

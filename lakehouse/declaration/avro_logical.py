@@ -26,8 +26,8 @@ def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     meant, kind = schema.get("logicalType"), schema["type"]
     if meant == "date" and kind == "int":
         return _day
-    if meant == "decimal" and kind in ("bytes", "fixed"):
-        return _decimals(schema.get("precision"), schema.get("scale", 0))
+    if meant == "decimal" and is_decimal(schema):
+        return _decimals(schema.get("scale", 0))
     if meant == "uuid" and kind == "fixed" and schema["size"] == _SIXTEEN:
         return lambda value: str(UUID(bytes=value))
     return _OF_LONG.get(meant.removeprefix("local-")) if kind == "long" and isinstance(meant, str) else None
@@ -74,12 +74,20 @@ def _of_nanoseconds(nanoseconds: int) -> datetime | Beyond:
     return _moments(1)(microseconds if nanoseconds >= 0 else -microseconds)
 
 
-def _decimals(precision: Any, scale: Any) -> Callable[[bytes], Decimal | Beyond] | None:
-    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision <= _MOST_DIGITS:
-        return None
+def is_decimal(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema that says so is one of decimals: its digits are told, and fit the bytes it stands on."""
+    precision, scale, size = schema.get("precision"), schema.get("scale", 0), schema.get("size")
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision:
+        return False
+    if schema.get("type") == "bytes":
+        return 0 < precision <= _MOST_DIGITS
+    held = size if schema.get("type") == "fixed" and type(size) is int else 0
+    return held > 0 and 0 < precision < len(str(2 ** (8 * min(held, _MOST_BYTES) - 1) - 1))
 
+
+def _decimals(scale: int) -> Callable[[bytes], Decimal | Beyond]:
     def decimal(written: bytes) -> Decimal | Beyond:
-        if len(written) > _MOST_BYTES:
+        if not 0 < len(written) <= _MOST_BYTES:
             return Beyond(f"a decimal of {len(written)} bytes")
         return shifted(int.from_bytes(written, signed=True), scale)
 

@@ -79,7 +79,8 @@ def _broker_time_problems(column: Column) -> Iterator[Problem]:
 def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:
     timed = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
     if timed and not column.pattern and not column.epoch and not (typed and column.field.part == VALUE):
-        example = "pattern='%Y-%m-%dT%H:%M', or epoch='seconds' where it is a number"
+        written, unit = ("%Y-%m-%d", DAYS) if timed == ["DATE"] else ("%Y-%m-%dT%H:%M", "seconds")
+        example = f"pattern={written!r}, or epoch={unit!r} where it is a number"
         yield "a time needs a pattern", f"Declare how it is written, as {example}."
     for way in ("pattern", "epoch"):
         if not timed and getattr(column, way) is not None:

@@ -47,15 +47,23 @@ def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
 
 
 def renamed(before: str, now: str) -> Iterator[tuple[str, str]]:
-    """Columns that are gone, each with a new one that takes just what it took."""
+    """Columns that are gone, each with a new one that takes just what it took, or did formerly."""
     was, is_ = (
         {part.removeprefix("column "): said for part, said in read_facts(each).items() if part.startswith("column ")}
         for each in (before, now)
     )
     for gone in sorted({*was} - {*is_}):
         for new in sorted({*is_} - {*was}):
-            if all(was[gone].get(word) == is_[new].get(word) for word in (_TAKES, "sql")):
+            took, same_sql = _path(was[gone], _TAKES), was[gone].get("sql") == is_[new].get("sql")
+            taken = [_path(is_[new], word) for word in (_TAKES, "formerly")]
+            if same_sql and (took == taken[0] or (took and took == taken[1])):
                 yield gone, new
+
+
+def _path(said: Mapping[str, str], word: str) -> str:
+    """What a column takes, the same for a name and for a path of that name alone; nothing where it says nothing."""
+    told = said.get(word, "")
+    return told[1:-1] if told.startswith("[") and "," not in told else told
 
 
 def read_facts(text: str) -> Facts:

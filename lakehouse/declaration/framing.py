@@ -75,18 +75,22 @@ def _parse_framed(value: bytes | None) -> dict[str, Any]:
 
 
 def _avro_parser(schemas: Schemas) -> Parse:
+    """What parses by schemas; a reader is made of one when the first record names it: most of many are never met."""
     readers: dict[int, Callable[[bytes, int], dict[str, Any]]] = {}
     unusable = dict(schemas.unusable)
-    for schema_id, schema in schemas.known.items():
-        try:
-            readers[schema_id] = reader_of(schema)
-        except Rejection as rejection:
-            unusable[schema_id] = rejection.detail
 
     def parse_avro(value: bytes | None) -> dict[str, Any]:
         schema_id, held = unframed(value)
-        if schema_id in readers:
-            return readers[schema_id](held, _SIZE)
+        if schema_id not in readers:
+            readers[schema_id] = made(schema_id)
+        return readers[schema_id](held, _SIZE)
+
+    def made(schema_id: int) -> Callable[[bytes, int], dict[str, Any]]:
+        if schema_id in schemas.known and schema_id not in unusable:
+            try:
+                return reader_of(schemas.known[schema_id])
+            except Rejection as rejection:
+                unusable[schema_id] = rejection.detail
         if schema_id in unusable:
             raise Rejection("unusable_schema", f"schema {schema_id}: {unusable[schema_id]}")
         raise Rejection("unknown_schema", f"schema {schema_id} is not known")

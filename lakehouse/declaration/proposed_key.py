@@ -21,8 +21,8 @@ def proposed_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], d
     different = {repr(each): each for each in objects}.values()
     ids = [column for column in fit if _rank(column) < min(_RANK.values())]
     tried = [some for count in range(1, _MOST_IN_KEY + 1) for some in combinations(fit, count)]
-    if len(ids) == 1:  # without it, a time or a state might tell records apart by chance
-        tried = [some for some in tried if ids[0] in some]
+    if ids:  # without one, a time or a state might tell records apart by chance
+        tried = [some for some in tried if not {*ids}.isdisjoint(some)]
     if not tried:
         doubts.append("No field is in every record, so none can be the key: each record is a row, in a log table.")
         return ()

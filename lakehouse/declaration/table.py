@@ -87,9 +87,9 @@ class StreamTable:
         """Decode one record into a value for each column that it tells; an absent or null field is ``None``.
 
         ``key``, ``headers`` and the broker's ``time``, which has a zone, are asked where a column takes its value from
-        them, and ``schemas`` by their ids where the format has ids. Whether it is late is not asked: that depends on
-        when the broker got it; computed columns are Spark's to compute. Raises ``Rejection`` with the reason and the
-        detail where it may not enter, ``ValueError`` where the time has no zone.
+        them, and ``schemas`` by their ids where the format has ids, as ``writer_schema`` makes them. Whether it is late
+        is not asked: that depends on when the broker got it; computed columns are Spark's to compute. Raises
+        ``Rejection`` with the reason and the detail where it may not enter, ``ValueError`` where the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")

@@ -27,6 +27,7 @@ Quick = Callable[[pa.Array, pa.Array | None, "Rules", Beside], Any]
 
 
 _AT_ONCE, _WIDE = 128 * 1024, 20  # bytes of values; fewer of structs with more fields
+_MOST_AT_ONCE = 1024 * 1024  # where no column takes what holds others
 
 
 class Rules(NamedTuple):
@@ -57,12 +58,16 @@ class Decoded(NamedTuple):
     others: Counter[str]
 
 
-def sliced(parts: tuple[pa.Array, ...], fields: tuple[Field, ...]) -> Iterator[tuple[pa.Array, ...]]:
-    """Records by so many bytes of their values, where few bytes may become many values: those that hold others."""
+def sliced(parts: tuple[pa.Array, ...], rules: Rules) -> Iterator[tuple[pa.Array, ...]]:
+    """Records by so many bytes of their values, where few bytes may become many values: those that hold others.
+
+    Of a format that we parse ourselves, all that a record holds is made, whatever the columns take.
+    """
     size, rows = parts[0].nbytes, len(parts[0])
-    widest = max((_widest(field) for field in fields if field.inner), default=0)
-    at_once = _AT_ONCE * _WIDE // max(_WIDE, widest)
-    step = max(1, rows * at_once // size) if widest and size > at_once else max(1, rows)
+    widest = max((_widest(field) for field in rules.fields if field.inner), default=0)
+    at_once = _AT_ONCE * _WIDE // max(_WIDE, widest) if widest else _MOST_AT_ONCE
+    cut = (widest or rules.parse) and size > at_once
+    step = max(1, rows * at_once // size) if cut else max(1, rows)
     return (tuple(part[at : at + step] for part in parts) for at in range(0, max(1, rows), step))
 
 

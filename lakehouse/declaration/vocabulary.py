@@ -170,7 +170,7 @@ class Rollup:
 
 @runtime_checkable
 class Rows(Protocol):
-    """Where base rows come from; see ``lakehouse.batch.sources``."""
+    """Where base rows come from: files of a folder, as ``OpenMeteoFiles`` reads those of one kind."""
 
     @property
     def default_folder(self) -> Path:
@@ -178,7 +178,11 @@ class Rows(Protocol):
         ...
 
     def read(self, spark: Any, folder: Path, fields: Sequence[Field]) -> Any:
-        """One row for each row of each file, as a DataFrame, with its file and place in it."""
+        """One row for each row of each file, as a DataFrame of that session.
+
+        Its columns are ``_file``, the name of the file (STRING), ``_place``, which row of it (BIGINT, from 0), and one
+        for each field, by its ``name`` and of its ``type``; NULL where the file tells nothing.
+        """
         ...
 
 

@@ -19,7 +19,7 @@ from lakehouse.spark import build_session, stop_session
 class LakehouseResource(LazyPySparkResource):
     """The settings of this environment, and a Spark session that starts with the first step that needs it.
 
-    The session is in UTC, is shared by the steps of a run and stopped when the run ends. One that was
+    The session is in UTC, is shared by the steps of a run and stopped when the run ends. One that
     was active before is joined and left alone.
     """
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Day, Month, Value, Year
-from lakehouse.declaration.sql import quoted
+from lakehouse.declaration.sql import castable, quoted
 from lakehouse.delta.lack import Lack, Rewriting
 from lakehouse.delta.layout import STATISTICS, Layout
 from lakehouse.delta.migrate import rewrite
@@ -107,7 +107,8 @@ def _require_same(layout: Layout, differing: Mapping[str, tuple[int, str]], stan
 
 def _is_same(name: str, stands: str, declared: str) -> str:
     """Whether a value, cast and cast back, is what it was; of a text that is a number, but for zeros at its end."""
-    cast = f"TRY_CAST(`{name}` AS {declared})"
+    text = stands == "string" and declared.startswith("DECIMAL")
+    cast = f"TRY_CAST({castable(f'`{name}`') if text else f'`{name}`'} AS {declared})"
     back = f"CAST({cast} AS {stands})"
     if stands != "string":
         # the greatest whole numbers are cast to the nearest there is, and back

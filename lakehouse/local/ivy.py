@@ -46,5 +46,8 @@ def _ivy_jar() -> Path:
     folders = found.submodule_search_locations if found else None
     jars = [jar for folder in folders or [] for jar in Path(folder).glob("jars/ivy-*.jar")]
     if not jars:
-        raise SetupError("The pyspark package is missing, or carries no Ivy", action="Run: make install")
+        raise SetupError(
+            "The pyspark package is missing, or carries no Ivy",
+            action="Install lakehouse again (in its repository: make install).",
+        )
     return jars[0]

@@ -36,6 +36,7 @@ _PREFIX = "LAKEHOUSE_"
 _ENV_FILE = ".env"
 # set in every container of Kubernetes beside a service called "lakehouse"
 _NOT_OURS = re.compile(_PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
+_NAME = re.compile(r"\w+", re.ASCII)
 _ADVICE = "Correct it in the environment or in .env; README.md lists the settings."
 
 
@@ -193,13 +194,19 @@ def _named_in_file() -> list[str]:
     except (OSError, UnicodeDecodeError):
         raise SettingsError("The file .env cannot be read", where=str(Path(_ENV_FILE).absolute())) from None
     for line in lines:
-        if line.error:
+        if line.error or _is_no_variable(line.key, line.value):
             raise SettingsError(
                 f"Line {line.original.line} of .env cannot be read",
                 where=str(Path(_ENV_FILE).absolute()),
                 action="Write it as NAME=value, a text with spaces in quotes that are closed.",
             )
     return [line.key for line in lines if line.key]
+
+
+def _is_no_variable(name: str | None, value: str | None) -> bool:
+    """Whether what stands for a variable of ours holds more than its name, which may be a secret, or no value."""
+    ours = name is not None and name.upper().startswith(_PREFIX)
+    return ours and (value is None or not _NAME.fullmatch(str(name)))
 
 
 def _require_known(names: Iterable[str]) -> None:

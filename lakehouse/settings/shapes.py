@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, FilePath, SecretStr
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from lakehouse.settings.properties import parse_properties
 
@@ -26,12 +27,22 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HIGHEST_PORT = 65535
 
 
+@contextmanager
+def _looked_at() -> Iterator[None]:
+    """Refuse a path that the system does not let us look at."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"it cannot be looked at: {error.strerror}") from None
+
+
 def _require_folder(given: Any) -> Any:
     """Refuse a folder that cannot be made, since it is a file, lies below one, or is somewhere else."""
     if "://" in str(given):
         raise ValueError("it has to be a folder of this machine")
     path = Path(given).expanduser().absolute()
-    existing = next((each for each in (path, *path.parents) if each.exists()), None)
+    with _looked_at():
+        existing = next((each for each in (path, *path.parents) if each.exists()), None)
     if existing is not None and not existing.is_dir():
         raise ValueError(f"{existing} is a file and no folder")
     return given
@@ -62,8 +73,9 @@ def _require_read_alike(path: str, whose: str) -> None:
 
 def require_declarations(given: str) -> str:
     """Return where tables are declared; ``ValueError`` where that can be neither a folder nor a module."""
-    if not _MODULE.fullmatch(given) and not Path(given).expanduser().is_dir():
-        raise ValueError("it is neither a folder nor the name of a module")
+    with _looked_at():
+        if not _MODULE.fullmatch(given) and not Path(given).expanduser().is_dir():
+            raise ValueError("it is neither a folder nor the name of a module")
     return given
 
 
@@ -128,8 +140,12 @@ def _require_url(url: str) -> str:
     return url
 
 
-def _expanded(path: Any) -> Any:
-    return Path(path).expanduser() if isinstance(path, str | Path) else path
+def _require_file(given: Any) -> Any:
+    path = Path(given).expanduser()
+    with _looked_at():
+        if not path.is_file():
+            raise ValueError("it is no file")
+    return path
 
 
 Declarations = Annotated[str, AfterValidator(require_declarations)]
@@ -137,7 +153,7 @@ Folder = Annotated[Path, BeforeValidator(_require_folder)]
 Home = Annotated[Path, BeforeValidator(require_home)]
 Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, without user and query")]
 Memory = Annotated[str, _written("[1-9][0-9]*[mg]", "it has to be a number of m or g")]
-PemFile = Annotated[FilePath, BeforeValidator(_expanded)]
+PemFile = Annotated[Path, BeforeValidator(_require_file)]
 Plain = Annotated[str, BeforeValidator(_require_plain)]
 Properties = Annotated[SecretStr, BeforeValidator(_require_properties)]
 Remote = Annotated[SecretStr, AfterValidator(_require_remote)]

@@ -22,11 +22,13 @@ _REPLICAS = 3
 def create_topic(settings: Settings, table: StreamTable, partitions: int | None = None) -> bool:
     """Create the topic of a table, with records dated by the broker, and return when it can be used.
 
-    Returns whether it was created; a topic that exists is left as it is.
+    Returns whether it was created; a topic that exists is left as it is, and no right to create one is needed.
     """
 
     async def question(clients: Clients) -> bool:
         async with clients.open(AIOKafkaAdminClient) as admin:
+            if _usable(await describe(admin, [table.topic])):
+                return False
             replicas = min(_REPLICAS, len((await admin.describe_cluster())["brokers"]))
             dated = {"message.timestamp.type": "LogAppendTime"}
             wanted = NewTopic(table.topic, partitions or table.partitions, replicas, topic_configs=dated)

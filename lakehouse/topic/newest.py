@@ -1,5 +1,7 @@
 """The newest records of a topic, for people to look at."""
 
+import asyncio
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,8 +44,9 @@ def newest_records(settings: Settings, topic: str, count: int, limit: float = 15
 
     Newest is by the time that each has in its topic. Records of transactions that are open or were aborted are left
     out. Raises ``BrokerError`` within ``limit`` seconds where the broker is down or hangs, ``TopicError`` where the
-    topic is missing.
+    topic is missing, and where it answers and so many records cannot be read within that time.
     """
+    due = time.monotonic() + 0.9 * limit  # before the limit of the question, so that what ran out is told
 
     async def question(clients: Clients) -> list[Record]:
         async with clients.open(AIOKafkaAdminClient) as admin:
@@ -51,7 +54,16 @@ def newest_records(settings: Settings, topic: str, count: int, limit: float = 15
         async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
             parts = [TopicPartition(topic, partition) for partition in sorted(found.leaders)]
             ends, earliest = await consumer.end_offsets(parts), await consumer.beginning_offsets(parts)
-            tails = [await _tail(consumer, part, (earliest[part], ends[part]), count) for part in parts]
+            try:
+                async with asyncio.timeout(due - time.monotonic()):
+                    tails = [await _tail(consumer, part, (earliest[part], ends[part]), count) for part in parts]
+            except TimeoutError:
+                raise TopicError(
+                    f"The newest {count:,} records of each of {len(parts)} partitions were not read within {limit:.0f}"
+                    " seconds",
+                    where=f"topic {topic}",
+                    action="Ask for fewer records.",
+                ) from None
         records = [each for tail in tails for each in tail]
         return sorted(records, key=lambda each: (each.milliseconds, each.partition, each.offset))[-count:]
 

@@ -193,7 +193,8 @@ def _who_it_was(state: TopicState, progress: Progress) -> str:
     now, before = state.incarnation, progress.incarnation
     if now.cluster_id != before.cluster_id:
         return f"The broker belongs to cluster {now.cluster_id}, the table was read from {before.cluster_id}"
-    return f"The topic was deleted and created again, id {before.topic_id} before and {now.topic_id} now"
+    ids = f"its id was {before.topic_id} and is {now.topic_id}"
+    return f"Another topic was merged: this one was deleted and created again, or another was declared; {ids}"
 
 
 def _lost(partition: int, offset: int, state: TopicState) -> Iterator[tuple[str, Range]]:

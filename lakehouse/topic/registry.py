@@ -32,7 +32,7 @@ _TRUST = "Set LAKEHOUSE_REGISTRY_CA_FILE to the authority that signed it."
 _URL = "Correct LAKEHOUSE_REGISTRY_URL: it is what stands before /subjects and /schemas."
 _RIGHTS = "Correct LAKEHOUSE_REGISTRY_USERNAME and LAKEHOUSE_REGISTRY_PASSWORD, or LAKEHOUSE_REGISTRY_TOKEN."
 _COMPATIBLE = "Nothing was sent: give new fields defaults, or change what the registry asks of this subject."
-_LATER = "Start it, or correct LAKEHOUSE_REGISTRY_URL; nothing was written."
+_LATER = "Start it (our own: lakehouse up registry), or correct LAKEHOUSE_REGISTRY_URL; nothing was written."
 _UNANSWERED = (requests.exceptions.RequestException, HTTPError, OSError)
 T = TypeVar("T")
 
@@ -130,6 +130,7 @@ class Registry:
     def _ask(self, method: str, path: str, sent: Any = None, missing: range | tuple[int, ...] = ()) -> Any:
         """One answer, ``None`` for one of the codes of what is missing; asked again while nobody answers."""
         while True:
+            began = time.monotonic()
             try:
                 status, body = _in_time(lambda: self._once(method, path, None if sent is None else json.dumps(sent)))
                 if status not in _PASSING:
@@ -145,7 +146,6 @@ class Registry:
                 fact = f"The schema registry cannot be reached: {_shown(error)}"
             if self._patience < _PAUSE:
                 raise self._error(fact, _LATER)
-            began = time.monotonic()
             time.sleep(_PAUSE)
             self._patience -= time.monotonic() - began
 

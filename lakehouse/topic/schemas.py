@@ -11,6 +11,7 @@ from fastavro.types import Schema
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.avro import WriterSchema, reader_of
+from lakehouse.declaration.avro_logical import is_decimal
 from lakehouse.declaration.fields import Field, Rejection
 from lakehouse.declaration.parts import VALUE
 
@@ -55,8 +56,20 @@ def _named_in_full(text: str, named: dict[str, Any]) -> str:
     given = json.loads(text)
     if _levels(given) > _MOST_LEVELS:
         raise UnusableSchemaError(f"it is nested in more than {_MOST_LEVELS} levels of JSON")
-    schema: Schema = parse_schema(given, named, _write_hint=False)
+    # no reader needs a default, and many a schema has one that does not fit its field
+    schema: Schema = parse_schema(_with_decimals(given), named, _write_hint=False, _ignore_default_error=True)
     return json.dumps(schema)
+
+
+def _with_decimals(part: Any) -> Any:
+    """A schema whose decimals are some: what only says so is bytes, as the format has it, and no error."""
+    if isinstance(part, list):
+        return [_with_decimals(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    none = part.get("logicalType") == "decimal" and not is_decimal(part)
+    left_out = ("logicalType", "precision", "scale") if none else ()
+    return {name: _with_decimals(value) for name, value in part.items() if name not in left_out}
 
 
 def _levels(part: Any) -> int:

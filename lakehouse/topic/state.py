@@ -54,7 +54,7 @@ async def find(admin: AIOKafkaAdminClient, topic: str) -> TopicMetadata:
     if not found:
         raise TopicError(
             f"The topic {topic!r} does not exist on this broker",
-            action="Records create it: lakehouse publish. Or correct the name, or the broker's address.",
+            action="Correct the name, or the broker's address. That of a declared table is made by lakehouse publish.",
         )
     return found[0]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from lakehouse.batch.gaps import require_comparable
 from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.declaration.facts import differences
@@ -95,8 +96,10 @@ def plan_types(spark: "SparkSession", table: StreamTable) -> list[Change]:
 def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
     """What the merged table's own history says against the next run."""
     try:
-        newest = merged_ledger(settings, table).newest
-    except LedgerError as error:
+        ledger = merged_ledger(settings, table)
+        newest = ledger.newest
+        require_comparable(table, ledger)
+    except (LedgerError, DeclarationError) as error:
         yield Change(table.name, "refuse", str(error))
         return
     except TableError:  # told with the table

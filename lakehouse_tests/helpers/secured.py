@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.protocol.admin import CreateAclsRequest
+
 from lakehouse.local.kafka import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK, Ports
 from lakehouse_tests.helpers.certificates import Authority
+from lakehouse_tests.helpers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
 _LISTENERS = """
@@ -28,8 +32,14 @@ sasl.enabled.mechanisms=SCRAM-SHA-256,PLAIN
 listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=\
 org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl_ssl.plain.sasl.jaas.config=\
-org.apache.kafka.common.security.plain.PlainLoginModule required user_app="{plain_password}";
+org.apache.kafka.common.security.plain.PlainLoginModule required user_app="{plain_password}"\
+ user_limited="{plain_password}";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 """
+_WHATEVER = ((4, "kafka-cluster"), (2, "*"))  # the cluster and every topic, as rights are given for them
+_LITERAL, _ALL, _CREATE, _DENY, _ALLOW = 3, 2, 5, 2, 3
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,21 @@ class Secured:
             "kafka_ca_file": self.authority.file,
         }
         return Settings(**{**access, **changes}, _env_file=None)
+
+    def creating_nothing(self) -> Settings:
+        """As a user who may do anything but create a topic."""
+        rights = [("User:*", _ALL, _ALLOW), ("User:limited", _CREATE, _DENY)]
+
+        async def grant(admin: AIOKafkaAdminClient) -> None:
+            client = admin._client
+            for kind, name in _WHATEVER:
+                for user, operation, permission in rights:
+                    asked = CreateAclsRequest(kind, name, _LITERAL, user, "*", operation, permission)
+                    answer = await client.send(client.get_random_node(), asked)
+                    assert [code for code, _ in answer.creation_responses] == [0]
+
+        with_client(AIOKafkaAdminClient, Settings(kafka_bootstrap_servers=self.plain, _env_file=None), grant)
+        return self.with_sasl("PLAIN", kafka_username="limited")
 
     def with_certificate(self, **changes: Any) -> Settings:
         access = {

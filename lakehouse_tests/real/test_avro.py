@@ -17,6 +17,7 @@ from lakehouse.cli import main
 from lakehouse.declaration import Column, Json, StreamTable
 from lakehouse.declaration.framing import framed
 from lakehouse.delta.engine import Engine
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import RegistryError, TopicError
 from lakehouse.settings import Settings
@@ -243,7 +244,7 @@ def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch:
     assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
 
 
-def test_an_id_of_no_record_in_avro_rejects_its_records_and_says_why(stream: Stream) -> None:
+def test_an_id_of_no_record_in_avro_rejects_its_records_and_says_why_also_after_a_replay(stream: Stream) -> None:
     with registries.registry(stream.settings) as talk:
         text = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
         other = talk.register(f"{stream.table.topic}-other", text, "JSON")
@@ -253,6 +254,10 @@ def test_an_id_of_no_record_in_avro_rejects_its_records_and_says_why(stream: Str
     assert counts(outcome.entry) == dict(read=3, rejected=2, duplicate=0, inserted=1, updated=0, stale=0)
     told = {(each.reason, each.samples[0].detail) for each in list_rejected(stream.settings, stream.table)}
     assert told == {("unusable_schema", f"schema {other}: it is a schema of JSON, not of Avro")}
+    name = stream.table.rejected_name
+    stored = read_ledger(stream.settings.table_uri(name), name)
+    stream.replay()
+    assert read_ledger(stored.uri, name).version == stored.version
 
 
 def test_a_table_without_schemas_asks_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

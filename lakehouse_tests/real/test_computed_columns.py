@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from math import isfinite
 from random import Random
 from typing import Any
@@ -52,6 +53,16 @@ def test_no_expression_that_is_taken_fails_whatever_records_hold(spark, seed: in
     assert all(isfinite(value) for value in values if isinstance(value, float))
     assert all(1 <= value.year <= 9999 for value in values if isinstance(value, date))
     assert len(values) > len(made)
+
+
+def test_a_text_whose_exponent_is_far_is_no_decimal(spark) -> None:
+    """Spark computes every digit of such a one: for hours, or until it fails."""
+    far = ("1e-999999999", "1e-20000000", "1e999999999", "1" * 5_000, f"1e-1{chr(0x669) * 9}", "1e-999999999 ")
+    near = {"1e-3": "0.00", " 12.345": "12.35", "5E+0002 ": "500.00", "-7": "-7.00", "0" * 999 + "9": "9.00"}
+    rows = spark.createDataFrame([(text,) for text in (*far, *near, None, "e", "")], "t STRING").localCheckpoint()
+    computed = computed_sql("CAST(t AS DECIMAL(9,2))", "DECIMAL(9,2)", TYPES)
+    told = {row[0]: row[1] for row in rows.selectExpr("t", f"{computed} AS d").collect()}
+    assert told == dict.fromkeys((*far, None, "e", "")) | {text: Decimal(said) for text, said in near.items()}
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -116,7 +116,9 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
         committed.progress = Progress(state.incarnation, {p: end + 1 for p, end in state.end.items()})
         return state
 
-    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress, unread=False))
+    monkeypatch.setattr(
+        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress, unread=False, reached={})
+    )
     monkeypatch.setattr(waiting, "look", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
@@ -131,7 +133,9 @@ def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world,
     delete_before(accepting.settings, topic, {p: offset - left for p, offset in end.items()})
     state = look(accepting.settings, topic)
     progress = Progress(state.incarnation, dict.fromkeys(end, 0))
-    monkeypatch.setattr(waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False))
+    monkeypatch.setattr(
+        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False, reached={})
+    )
     (request,) = accepting.tick().run_requests
     assert request.tags["lakehouse/lag"] == str(left * len(end))
 

@@ -115,6 +115,14 @@ def test_a_file_that_cannot_be_imported_by_its_name_is_refused(folder: Path, nam
         declared(folder)
 
 
+def test_a_file_that_hides_a_folder_of_its_name_is_refused(folder: Path) -> None:
+    (folder / "sales" / "eu").mkdir(parents=True)
+    write(folder / "sales" / "eu", "sold")
+    write(folder, "sales")
+    with pytest.raises(SettingsError, match=r"sales\.py and the folder sales both hold declarations.*Rename one"):
+        declared(folder)
+
+
 def test_a_folder_whose_name_holds_a_dot_is_refused(folder: Path) -> None:
     other = folder / "v1.2"
     other.mkdir()

@@ -8,6 +8,7 @@ is imported where there is SQL.
 
 from lakehouse.declaration.sql.computed import computed_sql
 from lakehouse.declaration.sql.functions import NotComputable
+from lakehouse.declaration.sql.literals import castable
 from lakehouse.declaration.sql.parsed import named_columns, quoted
 from lakehouse.declaration.sql.rules import condition_problems, measure_problems
 from lakehouse.declaration.sql.sums import EXACT, added, is_inexact
@@ -16,6 +17,7 @@ __all__ = [
     "EXACT",
     "NotComputable",
     "added",
+    "castable",
     "computed_sql",
     "condition_problems",
     "is_inexact",

@@ -22,10 +22,19 @@ from lakehouse.declaration.sql.parsed import quoted
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_NUMBER = "^[^eE]{0,1000}([eE][+-]?0{0,100}[0-9]{1,3} {0,100})?$"  # as long and as far as numbers are
 _SHORT = 4  # characters of a text that is put in for another
 _MOST_GROWTH = 64  # times of the length of a record's texts
 _DAY, _CLOCK, _ZONE = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", r"(Z|[+-][\d:]+)?"
 _TIMES = {"DATE": re.compile(_DAY, re.ASCII), "TIMESTAMP": re.compile(f"{_DAY}[ T]{_CLOCK}{_ZONE}", re.ASCII)}
+
+
+def castable(text: str) -> str:
+    """SQL of a text as it may be cast to a decimal: the empty text, which is none, where that might never end.
+
+    Of a far exponent, as of 1e-999999999, Spark computes every digit, and fails where there are too many.
+    """
+    return f"regexp_extract({text}, {quoted(_NUMBER)}, 0)"
 
 
 def literal(node: Any) -> Part:

@@ -31,6 +31,7 @@ from lakehouse.declaration.sql.functions import (
 )
 from lakehouse.declaration.sql.literals import (
     cast_type,
+    castable,
     chain_of,
     literal,
     require_apart,
@@ -272,7 +273,9 @@ class Reader:
             DAY: TIMES,
             MOMENT: TIMES,
         }
-        return Part(f"try_cast({self._of(node.this, *from_.get(kind, (TEXT, TRUTH, *NUMBERS))).sql} AS {type_})", kind)
+        part = self._of(node.this, *from_.get(kind, (TEXT, TRUTH, *NUMBERS)))
+        written = castable(part.sql) if (part.kind, kind) == (TEXT, DECIMAL) else part.sql
+        return Part(f"try_cast({written} AS {type_})", kind)
 
 
 def _wide(part: Part) -> str:

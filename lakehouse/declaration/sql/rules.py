@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parsed
-from lakehouse.declaration.sql.sums import inexact_sums
+from lakehouse.declaration.sql.sums import casts_of_texts, inexact_sums
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -121,6 +121,7 @@ def _of_many(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[P
     if root.find(exp.UDTF) or not root.find(exp.AggFunc, exp.Anonymous):
         yield f"{sql!r} is no aggregate", "Write one, as count(*) or max(price)."
     yield from inexact_sums(root, types)
+    yield from casts_of_texts(root, types)
 
 
 def _is_settled(function: "exp.Func") -> bool:

@@ -17,6 +17,7 @@ _GIVES_DOUBLES = {
     *("acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "cot", "csc", "degrees", "exp", "expm1", "hypot", "ln"),
     *("log", "log10", "log1p", "log2", "pow", "power", "radians", "sec", "sin", "sinh", "sqrt", "tan", "tanh"),
 }
+_COMPUTED = "Declare a column that is computed from it, with sql='CAST(... AS DECIMAL(18,6))', and add that."
 EXACT = "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added."
 
 
@@ -26,7 +27,19 @@ def inexact_sums(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem
 
     for adds in root.find_all(exp.Func):
         for what in _doubles_in(adds, types) if _ADDS & _named(adds) else ():
-            yield f"a sum or mean of {what} depends on the order of its rows", EXACT
+            action = _COMPUTED if what.startswith("STRING") else EXACT
+            yield f"a sum or mean of {what} depends on the order of its rows", action
+
+
+def casts_of_texts(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
+    """What makes a decimal of a column of texts: of a far exponent, Spark computes every digit."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    for cast in root.find_all(exp.Cast):
+        text = cast.this.unnest()
+        named = text.parts[0].name.lower() if isinstance(text, exp.Column) else ""
+        if cast.to.is_type("decimal") and types.get(named) == "STRING":
+            yield f"{cast.sql('spark')} fails for a text such as 1e-999999999, or does not end", _COMPUTED
 
 
 def _doubles_in(adds: "exp.Expr", types: Mapping[str, str]) -> Iterator[str]:

@@ -216,15 +216,16 @@ def test_a_broker_that_came_back_with_older_data(spark, one, attack, tmp_path):
     with attack("Nothing is silent", "broker restored from an older copy: the topic ends behind the progress"):
         one.copy_data(tmp_path / "copy")
         add_partitions(stream.settings, stream.table.topic, 4)
-        stream.send(*lines(20, 3))
+        stream.send(b"{", *lines(21, 2))
         stream.send(*lines(30, 1), partition=3)
         stream.merge()
         one.start_with(tmp_path / "copy")
-        stream.send(*lines(40, 1))
+        stream.send(b"", *lines(40, 1))
         stream.table = replace(stream.table, gaps="accept")
-        assert_stops(stream, "Partition 0 ends at 5, but the table has merged up to 7", "Partition 3 is gone")
-        assert accepted(stream, declared=False) == [Range(0, 5, 7), Range(3, 1, 1)]
-        assert_holds(stream, hours(*range(12), 20, 21, 22, 30, 40))
+        assert_stops(stream, "Partition 0 ends at 6, but the table has merged up to 7", "Partition 3 is gone")
+        assert accepted(stream, declared=False) == [Range(0, 6, 7), Range(3, 1, 1)]
+        assert_holds(stream, hours(*range(12), 21, 22, 30, 40))
+        assert sorted(stream.rejected()) == [(0, 4, "empty_value"), (0, 4, "truncated")], "at an offset given twice"
 
 
 def test_a_compacted_topic_has_holes_and_keeps_its_newest(spark, cluster, attack):

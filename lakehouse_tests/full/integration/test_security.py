@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.errors import BrokerError, SettingsError
+from lakehouse.errors import BrokerError, SettingsError, TopicError
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import look, publish, read_failures, read_records
+from lakehouse.topic import create_topic, look, publish, read_failures, read_records
 from lakehouse.topic.offsets import Plan, plan_batch
 from lakehouse_tests.helpers.certificates import Authority, encrypted_for_java
 from lakehouse_tests.helpers.secured import Secured, secured_broker
@@ -72,6 +72,15 @@ def test_other_properties_reach_all_clients(spark: SparkSession, broker: Secured
     properties = {"client.id": "somebody", "linger.ms": 1, "batch.size": 1000, "receive.buffer.bytes": 65536}
     settings = broker.with_sasl(kafka_properties=properties)
     assert published_and_read(spark, settings) == [b"one", b"two"]
+
+
+def test_a_topic_that_is_there_needs_no_right_to_create_one(broker: Secured) -> None:
+    stream = table()
+    assert publish(broker.with_sasl(), stream, [b"one"]) == 1
+    limited = broker.creating_nothing()
+    assert publish(limited, stream, [b"two"]) == 1
+    with pytest.raises(TopicError, match="The broker refused.*the rights of this user"):
+        create_topic(limited, table())
 
 
 def other_authority(broker: Secured, tmp_path: Path) -> Settings:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
+from lakehouse.cli.doctor import _topic
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, TopicError
 from lakehouse.settings import Settings
@@ -82,11 +84,15 @@ def test_a_topic_can_be_given_more_partitions_but_never_fewer(broker: Settings, 
         add_partitions(broker, topic, 4)
 
 
-def test_a_topic_dated_by_producers_says_so(broker: Settings) -> None:
+def test_a_topic_dated_by_producers_says_so_and_doctor_where_that_decides(broker: Settings, table: StreamTable) -> None:
     name = f"t-{uuid4().hex[:12]}"
     made = NewTopic(name, 1, 1, topic_configs={"message.timestamp.type": "CreateTime"})
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([made]))
     assert look(broker, name).producer_time
+    dated = replace(table, topic=name)
+    parts = [_topic(broker, each, [name]) for each in (dated, replace(dated, order="offset"))]
+    assert [part.state for part in parts] == ["note", "ok"]
+    assert "LogAppendTime" in parts[0].detail
 
 
 def test_records_that_were_deleted_move_the_earliest_offset(broker: Settings, table: StreamTable, topic: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lakehouse.batch.gaps import gap_commit, plan_next_of, plan_table
 from lakehouse.delta.commits import Commit, Entry, Kind, Metrics
 from lakehouse.delta.ledger import Ledger
-from lakehouse.errors import DataLossError
+from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic.offsets import Bounds, Incarnation, Plan, Progress, Range, TopicState, plan_batch
 
@@ -109,3 +109,15 @@ def test_where_no_batch_was_undone_nothing_that_expired_was_ever_merged() -> Non
     plan = planned(EXPIRED, temperatures, ledger)
     assert plan.gap is None
     assert [(part.start, part.end) for part in plan.ranges] == [(5, 9), (4, 9)]
+
+
+def test_offsets_alone_decide_nothing_where_rows_are_of_a_topic_that_is_no_more() -> None:
+    """Declared after the gap was accepted with another order: every new record would be older than rows there are."""
+    anew = looked({0: 0}, {0: 9}, topic_id="other")
+    gap = gap_commit(LEDGER, plan_batch(anew, MERGED), "run")
+    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    by_offset = replace(temperatures, order="offset")
+    assert planned(anew, ledger=since).span == 9
+    with pytest.raises(DeclarationError, match=r'of a topic that is no more.*order="timestamp"'):
+        planned(anew, by_offset, since)
+    assert planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset).span == 11

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch.learning import _ask, _likely_first, _means_the_same
+from lakehouse.batch.learning import _ask, _first_and_last, _likely_first, _means_the_same
 from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import Schemas
 from lakehouse.errors import RegistryError
@@ -74,3 +74,8 @@ def test_a_kept_schema_that_we_may_not_read_stops_a_batch_whose_records_name_it_
     assert not confirmed(SCHEMA, REFUSED, met=False)
     with pytest.raises(RegistryError, match="refused"):
         confirmed(SCHEMA, REFUSED)
+
+
+def test_of_many_kept_ids_the_first_and_the_last_are_compared() -> None:
+    assert _first_and_last(Schemas(dict.fromkeys(range(1, 1_001), SCHEMA), {})) == [*range(1, 101), *range(901, 1_001)]
+    assert {*_first_and_last(Schemas({7: SCHEMA, 9: SCHEMA}, {}))} == {7, 9}

@@ -194,3 +194,20 @@ def test_schemas_by_which_nothing_can_be_read_are_named_with_the_reason(
         assert of_topic(outside, None, *OF_AVRO) == main.WRONG_USE
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not any(folder.iterdir())
+
+
+def test_a_folder_that_the_file_would_hide_is_not_written_beside(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "orders").mkdir()
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
+    assert "orders is there already" in " ".join(capsys.readouterr().err.split())
+    assert not (folder / "orders.py").exists()
+
+
+def test_a_folder_of_declarations_that_is_not_there_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "no_such_folder")
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
+    assert "there is no folder no_such_folder here" in " ".join(capsys.readouterr().err.split())

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.stack import Service, _needed
+from lakehouse.cli.services import Service
+from lakehouse.cli.stack import _needed
 from lakehouse.settings import Settings
 
 TABLE = """

@@ -22,7 +22,7 @@ from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.framing import Schemas, framed, parser_of
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.values import convert
-from lakehouse.declaration.verdicts import Rules, decode_values
+from lakehouse.declaration.verdicts import Rules, decode_values, sliced
 from lakehouse_tests.helpers.registries import body as written
 
 pytestmark = pytest.mark.invariant(8, 13)
@@ -234,6 +234,43 @@ def test_a_record_nested_without_end_is_refused() -> None:
     schema = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
     assert read(schema, b"\x02\x00") == {"next": {"next": None}}
     assert reason(schema, b"\x02" * 1_000_000 + b"\x00") == "invalid_avro"
+
+
+def items(*each: bytes) -> bytes:
+    """What is written of an array or a map of these items."""
+    return (written(of("long"), {"f0": len(each)}) if each else b"") + b"".join(each) + b"\x00"
+
+
+def test_a_record_whose_few_bytes_would_be_more_than_any_memory_holds_is_refused() -> None:
+    inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "ok", "type": "boolean"}]}
+    for depth in range(1, 10):
+        inner = {"type": "record", "name": f"R{depth}", "fields": [{"name": "in", "type": inner}]}
+    array, table = of({"type": "array", "items": ["null", inner]}), of({"type": "map", "values": inner})
+    assert len(read(array, items(*[b"\x02\x00"] * 100))["f0"]) == 100
+    assert reason(array, items(*[b"\x00"] * 100_001)) == "invalid_avro"
+    assert reason(table, items(*(b"\x0c%06d\x00" % n for n in range(100_001)))) == "invalid_avro"
+    nested = {"type": "record", "name": "T", "fields": [{"name": "kids", "type": {"type": "array", "items": "T"}}]}
+    assert read(nested, items(items())) == {"kids": [{"kids": []}]}
+    assert reason(nested, items(*[items(*[b"\x00"] * 1_000)] * 1_000)) == "invalid_avro"
+
+
+def test_records_of_a_format_of_ours_are_parsed_some_at_a_time() -> None:
+    values = pa.array([bytes(10_000)] * 1_000, pa.binary())
+    rules = Rules((Column("a", "STRING", "A text.").field,), None, parser_of(Avro(), Schemas({}, {})))
+    slices = [some for (some,) in sliced((values,), rules)]
+    assert len(slices) > 9
+    assert pa.concat_arrays(slices).equals(values)
+    assert len(list(sliced((values,), rules._replace(parse=None)))) == 1
+
+
+def test_a_decimal_without_a_byte_is_no_zero() -> None:
+    schema = of({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1})
+    assert str(read(schema, b"\x00")["f0"]) == "a decimal of 0 bytes"
+    column = Column("v", "DECIMAL(4,1)", "A value.", source="f0")
+    rules = Rules((column.field,), None, parser_of(Avro(), Schemas({1: schema_of(schema)}, {})))
+    for path in (decode_plain, None):
+        (row,) = decode_values(pa.array([framed(1, b"\x00")], pa.binary()), None, rules, path).verdicts.to_pylist()
+        assert row["_reason"] == "out_of_range"
 
 
 NOTHING = {"type": "record", "name": "Nothing", "fields": [{"name": "none", "type": "null"}]}

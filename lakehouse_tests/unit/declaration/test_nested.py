@@ -117,14 +117,14 @@ def test_a_record_whose_structs_lack_more_fields_than_it_has_room_for_is_rejecte
 def test_records_of_few_bytes_and_many_values_are_decoded_some_at_a_time():
     fields = (column("ARRAY<INT>").field,)
     values, times = pa.array([b"x" * 1_000] * 300, pa.binary()), pa.array(range(300), pa.int64())
-    slices = list(sliced((values, times), fields))
+    slices = list(sliced((values, times), Rules(fields, None)))
     assert len(slices) > 2
     assert pa.concat_arrays([some for some, _ in slices]).equals(values)
     assert pa.concat_arrays([some for _, some in slices]).equals(times)
     wide = column(f"ARRAY<STRUCT<{', '.join(f'f{number}: INT' for number in range(200))}>>")
-    assert len(list(sliced((values, times), (wide.field,)))) > 5 * len(slices)
-    assert len(list(sliced((values, times), (column("INT").field,)))) == 1
-    assert [len(some) for (some,) in sliced((values[:0],), fields)] == [0]
+    assert len(list(sliced((values, times), Rules((wide.field,), None)))) > 5 * len(slices)
+    assert len(list(sliced((values, times), Rules((column("INT").field,), None)))) == 1
+    assert [len(some) for (some,) in sliced((values[:0],), Rules(fields, None))] == [0]
 
 
 def random_type(chance: Random, depth: int = 3) -> str:

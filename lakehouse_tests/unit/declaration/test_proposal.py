@@ -161,6 +161,11 @@ def test_the_key_is_the_fewest_fields_that_tell_records_apart_an_id_first() -> N
     assert any("may be updates" in doubt for doubt in updates.doubts)
 
 
+def test_of_several_ids_that_repeat_a_time_that_differs_by_chance_is_no_key() -> None:
+    lines = [{"order_id": n % 2, "product_id": n // 2, "sold_at": 1_767_225_600_000 + n} for n in range(4)]
+    assert of(*lines).key == ("order_id", "product_id")
+
+
 def test_an_id_that_repeats_is_in_the_key_and_told() -> None:
     stages = [{"order_id": n % 2, "status": "ab"[n // 2], "updated_at": f"2026-01-01T00:0{n}:00Z"} for n in range(4)]
     proposal = of(*stages)

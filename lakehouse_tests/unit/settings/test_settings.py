@@ -214,3 +214,20 @@ def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
 @pytest.mark.parametrize("root", ["abfss://box@account.dfs.core.windows.net/tables", "s3://bucket/a b", "gs://b"])
 def test_a_root_may_be_in_any_store_that_both_readers_open(root: str) -> None:
     assert Settings(tables=root, _env_file=None).tables_root == root
+
+
+@pytest.mark.parametrize("name", ["HOME", "JARS", "TABLES", "DECLARATIONS", "KAFKA_CA_FILE"])
+def test_a_path_that_the_system_does_not_let_us_look_at_is_a_wrong_setting(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"LAKEHOUSE_{name}", f"./{'x' * 300}")  # as a folder that is closed to us: no system looks there
+    with pytest.raises(SettingsError, match=f"LAKEHOUSE_{name}.*cannot be looked at: File name too long"):
+        Settings.load()
+
+
+@pytest.mark.parametrize("written", [":S3CRET", ":S3CRET==", " S3CRET"])
+def test_a_secret_that_is_written_without_an_equals_sign_is_shown_nowhere(nowhere: Path, written: str) -> None:
+    (nowhere / ".env").write_text(f"A=1\nlakehouse_kafka_password{written}\n")
+    with pytest.raises(SettingsError, match="Line 2 of .env cannot be read") as told:
+        Settings.load()
+    assert "S3CRET" not in str(told.value)

@@ -4,11 +4,13 @@ import json
 import socket
 import threading
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakehouse.declaration.avro import reader_of
 from lakehouse.errors import RegistryError, SettingsError
 from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
@@ -67,6 +69,7 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
         (said({"type": "record", "name": "R", "fields": [{"name": "a", "type": "Gone"}]}), "no schema of Avro"),
         (said(RECORD, references=[{"name": "G", "subject": "gone", "version": 1}]), "version 1 of gone"),
         (said("[" * 100_000), "no schema of Avro"),
+        (said({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"default": 1}}]}), "no schema of Avro"),
     ],
 )
 def test_a_schema_that_is_none_of_avro_is_of_no_use(told: Answer, why: str) -> None:
@@ -119,6 +122,22 @@ def test_a_registry_that_is_started_again_is_waited_for() -> None:
         threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
         assert Registry(settings_of(url)).schema(1) == writer_schema(RECORD)
         assert len(asked) > 1
+
+
+def test_a_registry_that_hangs_is_waited_for_as_long_as_one_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a question counts: at a pause of half a second after each, three would fit into one second."""
+    monkeypatch.setattr(registry, "_READ", 0.3)
+    with socket.create_server(("127.0.0.1", 0), backlog=9) as server:
+        server.settimeout(0)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RegistryError, match="cannot be reached"):
+            Registry(settings_of(url), patience=1.0).schema(1)
+        asked = 0
+        with suppress(BlockingIOError):
+            while True:
+                server.accept()[0].close()
+                asked += 1
+    assert asked == 2
 
 
 @pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n", b""])
@@ -222,3 +241,18 @@ def test_a_fingerprint_is_of_what_a_schema_means() -> None:
     money = '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": %d}'
     scales = {fingerprint(writer_schema(RECORD.replace('"long"', money % scale))) for scale in (1, 2)}
     assert len(scales) == 2
+
+
+@pytest.mark.parametrize(
+    ("type_", "more", "written", "value"),
+    [
+        ("string", {"default": None}, b"\x02x", "x"),
+        ({"type": "double"}, {"default": 0}, b"\x00" * 8, 0.0),
+        ({"type": "fixed", "name": "F", "size": 1, "logicalType": "decimal", "precision": 9}, {}, b"\x05", b"\x05"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3}, {}, b"\x02\x05", b"\x05"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 2}, {}, b"\x02\x05", Decimal("0.05")),
+    ],
+)
+def test_what_reads_no_value_makes_no_schema_useless(type_: Any, more: Any, written: bytes, value: Any) -> None:
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": type_, **more}]})
+    assert reader_of(writer_schema(text))(written, 0) == {"a": value}

@@ -150,7 +150,8 @@ def test_a_sum_of_doubles_is_refused_however_it_is_written(sql: str) -> None:
 def test_a_sum_of_what_is_made_a_double_is_refused(sql: str) -> None:
     assert "depends on the order of its rows" in "".join(fact for fact, _ in measure_problems(sql, MIXED))
     exact = sql.replace("(", "(try_cast(", 1)[:-1] + " AS DECIMAL(18,6)))"
-    assert not list(measure_problems(exact, MIXED))
+    refused = [fact for fact, _ in measure_problems(exact, MIXED)]
+    assert ["1e-999999999" in fact for fact in refused] == [True] * ("name" in sql), "of a text, a cast may not end"
 
 
 @pytest.mark.parametrize(

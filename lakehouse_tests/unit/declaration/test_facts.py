@@ -1,0 +1,32 @@
+"""What a declaration says as facts, and which column of it is one of the former declaration under another name."""
+
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration.facts import facts_of, renamed
+
+CITY = Column("city", "STRING", "Where.")
+
+
+def facts(column: Column) -> str:
+    number = Column("id", "INT", "Which.", required=True)
+    return facts_of(StreamTable("orders", "orders", "Orders.", [number, column], ["id"]))
+
+
+@pytest.mark.parametrize(
+    ("said", "is_renamed"),
+    [
+        ({"source": "city"}, True),
+        ({"source": ("city",)}, True),
+        ({"formerly": "city"}, True),
+        ({"source": ("to", "town"), "formerly": ("city",)}, True),
+        ({}, False),
+        ({"source": ("city", "name")}, False),
+        ({"formerly": ("to", "city")}, False),
+    ],
+)
+def test_a_column_that_takes_what_another_took_is_that_one_renamed(said: dict[str, Any], is_renamed: bool) -> None:
+    now = facts(Column("town", "STRING", "Where.", **said))
+    assert [*renamed(facts(CITY), now)] == [("city", "town")] * is_renamed

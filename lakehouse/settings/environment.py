@@ -36,7 +36,7 @@ _PREFIX = "LAKEHOUSE_"
 _ENV_FILE = ".env"
 # set in every container of Kubernetes beside a service called "lakehouse"
 _NOT_OURS = re.compile(_PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
-_NAME = re.compile(r"\w+", re.ASCII)
+_NAME = re.compile(r"[\w-]+", re.ASCII)
 _ADVICE = "Correct it in the environment or in .env; README.md lists the settings."
 
 
@@ -205,15 +205,20 @@ def _named_in_file() -> list[str]:
 
 def _is_no_variable(name: str | None, value: str | None) -> bool:
     """Whether what stands for a variable of ours holds more than its name, which may be a secret, or no value."""
-    ours = name is not None and name.upper().startswith(_PREFIX)
-    return ours and (value is None or not _NAME.fullmatch(str(name)))
+    if name is None or not _begins_as_ours(name):
+        return False
+    return value is None or not _NAME.fullmatch(name)
+
+
+def _begins_as_ours(name: str) -> bool:
+    return name.upper().replace("-", "_").startswith(_PREFIX)
 
 
 def _require_known(names: Iterable[str]) -> None:
     """Refuse a variable with our prefix that no setting has: a misspelt one would count as not set."""
     known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
     for name in map(str.upper, names):
-        if name.replace("-", "_").startswith(_PREFIX) and name not in known and not _NOT_OURS.fullmatch(name):
+        if _begins_as_ours(name) and name not in known and not _NOT_OURS.fullmatch(name):
             near = get_close_matches(name, known, 1)
             hint = f"; is it {near[0]}?" if near else ""
             raise SettingsError(f"{name} is no setting{hint}", action=_ADVICE)

@@ -225,9 +225,12 @@ def test_a_path_that_the_system_does_not_let_us_look_at_is_a_wrong_setting(
         Settings.load()
 
 
+@pytest.mark.parametrize("name", ["lakehouse_kafka_password", "LAKEHOUSE-KAFKA-PASSWORD"])
 @pytest.mark.parametrize("written", [":S3CRET", ":S3CRET==", " S3CRET"])
-def test_a_secret_that_is_written_without_an_equals_sign_is_shown_nowhere(nowhere: Path, written: str) -> None:
-    (nowhere / ".env").write_text(f"A=1\nlakehouse_kafka_password{written}\n")
+def test_a_secret_that_is_written_without_an_equals_sign_is_shown_nowhere(
+    nowhere: Path, name: str, written: str
+) -> None:
+    (nowhere / ".env").write_text(f"A=1\n{name}{written}\n")
     with pytest.raises(SettingsError, match="Line 2 of .env cannot be read") as told:
         Settings.load()
     assert "S3CRET" not in str(told.value)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.reached import beyond
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.topic.offsets import Bounds, Gap, Plan, TopicState, find_expired, plan_batch
 
@@ -37,13 +38,17 @@ def plan_table(table: StreamTable, state: TopicState, ledger: Ledger, bounds: Bo
 
 
 def require_comparable(table: StreamTable, ledger: Ledger) -> None:
-    """Raise ``DeclarationError`` where rows may be of another topic than is merged now, and offsets alone decide."""
-    now = ledger.progress.incarnation.text if ledger.progress else None
-    others = [each for each, ends in ledger.reached.items() if each != now and any(ends.values())]
-    if table.order == "offset" and now and others:
+    """Raise ``DeclarationError`` where rows were read beyond the progress, and offsets alone decide which is newer.
+
+    They are of a topic that is no more, of another one, or of a time from before the broker was rolled back.
+    """
+    if table.order != "offset" or ledger.progress is None:
+        return
+    now = {ledger.progress.incarnation.text: dict(ledger.progress.offsets)}
+    if any(any(ends.values()) for ends in beyond(ledger.reached, now).values()):
         raise DeclarationError(
-            f"Rows of {table.name} are of a topic that is no more, or of another one, whose offsets say nothing beside"
-            " those of today's",
+            f"Rows of {table.name} are of a topic that is no more, or of another one, or of records that a broker has"
+            " lost: their offsets say nothing beside those of today's",
             where=f"topic {table.topic}",
             action='Declare order="timestamp", or a table of another name, which a merge fills from the topic.',
         )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.append import append_records
 from lakehouse.batch.counts import MOST_OTHERS, Counts, count_batch
-from lakehouse.batch.gaps import gap_commit, plan_table
+from lakehouse.batch.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.batch.held import hold
 from lakehouse.batch.load import merge_base
 from lakehouse.batch.merge import Target, merge_rows
@@ -140,11 +140,13 @@ def _see(engine: Engine) -> Seen:
 def prepare(engine: Engine) -> None:
     """Create the merged and the rejected table where they are missing, add columns they lack, and widen some.
 
-    Raises ``DeclarationError`` where Spark cannot compute the SQL of the declaration, ``NotConsumedError`` where a
-    derived table has not read all that has to be read before columns are widened; nothing is written then.
+    Raises ``DeclarationError`` where Spark cannot compute the SQL of the declaration, or the declared order cannot
+    compare new records with the rows that are there; ``NotConsumedError`` where a derived table has not read all that
+    has to be read before columns are widened; nothing is written then.
     """
+    # a table whose history does not tell its progress is left as it is
+    require_comparable(engine.table, engine.ledger())
     require_types(engine.spark, engine.table)
-    engine.ledger()  # a table whose history does not tell its progress is left as it is
     ensure_table(engine.spark, merged_layout(engine.table, engine.settings), engine.require_consumed)
     ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))
 

@@ -27,25 +27,25 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 """Read a value that begins at a place in the bytes: the value, and the place behind it."""
 _MOST_EMPTY = 16  # values of no byte in one record
 _MOST_AROUND = 16  # records around one value, each of which takes no byte of its own
-_MOST_ITEMS = 1_000_000  # of arrays and maps in one record, and records in them
+_MOST_ITEMS = 1_000_000  # of arrays and maps in one record, and records in it
 
 
 class Node(NamedTuple):
     """How values of a schema are read, whether each takes a byte at least, and how many in it take none.
 
-    ``around`` counts records of which each holds nothing that takes a byte but the next one, and ``held`` all records,
-    arrays and maps that a value is or holds, but for those in its arrays and maps.
+    ``around`` counts records of which each holds nothing that takes a byte but the next one. Values that are
+    ``counted`` count themselves as they are read.
     """
 
     read: Read
     takes: bool = True
     empty: int = 0
     around: int = 0
-    held: int = 0
+    counted: bool = False
 
 
 class Named(dict[str, Node]):
-    """Nodes of named schemas, and how many more items arrays and maps of the record that is read may have."""
+    """Nodes of named schemas, and how many more records and items the one that is read may hold."""
 
     left = 0
 
@@ -72,7 +72,7 @@ def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
     read = _node(root, named).read
 
     def read_record(written: bytes, start: int) -> dict[str, Any]:
-        named.left = _MOST_ITEMS
+        named.left = _MOST_ITEMS + 1  # with the record itself
         try:
             value, end = read(written, start)
         except (IndexError, struct.error):
@@ -124,12 +124,13 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
     fields: list[tuple[str, Read]] = []
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
+        _spend(named, 1)
         found = {}
         for name, field in fields:
             found[name], at = field(written, at)
         return found, at
 
-    named[schema["name"]] = Node(read, held=1)
+    named[schema["name"]] = Node(read, counted=True)
     nodes = {_text(each["name"]): _node(each["type"], named) for each in schema["fields"]}
     if len(nodes) < len(schema["fields"]):
         raise Rejection("unusable_schema", "a record in it has two fields of one name")
@@ -143,8 +144,7 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
     if empty > _MOST_EMPTY:
         raise Rejection("unusable_schema", f"a record in it has more than {_MOST_EMPTY} values that take no byte")
     fields += [(name, node.read) for name, node in nodes.items()]
-    held = 1 + sum(node.held for node in nodes.values())
-    named[schema["name"]] = Node(read, takes, empty, around, held)
+    named[schema["name"]] = Node(read, takes, empty, around, counted=True)
     return named[schema["name"]]
 
 
@@ -157,7 +157,7 @@ def _union(branches: Sequence[Node]) -> Node:
             raise Rejection("invalid_avro", f"branch {branch} of a union of {len(reads)}")
         return reads[branch](written, at)
 
-    return Node(read, held=max((branch.held for branch in branches), default=0))
+    return Node(read)
 
 
 def _enum(schema: Mapping[str, Any], named: Named) -> Node:
@@ -193,7 +193,7 @@ def _text(name: Any) -> str:
 
 def _array(schema: Mapping[str, Any], named: Named) -> Node:
     node = _node(schema["items"], named)
-    item = node.read
+    item, spend = node.read, _spending(named, node)
     if not node.takes:
         # some bytes could say that there are more of them than any memory holds
         raise Rejection("unusable_schema", "it has an array of what takes no byte")
@@ -206,14 +206,14 @@ def _array(schema: Mapping[str, Any], named: Named) -> Node:
             found.append(value)
             return at
 
-        return found, _blocks(written, at, one, lambda count: _spend(named, count, node))
+        return found, _blocks(written, at, one, spend)
 
-    return Node(read, held=1)
+    return Node(read)
 
 
 def _map(schema: Mapping[str, Any], named: Named) -> Node:
     node = _node(schema["values"], named)
-    value = node.read
+    value, spend = node.read, _spending(named, node)
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
         found: dict[str, Any] = {}
@@ -225,18 +225,21 @@ def _map(schema: Mapping[str, Any], named: Named) -> Node:
             found[name], at = value(written, at)
             return at
 
-        return found, _blocks(written, at, one, lambda count: _spend(named, count, node))
+        return found, _blocks(written, at, one, spend)
 
-    return Node(read, held=1)
+    return Node(read)
 
 
-def _spend(named: Named, count: int, node: Node) -> None:
-    """Count items, each with what it holds at most: a byte may stand for many of them, which no memory holds."""
-    named.left -= count * max(1, node.held)
+def _spending(named: Named, node: Node) -> Callable[[int], None]:
+    """What counts so many items of an array or a map, but for those that count themselves."""
+    return lambda count: None if node.counted else _spend(named, count)
+
+
+def _spend(named: Named, count: int) -> None:
+    """Count what is made: a byte may stand for many records, which no memory holds."""
+    named.left -= count
     if named.left < 0:
-        raise Rejection(
-            "invalid_avro", f"its arrays and maps hold more than {_MOST_ITEMS:,} items, and records in them"
-        )
+        raise Rejection("invalid_avro", f"it holds more than {_MOST_ITEMS:,} records, and items of arrays and maps")
 
 
 def _blocks(written: bytes, at: int, one: Callable[[int], int], spend: Callable[[int], None]) -> int:

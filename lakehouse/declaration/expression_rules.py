@@ -38,11 +38,12 @@ def check_problems(table: "StreamTable") -> Iterator[Problem]:
             yield f"check {name!r}: {SHAPE}", "Choose another name."
         if name in NO_CHECK or times > 1:
             yield f"check {name}: the name is taken", "Choose another name: every merged table has some of its own."
+    columns = {column.name: column.type for column in table.stored} | {RECORD: ""}
     for check in table.checks:
         if not check.sql.strip():
             yield f"check {check.name}: has no SQL", "Declare a condition of a row, as price > 0."
             continue
-        for fact, action in condition_problems(check.sql, {*(column.name for column in table.stored), RECORD}):
+        for fact, action in condition_problems(check.sql, columns):
             yield f"check {check.name}: {fact}", action
 
 

@@ -75,7 +75,8 @@ def _told(table: StreamTable, ledger: Ledger) -> Ledger:
             where=ledger.uri,
             action=f"See and record what the rows themselves say with: lakehouse recover-progress {table.name}",
         )
-    return require_told(ledger, table.name)
+    told = require_told(ledger, table.name)
+    return told if table.is_log else told.merged_by_key()
 
 
 def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:

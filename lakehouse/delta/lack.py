@@ -177,8 +177,8 @@ def _require_names(layout: Layout, declared: str) -> None:
         raise TableError(
             f"Column {new} of {layout.name} takes what its column {gone} takes, which is no longer declared",
             where=layout.uri,
-            action=f"Name it {gone}, as in the table, and say source= for what records call it; or declare both, merge"
-            f" once, and leave {gone} out then.",
+            action=f"Name it {gone}, as in the table, and say source= for what records call it; or declare both"
+            f" (without formerly), merge once, and leave {gone} out then.",
         )
 
 

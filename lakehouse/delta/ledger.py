@@ -5,7 +5,7 @@ The newest entry is enough to go on; the whole history is the proof.
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -105,6 +105,10 @@ class Ledger:
         """Where the offsets end that were ever read, also by commits that do not count: rows of them may be there."""
         last = self.newest.commit if self.newest else None
         return furthest(self.reread, last.reached, last.ends) if last else self.reread
+
+    def merged_by_key(self) -> "Ledger":
+        """The ledger of a table with a key: what a RESTORE undid is read again into the same rows, and leaves none."""
+        return replace(self, reread={})
 
     @property
     def source(self) -> Source | None:

@@ -43,8 +43,8 @@ def newest_records(settings: Settings, topic: str, count: int, limit: float = 15
     """Return the newest records of a topic, so many at most, the newest last; nothing is changed by it.
 
     Newest is by the time that each has in its topic. Records of transactions that are open or were aborted are left
-    out. Raises ``BrokerError`` within ``limit`` seconds where the broker is down or hangs, ``TopicError`` where the
-    topic is missing, and where it answers and so many records cannot be read within that time.
+    out. Raises ``BrokerError`` within ``limit`` seconds where the broker is down, or does not tell its offsets,
+    ``TopicError`` where the topic is missing, and where so many records are not read within that time.
     """
     due = time.monotonic() + 0.9 * limit  # before the limit of the question, so that what ran out is told
 
@@ -62,7 +62,7 @@ def newest_records(settings: Settings, topic: str, count: int, limit: float = 15
                     f"The newest {count:,} records of each of {len(parts)} partitions were not read within {limit:.0f}"
                     " seconds",
                     where=f"topic {topic}",
-                    action="Ask for fewer records.",
+                    action="Ask for fewer records, or see whether the broker answers: lakehouse doctor",
                 ) from None
         records = [each for tail in tails for each in tail]
         return sorted(records, key=lambda each: (each.milliseconds, each.partition, each.offset))[-count:]

@@ -84,7 +84,7 @@ def _levels(part: Any) -> int:
 
 def fingerprint(schema: WriterSchema) -> str:
     """A hash of what a schema means: the same for texts that differ in spacing, or in what they say to people."""
-    parts = [_meaning(json.loads(each)) for each in (*schema.references, schema.text)]
+    parts = [_meaning(_with_decimals(json.loads(each))) for each in (*schema.references, schema.text)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

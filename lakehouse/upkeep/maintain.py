@@ -153,7 +153,8 @@ class _Work:
         return Maintained(self.layout.name, self._ledger().version, before, after, removed, kept=kept)
 
     def _ledger(self) -> Ledger:
-        return read_ledger(self.layout.uri, self.layout.name)
+        ledger = read_ledger(self.layout.uri, self.layout.name)
+        return ledger.merged_by_key() if self.layout.key else ledger
 
     def _vacuum(self, since: int) -> int | None:
         again(lambda: upkeep(self.spark, self.layout, f"VACUUM {self.layout.sql}", self.run))

@@ -1,13 +1,20 @@
 """Where rows are ordered by offset alone, nobody steps into a topic whose offsets begin again. No Spark."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from lakehouse.batch.ingest import merge_all
+from lakehouse.batch.redrive import redrive
+from lakehouse.batch.replay import replay
 from lakehouse.delta.commits import Commit
-from lakehouse.errors import DataLossError
+from lakehouse.delta.engine import Engine, merged_ledger
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic, look, publish
@@ -17,6 +24,7 @@ from lakehouse_tests.helpers.clients import delete_before
 from lakehouse_tests.helpers.streams import record, unique_table
 
 pytestmark = pytest.mark.invariant(4, 9)
+NO_SPARK: Any = None
 
 
 @pytest.fixture
@@ -33,12 +41,12 @@ def settings(broker, tmp_path):
     return Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker))
 
 
-def merged_up_to(settings: Settings, name: str, offset: int, incarnation: Incarnation) -> None:
-    """The merged table of that name tells this progress."""
+def merged_up_to(settings: Settings, name: str, offset: int, incarnation: Incarnation, **more: Any) -> None:
+    """The merged table of that name tells this progress, and more."""
     uri = settings.table_uri(name)
     write_deltalake(uri, pa.table({"id": [1]}))
     progress = {"incarnation": incarnation, "progress": {0: offset}}
-    said = Commit(kind="batch", number=1, attempt="a", table_version=0, **progress).model_dump_json()
+    said = Commit(kind="batch", number=1, attempt="a", table_version=0, **progress, **more).model_dump_json()
     properties = CommitProperties(custom_metadata={"userMetadata": said})
     merge = DeltaTable(uri).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
     merge.when_matched_update_all().execute()
@@ -54,6 +62,25 @@ def test_a_gap_behind_which_offsets_begin_again_cannot_be_accepted(settings, tab
     assert "accept-gap" not in str(refused.value)
     by_time = replace(table, order="timestamp")
     assert repair.propose_gap(settings, by_time).offsets == {0: 0}, "each row has its broker time beside its offset"
+
+
+@pytest.mark.parametrize("verb", [merge_all, replay, redrive])
+def test_no_verb_merges_by_offsets_alone_beside_rows_of_a_topic_that_is_no_more(settings, table, verb):
+    """Refused before Spark is asked for anything, or something is written."""
+    here = look(settings, table.topic).incarnation
+    merged_up_to(settings, table.name, 2, here, reached={replace(here, topic_id="before").text: {0: 900}})
+    with pytest.raises(DeclarationError, match="a topic that is no more"):
+        verb(Engine(NO_SPARK, settings, table))
+    assert [folder.name for folder in Path(settings.tables_root).glob("[!.]*")] == [table.name]
+
+
+def test_what_a_restore_took_out_of_a_table_with_a_key_is_carried_no_further(settings, table):
+    wrong = replace(look(settings, table.topic).incarnation, topic_id="wrong")
+    merged_up_to(settings, table.name, 500, wrong)
+    uri = settings.table_uri(table.name)
+    DeltaTable(uri).restore(0)
+    assert read_ledger(uri, table.name).next_commit("batch", "").reached == {wrong.text: {0: 500}}
+    assert merged_ledger(settings, table).next_commit("batch", "").reached == {}
 
 
 def test_expired_records_can_be_accepted(settings, table):

@@ -49,9 +49,10 @@ _COLLECT = {"array_agg", "array_unique_agg", "group_concat"}
 _SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
 
 
-def condition_problems(sql: str, columns: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with a condition of a row of these columns; it may ask the clock."""
-    yield from _problems(sql, columns, _BY_CHANCE, _of_many_rows)
+def condition_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with a condition of a row of these columns, by type; it may ask the clock."""
+    types = {name.lower(): type_ for name, type_ in columns.items()}
+    yield from _problems(sql, columns, _BY_CHANCE, lambda sql, root: _of_one(sql, root, types))
 
 
 def measure_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
@@ -106,12 +107,13 @@ def _of_lambdas(column: "exp.Expr") -> Iterator[str]:
         around = around.find_ancestor(exp.Lambda)
 
 
-def _of_many_rows(sql: str, root: "exp.Expr") -> Iterator[Problem]:
+def _of_one(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
     """A condition is of one row, and of no other."""
     from sqlglot import exp  # noqa: PLC0415
 
     if root.find(exp.AggFunc, exp.UDTF):
         yield f"{sql!r} is no condition of one row", "Write it over the columns of a row, without aggregates."
+    yield from casts_of_texts(root, types)
 
 
 def _of_many(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:

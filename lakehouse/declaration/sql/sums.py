@@ -17,7 +17,13 @@ _GIVES_DOUBLES = {
     *("acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "cot", "csc", "degrees", "exp", "expm1", "hypot", "ln"),
     *("log", "log10", "log1p", "log2", "pow", "power", "radians", "sec", "sin", "sinh", "sqrt", "tan", "tanh"),
 }
-_COMPUTED = "Declare a column that is computed from it, with sql='CAST(... AS DECIMAL(18,6))', and add that."
+# what gives a text as it is, or a part of it, or another in its place
+_KEEPS_TEXT = {
+    *("Bracket", "Coalesce", "Concat", "DPipe", "Left", "Lower", "Max", "Min", "Nullif", "Paren", "RegexpReplace"),
+    *("Replace", "Right", "Substring", "Translate", "Trim", "Upper"),
+}
+_KEEPS_TEXT_BY_NAME = {"btrim", "get"}  # which the parser does not know
+_COMPUTED = "Declare a column that is computed from it, with sql='CAST(... AS DECIMAL(18,6))', and take that."
 EXACT = "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added."
 
 
@@ -35,11 +41,24 @@ def casts_of_texts(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Probl
     """What makes a decimal of a column of texts: of a far exponent, Spark computes every digit."""
     from sqlglot import exp  # noqa: PLC0415
 
-    for cast in root.find_all(exp.Cast):
-        text = cast.this.unnest()
-        named = text.parts[0].name.lower() if isinstance(text, exp.Column) else ""
-        if cast.to.is_type("decimal") and types.get(named) == "STRING":
+    for cast in root.find_all(exp.Cast, exp.Anonymous):
+        to_decimal = cast.to.is_type("decimal") if isinstance(cast, exp.Cast) else _named(cast) == {"decimal"}
+        texts = (_texts(each, types) for each in (cast.expressions or [cast.this])) if to_decimal else ()
+        if any(texts):
             yield f"{cast.sql('spark')} fails for a text such as 1e-999999999, or does not end", _COMPUTED
+
+
+def _texts(node: "exp.Expr", types: Mapping[str, str]) -> bool:
+    """Whether a value is a text of a column, or is made of one and may be one still."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.Column):
+        return plain_types(types.get(node.parts[0].name.lower(), "")) == {"STRING"}
+    if isinstance(node, exp.Case | exp.If):
+        others = (node.args.get(name) for name in ("true", "false", "default"))
+        return any(_texts(each, types) for each in (*node.args.get("ifs", ()), *others) if each is not None)
+    keeps = type(node).__name__ in _KEEPS_TEXT or bool(_KEEPS_TEXT_BY_NAME & _named(node))
+    return keeps and any(_texts(each, types) for each in node.iter_expressions())
 
 
 def _doubles_in(adds: "exp.Expr", types: Mapping[str, str]) -> Iterator[str]:

@@ -121,3 +121,26 @@ def test_offsets_alone_decide_nothing_where_rows_are_of_a_topic_that_is_no_more(
     with pytest.raises(DeclarationError, match=r'of a topic that is no more.*order="timestamp"'):
         planned(anew, by_offset, since)
     assert planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset).span == 11
+
+
+def test_offsets_alone_decide_nothing_until_a_broker_that_was_rolled_back_is_where_it_was() -> None:
+    back, by_offset = looked({0: 0, 1: 0}, {0: 2, 1: 9}), replace(temperatures, order="offset")
+    gap = gap_commit(LEDGER, plan_batch(back, MERGED), "run")
+    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    with pytest.raises(DeclarationError, match="that a broker has lost"):
+        planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, since)
+    read = since.next_commit("batch", "run").model_copy(update={"progress": MERGED.offsets})
+    there = Ledger("t", entries=(Entry(3, datetime.now(UTC), read, Metrics()),), transaction=read.number)
+    assert planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, there).span == 11
+
+
+def test_rows_of_another_topic_that_a_restore_took_out_are_in_nobodys_way() -> None:
+    """As where the first batch was merged from the wrong broker."""
+    by_offset, state = replace(temperatures, order="offset"), looked({0: 0, 1: 0}, {0: 9, 1: 9})
+    undone = replace(UNDONE, reread={"wrong/x": {0: 500}}).merged_by_key()
+    assert planned(state, by_offset, undone).span == 18
+    first = undone.next_commit("batch", "run").model_copy(
+        update={"incarnation": state.incarnation, "progress": {0: 5, 1: 5}}
+    )
+    since = replace(undone, entries=(Entry(3, datetime.now(UTC), first, Metrics()),), transaction=first.number)
+    assert planned(state, by_offset, since).span == 8

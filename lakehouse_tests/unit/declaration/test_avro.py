@@ -247,11 +247,30 @@ def test_a_record_whose_few_bytes_would_be_more_than_any_memory_holds_is_refused
         inner = {"type": "record", "name": f"R{depth}", "fields": [{"name": "in", "type": inner}]}
     array, table = of({"type": "array", "items": ["null", inner]}), of({"type": "map", "values": inner})
     assert len(read(array, items(*[b"\x02\x00"] * 100))["f0"]) == 100
-    assert reason(array, items(*[b"\x00"] * 100_001)) == "invalid_avro"
+    assert reason(array, items(*[b"\x02\x00"] * 91_000)) == "invalid_avro", "eleven each"
     assert reason(table, items(*(b"\x0c%06d\x00" % n for n in range(100_001)))) == "invalid_avro"
     nested = {"type": "record", "name": "T", "fields": [{"name": "kids", "type": {"type": "array", "items": "T"}}]}
     assert read(nested, items(items())) == {"kids": [{"kids": []}]}
     assert reason(nested, items(*[items(*[b"\x00"] * 1_000)] * 1_000)) == "invalid_avro"
+    around: Any = ["null", {"type": "array", "items": "R9"}]  # each record of the chain stands in those before it
+    inner["fields"].append({"name": "more", "type": around})
+    assert reason(of({"type": "array", "items": inner}), items(*[b"\x00\x00"] * 100_001)) == "invalid_avro"
+    within = b"\x00\x02" + items(*[b"\x00\x00"] * 100_001)
+    assert reason(of({"type": "array", "items": inner}), items(within)) == "invalid_avro"
+
+
+def test_what_a_record_could_hold_and_does_not_is_not_counted() -> None:
+    some: Any = [
+        {
+            "name": f"s{n}",
+            "type": ["null", {"type": "record", "name": f"S{n}", "fields": [{"name": "v", "type": "long"}]}],
+        }
+        for n in range(3)
+    ]
+    each = {"type": "record", "name": "Each", "fields": some}
+    assert len(read(of({"type": "array", "items": each}), items(*[b"\x00" * 3] * 300_000))["f0"]) == 300_000
+    assert len(read(of({"type": "array", "items": "long"}), items(*[b"\x00"] * 1_000_000))["f0"]) == 1_000_000
+    assert reason(of({"type": "array", "items": "long"}), items(*[b"\x00"] * 1_000_001)) == "invalid_avro"
 
 
 def test_records_of_a_format_of_ours_are_parsed_some_at_a_time() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration.avro import reader_of
+from lakehouse.declaration.avro import WriterSchema, reader_of
 from lakehouse.errors import RegistryError, SettingsError
 from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
@@ -241,6 +241,13 @@ def test_a_fingerprint_is_of_what_a_schema_means() -> None:
     money = '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": %d}'
     scales = {fingerprint(writer_schema(RECORD.replace('"long"', money % scale))) for scale in (1, 2)}
     assert len(scales) == 2
+
+
+def test_what_only_says_that_it_is_a_decimal_means_nothing_more() -> None:
+    """As a schema may have been kept, word for word."""
+    for misfit in ('{"type": "bytes", "logicalType": "decimal"}', '{"type": "string", "logicalType": "decimal"}'):
+        kept = WriterSchema(RECORD.replace('"long"', misfit))
+        assert fingerprint(writer_schema(kept.text)) == fingerprint(kept)
 
 
 @pytest.mark.parametrize(

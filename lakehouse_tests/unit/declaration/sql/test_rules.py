@@ -155,6 +155,38 @@ def test_a_sum_of_what_is_made_a_double_is_refused(sql: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "name",
+            "(name)",
+            "trim(name)",
+            "btrim(name)",
+            "replace(name, ',', '.')",
+            "coalesce(name, '0')",
+            "name || '0'",
+        ),
+        *("CASE WHEN id > 1 THEN name END", "CASE WHEN id > 1 THEN '1' ELSE name END", "if(id > 1, '1', name)"),
+        *("names[0]", "get(names, 0)", "told.said", "max(name)", "substring(name, 2)"),
+    ],
+)
+def test_a_decimal_is_made_of_no_text_of_a_column(text: str) -> None:
+    columns = MIXED | {"names": "ARRAY<STRING>", "told": "STRUCT<said: STRING>"}
+    for cast in (f"try_cast({text} AS DECIMAL(18,6))", f"decimal({text})", f"CAST({text} AS DECIMAL)"):
+        refused = [*measure_problems(f"max({cast})", columns)]
+        refused += [] if "max(" in text else condition_problems(f"{cast} > 0", columns)
+        assert ["1e-999999999" in fact for fact, _ in refused] == [True] * (2 - ("max(" in text)), cast
+
+
+@pytest.mark.parametrize(
+    "number", ["length(name)", "CASE WHEN name = 'a' THEN 1 END", "CAST(name AS BIGINT)", "id", "'1'"]
+)
+def test_a_decimal_is_made_of_what_only_follows_from_a_text(number: str) -> None:
+    assert not [*measure_problems(f"max(try_cast({number} AS DECIMAL(18,6)))", MIXED)]
+    assert not [*condition_problems(f"decimal({number}) > 0", MIXED)]
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         *("sum(price / id)", "sum(id / 2.0)", "avg(few)", "avg(price)", "sum(id)", "sum(length(name))", "count(name)"),

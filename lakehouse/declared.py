@@ -14,6 +14,7 @@ from lakehouse.declaration import StreamTable, declared_together
 from lakehouse.declaration.misspelt import misspelt
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.settings import Settings
+from lakehouse.settings.project import find_project, project_folder
 
 _VARIABLE = "LAKEHOUSE_DECLARATIONS"
 
@@ -26,7 +27,7 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
     such folder or module, or a file cannot be imported by its name; ``DeclarationError`` where nothing is declared in
     it, where two declarations take a name, or where a file fails.
     """
-    tables = tables_there(settings)
+    tables = _declared_in(settings.declared_in, project_folder())
     if not tables:
         raise DeclarationError(
             f"No table is declared in {settings.declared_in}",
@@ -36,8 +37,10 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
 
 
 def tables_there(settings: Settings) -> tuple[StreamTable, ...]:
-    """The same, also where there are none yet."""
-    return _declared_in(settings.declared_in, Path.cwd())
+    """Return the same; nothing if there is no project, or none is declared in it yet."""
+    if not settings.declarations and find_project() is None:
+        return ()
+    return _declared_in(settings.declared_in, project_folder())
 
 
 @cache

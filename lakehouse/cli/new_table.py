@@ -97,7 +97,9 @@ def _require_names(new: str, topic: str | None, sample: str | None) -> None:
 
 
 def _free_file(settings: "Settings", new: str) -> Path:
-    folder = Path(settings.declared_in).expanduser()
+    from lakehouse.settings.project import project_folder
+
+    folder = project_folder() / Path(settings.declared_in).expanduser()
     if not folder.is_dir():
         where = settings.declared_in
         fact = f"there is no folder {where} here: make it, or go to where it is"

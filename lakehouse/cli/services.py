@@ -68,19 +68,19 @@ def broker(settings: "Settings") -> Iterator[list[Running]]:
 
 
 def _create_topics(settings: "Settings") -> None:
-    from lakehouse.declared import declared_tables
+    from lakehouse.declared import tables_there
     from lakehouse.topic import create_topic
 
-    for table in declared_tables(settings):
+    for table in tables_there(settings):
         if create_topic(settings, table):
             log_line("broker", f"topic {table.topic} created")
 
 
 def named_schemas(settings: "Settings") -> list[str]:
-    """The declared tables whose records name schemas, which a registry has to tell."""
-    from lakehouse.declared import declared_tables
+    """Return the declared tables whose records name schemas; none without a project."""
+    from lakehouse.declared import tables_there
 
-    return [table.name for table in declared_tables(settings) if table.has_schemas]
+    return [table.name for table in tables_there(settings) if table.has_schemas]
 
 
 @contextmanager

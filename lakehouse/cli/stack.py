@@ -1,5 +1,6 @@
 """``up``: the stack on this machine, in one foreground process with one log."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,8 +37,14 @@ def up(
     (LAKEHOUSE_HOME), and the next start goes on with it. A service that ends by itself ends all of them, with exit
     code 1; not so the engine, which is started again, five times in an hour.
     """
+    from lakehouse.declared import declared_tables
+    from lakehouse.settings.project import project_folder
+
     settings = load_settings()
     chosen = services or _needed(settings)
+    if {Service.webserver, Service.daemon} & {*chosen}:
+        declared_tables(settings)  # Dagster has nothing to load without them
+    os.chdir(project_folder())  # Dagster looks for its workspace there
     try:
         with ExitStack() as stack:
             for service in dict.fromkeys(chosen):

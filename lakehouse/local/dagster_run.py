@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from lakehouse.errors import LakehouseError
 from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
+from lakehouse.settings.project import project_folder
 
 _FINISHED_STEP = re.compile(r'STEP_SUCCESS - Finished execution of step "(\w+)" in ([^"]+?)\.?$')
 _CAUSE = re.compile(r"\b[a-z_]+\.[\w.]*(?:Error|Failure|Exception): (.+)")
@@ -33,7 +34,12 @@ def materialize(
     with (
         log.open("a", encoding="utf-8") as written,
         subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=project_folder(),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as process,
     ):
         try:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable
+from contextlib import chdir, nullcontext
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
-from lakehouse.settings.project import declarations_of_project
+from lakehouse.settings.project import declarations_of_project, project_folder
 from lakehouse.settings.properties import parse_properties
 from lakehouse.settings.shapes import (
     Declarations,
@@ -41,10 +42,11 @@ _ADVICE = "Correct it in the environment or in .env; README.md lists the setting
 
 
 class Settings(BaseSettings):
-    """Where things are, read from ``LAKEHOUSE_*`` variables or a ``.env`` file in the working directory.
+    """Where things are, read from ``LAKEHOUSE_*`` variables or the ``.env`` file of the project.
 
-    Every part takes a ``Settings`` as an argument; nothing else reads the environment. An empty variable is
-    the same as none.
+    The project is the nearest folder upwards whose ``pyproject.toml`` has ``[tool.lakehouse]``, else the working
+    directory. Relative paths belong to it. Every part takes a ``Settings`` as an argument; nothing else reads the
+    environment. An empty variable is the same as none.
     """
 
     model_config = SettingsConfigDict(
@@ -58,14 +60,14 @@ class Settings(BaseSettings):
 
     home: Home = Field(
         Path(".lakehouse"),
-        validate_default=True,  # it lies in the working directory
+        validate_default=True,  # it lies in the project
         description="State folder: tables, broker data, Dagster's storage.",
     )
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
     declarations: Declarations | None = Field(
         None,
         description="Where the tables are declared: a folder of Python files, or a module. Default: what pyproject.toml"
-        " says under [tool.lakehouse], else the examples.",
+        " says under [tool.lakehouse].",
     )
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
@@ -108,11 +110,13 @@ class Settings(BaseSettings):
     @classmethod
     def load(cls) -> "Settings":
         """Read the environment; a value that cannot be used is a ``SettingsError`` that names its variable."""
-        _require_known([*_named_in_file(), *os.environ])
-        try:
-            return cls()
-        except ValidationError as error:
-            raise SettingsError(_explained(error.errors()[0]), action=_ADVICE) from None
+        project = project_folder()
+        with chdir(project) if project != Path.cwd() else nullcontext():
+            _require_known([*_named_in_file(), *os.environ])
+            try:
+                return cls()
+            except ValidationError as error:
+                raise SettingsError(_explained(error.errors()[0]), action=_ADVICE) from None
 
     @model_validator(mode="after")
     def _require_what_belongs_together(self) -> Self:
@@ -131,19 +135,19 @@ class Settings(BaseSettings):
 
     @cached_property
     def home_folder(self) -> Path:
-        """The state folder as an absolute path; it may not exist yet."""
-        return self.home.expanduser().resolve()
+        """The state folder with symbolic links followed; it may not exist yet."""
+        return self.home.resolve()
 
     @cached_property
     def jar_folder(self) -> Path:
-        """The jar cache as an absolute path; it may not exist yet."""
+        """The jar cache with symbolic links followed; it may not exist yet."""
         return self.jars.expanduser().resolve()
 
     @cached_property
     def tables_root(self) -> str:
         """The root under which each table has a folder of its name: an absolute path or a URI."""
         root = self.tables or str(self.home_folder / "tables")
-        return root.rstrip("/") if "://" in root else str(Path(root).expanduser().resolve())
+        return root.rstrip("/") if "://" in root else str(Path(root).resolve())
 
     @cached_property
     def declared_in(self) -> str:

@@ -1,35 +1,66 @@
-"""What the project file of the working directory says: where its tables are declared."""
+"""The project: the folder whose ``pyproject.toml`` says under ``[tool.lakehouse]`` where tables are declared."""
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from lakehouse.errors import SettingsError
 from lakehouse.settings.shapes import require_declarations
 
 _FILE = "pyproject.toml"
-_EXAMPLES = "lakehouse.tables"
+EXAMPLES = "lakehouse.tables"
+
+
+def find_project() -> Path | None:
+    """Return the project that the working directory is in: the nearest folder upwards; ``None`` if there is none.
+
+    Raises ``SettingsError`` if the project file of the working directory cannot be read.
+    """
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if _section(folder) is not None), None)
+
+
+def project_folder() -> Path:
+    """Return the folder that relative settings and ``.env`` belong to: the project, else the working directory."""
+    return find_project() or Path.cwd()
 
 
 def declarations_of_project() -> str:
-    """The folder or module of declarations that ``[tool.lakehouse]`` names, or the examples where nothing does.
+    """Return the folder or module of declarations that the project names.
 
-    Raises ``SettingsError`` where the file cannot be read, or says anything else there.
+    Raises ``SettingsError`` if there is no project, or its section holds anything else.
     """
+    project = find_project()
+    if project is None:
+        raise SettingsError(
+            "No lakehouse project here: no pyproject.toml with [tool.lakehouse], in this folder or above it",
+            where=str(Path.cwd()),
+            action="Go to the folder of your project, make one with: lakehouse init my-lake,"
+            f" or set LAKEHOUSE_DECLARATIONS={EXAMPLES} to use the packaged examples.",
+        )
+    section = _section(project)
+    if not isinstance(section, dict) or [*section] != ["declarations"] or not isinstance(section["declarations"], str):
+        raise _unusable("[tool.lakehouse] is to hold declarations, a text, and nothing else", project / _FILE)
     try:
-        tool = tomllib.loads(Path(_FILE).read_text(encoding="utf-8")).get("tool", {})
-    except FileNotFoundError:
-        return _EXAMPLES
-    except (OSError, ValueError) as error:
-        raise _unusable(str(error)) from None
-    said = tool.get("lakehouse") or {"declarations": _EXAMPLES}
-    if not isinstance(said, dict) or [*said] != ["declarations"] or not isinstance(said["declarations"], str):
-        raise _unusable("[tool.lakehouse] is to hold declarations, a text, and nothing else")
-    try:
-        return require_declarations(said["declarations"])
+        return require_declarations(section["declarations"])
     except ValueError as error:
-        raise _unusable(f"declarations = {said['declarations']!r}: {error}") from None
+        raise _unusable(f"declarations = {section['declarations']!r}: {error}", project / _FILE) from None
 
 
-def _unusable(fact: str) -> SettingsError:
+def _section(folder: Path) -> Any:
+    """Return what a folder's project file holds under ``[tool.lakehouse]``; ``None`` if it holds nothing there."""
+    file = folder / _FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+        return tomllib.loads(text).get("tool", {}).get("lakehouse")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, AttributeError) as error:
+        if folder != Path.cwd():  # the file of a folder above may be anybody's
+            return None
+        raise _unusable(str(error), file) from None
+
+
+def _unusable(fact: str, file: Path) -> SettingsError:
     action = 'Correct it: declarations = "tables" names a folder; other settings are LAKEHOUSE_ variables.'
-    return SettingsError(f"The project file cannot be used: {fact}", where=str(Path(_FILE).absolute()), action=action)
+    return SettingsError(f"The project file cannot be used: {fact}", where=str(file), action=action)

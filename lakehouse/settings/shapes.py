@@ -45,7 +45,7 @@ def _require_folder(given: Any) -> Any:
         existing = next((each for each in (path, *path.parents) if each.exists()), None)
     if existing is not None and not existing.is_dir():
         raise ValueError(f"{existing} is a file and no folder")
-    return given
+    return path
 
 
 def require_home(given: Any) -> Any:
@@ -53,7 +53,7 @@ def require_home(given: Any) -> Any:
     folder = _require_folder_of_tables(given)
     if "," in folder:
         raise ValueError(f"Kafka would keep its data in two folders: the name {folder} holds a comma")
-    return given
+    return Path(given).expanduser().absolute()
 
 
 def _require_folder_of_tables(given: Any) -> str:
@@ -82,7 +82,7 @@ def require_declarations(given: str) -> str:
 def _require_root(root: str) -> str:
     if "://" not in root:
         _require_folder_of_tables(root)
-        return root
+        return str(Path(root).expanduser().absolute())
     _require_read_alike(root, "tables cannot be read there: the address")
     address = urlsplit(root)
     if address.scheme not in _SCHEMES:
@@ -141,7 +141,7 @@ def _require_url(url: str) -> str:
 
 
 def _require_file(given: Any) -> Any:
-    path = Path(given).expanduser()
+    path = Path(given).expanduser().absolute()
     with _looked_at():
         if not path.is_file():
             raise ValueError("it is no file")

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.declared import declared_tables
+from lakehouse.declared import declared_tables, tables_there
 from lakehouse.defs.build import build_defs
 from lakehouse.errors import DeclarationError, SettingsError
 from lakehouse.settings import Settings
@@ -40,8 +40,26 @@ def declared(folder: Path) -> list[str]:
     return [table.name for table in declared_tables(Settings(declarations=str(folder)))]
 
 
-def test_where_nothing_is_said_the_examples_are_declared() -> None:
-    assert temperatures in declared_tables(Settings())
+def test_without_a_project_nothing_is_declared_and_the_error_names_the_examples(folder: Path) -> None:
+    assert tables_there(Settings()) == ()
+    with pytest.raises(SettingsError, match=r"No lakehouse project here.*LAKEHOUSE_DECLARATIONS=lakehouse\.tables"):
+        declared_tables(Settings())
+
+
+def test_a_project_is_found_from_a_folder_below_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, "first")
+    Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
+    Path(".env").write_text("LAKEHOUSE_TABLES=lake\n")
+    project = Path.cwd()
+    below = project / "notebooks" / "deep"
+    below.mkdir(parents=True)
+    (project / "notebooks" / "pyproject.toml").write_text("[tool.other\n")
+    monkeypatch.chdir(below)
+    settings = Settings.load()
+    assert [table.name for table in declared_tables(settings)] == ["first"]
+    assert settings.home_folder == project / ".lakehouse"
+    assert settings.tables_root == str(project / "lake")
+    assert Path.cwd() == below
 
 
 def test_a_folder_declares_the_tables_of_its_files_in_the_order_of_their_names(folder: Path) -> None:
@@ -192,8 +210,6 @@ def test_a_project_says_itself_where_its_declarations_are_and_a_setting_goes_bef
     Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
     assert [table.name for table in declared_tables(Settings())] == ["first"]
     assert temperatures in declared_tables(Settings(declarations="lakehouse.tables"))
-    Path("pyproject.toml").write_text("[tool.other]\nx = 1\n")
-    assert temperatures in declared_tables(Settings())
 
 
 @pytest.mark.parametrize(

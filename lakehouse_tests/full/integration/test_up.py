@@ -45,19 +45,23 @@ def registry_of(up: "Up") -> list[int]:
 
 
 class Up:
-    """One ``lakehouse up`` of a home, of the tables that are declared in a folder, else of those of all tests."""
+    """One ``lakehouse up`` of a home, of the tables that are declared in a folder, else of those of all tests.
 
-    def __init__(self, home: Path, *services: str, declared: Path | None = None) -> None:
+    ``outside`` is a folder without a project, in which no table is declared.
+    """
+
+    def __init__(self, home: Path, *services: str, declared: Path | None = None, outside: Path | None = None) -> None:
         self.port = draw_port()
         self.log = home / "up.log"
         home.mkdir(exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
         environment |= {"LAKEHOUSE_DECLARATIONS": str(declared)} if declared else {}
+        environment |= {"LAKEHOUSE_DECLARATIONS": ""} if outside else {}
         command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()"]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [*command, "up", *services, "--port", str(self.port)],
-                cwd=ROOT,
+                cwd=outside or ROOT,
                 env={**environment, "LAKEHOUSE_HOME": str(home), "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g"},
                 stdout=log,
                 stderr=log,
@@ -97,6 +101,18 @@ def up(home: Path) -> Iterator[Callable[..., Up]]:
         if each.process.poll() is None:
             each.process.terminate()
             each.process.wait(timeout=30)
+
+
+def test_the_broker_runs_without_a_declaration_and_dagster_does_not(tmp_path: Path) -> None:
+    up = Up(tmp_path / "home", "broker", outside=tmp_path)
+    try:
+        assert up.says("Ctrl-C stops everything"), up.log.read_text()
+    finally:
+        up.stop()
+    assert up.process.returncode == 0
+    dagster = Up(tmp_path / "home", "daemon", outside=tmp_path)
+    assert dagster.process.wait(60) == 1
+    assert "No lakehouse project here" in dagster.log.read_text()
 
 
 def test_the_whole_stack_answers_and_ctrl_c_leaves_nothing_even_during_a_run(up: Callable[..., Up], home: Path) -> None:

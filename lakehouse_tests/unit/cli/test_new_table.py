@@ -82,7 +82,7 @@ def test_records_that_tell_nothing_make_no_file(folder: Path, capsys: pytest.Cap
 def test_examples_of_ours_are_not_written_beside(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("LAKEHOUSE_DECLARATIONS")
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.tables")
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
     assert "lakehouse init makes a project" in " ".join(capsys.readouterr().err.split())
 

@@ -11,6 +11,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.output import bar, print_json, print_table, say
+from lakehouse.cli.record_check import checked_records, require_records
 from lakehouse.cli.session import broker, load_settings
 from lakehouse.errors import TopicError
 
@@ -92,9 +93,13 @@ def publish(
         ),
     ] = None,
     partitions: PartitionsOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Send lines that the table would reject, too.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Send records to the topic of a table, which is created where it is missing.
+
+    Each line is checked by the declaration first. If any would be rejected, nothing is sent without --force, and the
+    reasons are shown; lines of standard input are sent up to the first such line.
 
     The bytes of each line are sent as they are; of a table of Avro each is an object of JSON, and is written by
     --schema, else by the newest schema of the topic, else by one that follows from the declaration. The broker
@@ -107,7 +112,7 @@ def publish(
     settings = load_settings()
     chosen = chosen_table(settings, table)
     with (
-        _records(chosen, file, generate) as records,
+        _records(chosen, file, generate, check=not force) as records,
         broker(settings, with_registry=chosen.format.framed) as address,
         bar("Sending", records.total) as at,
     ):
@@ -128,15 +133,19 @@ class _Records:
 
 
 @contextmanager
-def _records(table: "StreamTable", file: str | None, generate: str | None) -> Iterator[_Records]:
-    """The records to send: lines of a file or of standard input, or samples."""
+def _records(table: "StreamTable", file: str | None, generate: str | None, *, check: bool) -> Iterator[_Records]:
+    """The records to send: lines of a file or of standard input, or samples, which need no check."""
     if (file is None) == (generate is None):
         raise typer.BadParameter("give either a file or --generate", param_hint="FILE")
     if generate is not None:
         yield _Records(_samples(table, generate), sum(1 for _ in _samples(table, generate)))
     elif file == "-":
-        yield _Records((line.removesuffix(b"\n") for line in sys.stdin.buffer), None)
+        lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)
+        yield _Records(checked_records(table, lines) if check else lines, None)
     else:
+        if check:
+            with _open(str(file)) as checked:
+                require_records(table, checked, str(file))
         with _open(str(file)) as counted:
             total = sum(1 for _ in counted)
         with _open(str(file)) as opened:

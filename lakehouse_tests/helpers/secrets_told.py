@@ -93,7 +93,7 @@ def ask_the_registry(settings: Settings) -> None:
 
 
 def merge_and_fail(settings: Settings) -> None:
-    assert run(["publish", "temperatures", str(RECORDS)]) == 0
+    assert run(["publish", "temperatures", str(RECORDS), "--force"]) == 0
     done = codes("merge temperatures", "status", "status --json", "doctor --json", "audit")
     assert done == [0] * len(done), done
     publish(settings, temperatures, [b"{}"])

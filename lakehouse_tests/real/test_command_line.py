@@ -35,7 +35,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> I
 def story(settings: Settings) -> dict[str, Any]:
     """What the verbs of an ordinary day said, in order."""
     return {
-        "publish": told("publish", "temperatures", RECORDS, "--partitions", "3"),
+        "publish": told("publish", "temperatures", RECORDS, "--partitions", "3", "--force"),
         "status before": told("status"),
         "plan": told("merge", "--dry-run", "--max-records", "10"),
         "base": told("load-base", "temperatures", str(DATA / "base")),
@@ -143,7 +143,7 @@ def test_doctor_finds_broker_and_topic(story: dict[str, Any]) -> None:
 
 
 def test_follow_ends_when_the_topic_was_idle(story: dict[str, Any]) -> None:
-    told("publish", "temperatures", RECORDS)
+    told("publish", "temperatures", RECORDS, "--force")
     said = lakehouse_says("follow", "--idle-exit", "1")
     assert said.code == 0
     assert "Batches merged: 1." in said.out
@@ -170,6 +170,6 @@ def test_a_topic_made_anew_stops_the_merge_until_a_person_accepts_the_gap(
 
     assert "Recorded in version" in lakehouse_says("accept-gap", "--yes").out
     assert "no gap to accept" in lakehouse_says("accept-gap").out
-    told("publish", "temperatures", RECORDS)
+    told("publish", "temperatures", RECORDS, "--force")
     assert told("merge")["batches"][-1]["lag_after"] == 0
     assert told("query", "SELECT count(*) AS rows FROM temperatures") == rows

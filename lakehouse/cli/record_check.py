@@ -1,0 +1,71 @@
+"""What ``publish`` finds before it sends: which lines of a file would be rejected, by reason."""
+
+import time
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
+from typing import TYPE_CHECKING
+
+from lakehouse.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
+
+_AT_ONCE = 5_000  # lines that are decoded together
+_SEND_ANYWAY = "Correct them, or send all of them with --force; the rejected ones are kept with their reason."
+
+
+def require_records(table: "StreamTable", lines: Iterable[bytes], place: str) -> None:
+    """Decode every line by the declaration; raise ``LakehouseError`` if any would be rejected.
+
+    The error counts the lines by reason, with the first line of each. Lateness is not judged: it depends on when the
+    broker receives a record. Lines that a writer's schema turns into Avro are not checked here; writing them is.
+    """
+    if table.has_schemas:
+        return
+    examples: dict[str, str] = {}
+    rejected = dict[str, int]()
+    total = 0
+    for number, reason, detail in _verdicts(table, lines):
+        total = number
+        if reason:
+            rejected[reason] = rejected.get(reason, 0) + 1
+            examples.setdefault(reason, f"line {number}: {detail}")
+    if rejected:
+        reasons = "; ".join(f"{reason} {many:,} ({examples[reason]})" for reason, many in rejected.items())
+        wrong = sum(rejected.values())
+        raise LakehouseError(
+            f"{wrong:,} of {total:,} records would be rejected by table {table.name}: {reasons}",
+            where=place,
+            action=f"Nothing was sent. {_SEND_ANYWAY}",
+        )
+
+
+def checked_records(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Give lines on as they come; raise ``LakehouseError`` at the first that would be rejected."""
+    for number, line in enumerate(lines, 1):
+        if not table.has_schemas:
+            for _, reason, detail in _verdicts(table, [line]):
+                if reason:
+                    raise LakehouseError(
+                        f"Line {number:,} would be rejected by table {table.name}: {reason}: {detail}",
+                        where="standard input",
+                        action=f"The {number - 1:,} lines before it were sent. {_SEND_ANYWAY}",
+                    )
+        yield line
+
+
+def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[int, str | None, str | None]]:
+    """The number of each line, and the reason and detail if it would be rejected."""
+    import pyarrow as pa
+
+    from lakehouse.declaration.quick import decode_plain
+    from lakehouse.declaration.verdicts import Rules, decode_values, sliced
+
+    rules, numbers = Rules(table.fields, None), count(1)
+    stripped = (line.removesuffix(b"\n").removesuffix(b"\r") for line in lines)
+    while some := list(islice(stripped, _AT_ONCE)):
+        for (values,) in sliced((pa.array(some, pa.binary()),), rules):
+            now = pa.array([time.time_ns() // 1000] * len(values), pa.int64())
+            verdicts = decode_values(values, now, rules, decode_plain).verdicts
+            reasons = (verdicts.field(name).to_pylist() for name in ("_reason", "_detail"))
+            yield from zip(numbers, *reasons)  # noqa: B905 - numbers have no end

@@ -1,0 +1,61 @@
+"""What ``publish`` finds before it sends."""
+
+from pathlib import Path
+
+import pytest
+
+from lakehouse.cli import main
+from lakehouse.cli.record_check import checked_records, require_records
+from lakehouse.errors import LakehouseError
+from lakehouse.tables.movie_ratings import movie_ratings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.helpers.places import DATA
+from lakehouse_tests.helpers.streams import record
+
+GOOD = record()
+
+
+def test_lines_that_may_enter_are_sent() -> None:
+    require_records(temperatures, [GOOD + b"\n", GOOD + b"\r\n"], "f")
+    assert list(checked_records(temperatures, [GOOD, GOOD])) == [GOOD, GOOD]
+
+
+@pytest.mark.parametrize(
+    ("lines", "fact"),
+    [
+        ([b"latitude,longitude\n", b"1,2\n"], "2 of 2 records would be rejected"),
+        ([b"[" + GOOD + b"]"], "1 of 1 records would be rejected"),
+        ([GOOD, b"{}", GOOD, b"{}", b"{"], "3 of 5 records would be rejected"),
+    ],
+)
+def test_lines_that_would_be_rejected_are_counted_by_reason_with_the_first_of_each(
+    lines: list[bytes], fact: str
+) -> None:
+    with pytest.raises(LakehouseError) as refused:
+        require_records(temperatures, lines, "f.csv")
+    assert refused.value.what.startswith(fact)
+    assert "(line " in refused.value.what
+    assert refused.value.action.startswith("Nothing was sent.")
+
+
+def test_lines_of_standard_input_are_sent_up_to_the_first_that_would_be_rejected() -> None:
+    lines = checked_records(temperatures, [GOOD, GOOD, b"{}"])
+    assert [next(lines), next(lines)] == [GOOD, GOOD]
+    with pytest.raises(LakehouseError, match=r"Line 3 would be rejected.*The 2 lines before it were sent"):
+        next(lines)
+
+
+def test_lines_that_a_schema_turns_into_avro_are_left_to_it() -> None:
+    require_records(movie_ratings, [b"{}"], "f")
+    assert list(checked_records(movie_ratings, [b"{}"])) == [b"{}"]
+
+
+def test_a_file_with_a_wrong_line_is_not_sent_without_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    assert main.run(["publish", "temperatures", str(DATA / "stream.jsonl")]) == main.FAILED
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "of 23 records would be rejected by table temperatures" in shown
+    assert "--force" in shown
+    assert not (tmp_path / "home").exists()

@@ -29,18 +29,22 @@ _ASK = "Ask with one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
 
 @dataclass(frozen=True)
 class Result:
-    """What a query gave: the names of its columns, and its rows; times are in UTC."""
+    """The answer to a query: the names of its columns, and its rows; times are in UTC.
+
+    ``more`` says that a limit cut off further rows.
+    """
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
+    more: bool = False
 
 
-def query(settings: Settings, sql: str, names: Iterable[str] = ()) -> Result:
+def query(settings: Settings, sql: str, names: Iterable[str] = (), limit: int | None = None) -> Result:
     """Answer one reading statement over the tables, each a view of its name and as of its newest version.
 
-    ``names`` are the tables to look for where they are kept at a URI, which cannot be listed. Changes
-    nothing. Raises ``QueryError`` for any other statement, for wrong SQL, and for a table that does not
-    exist or cannot be read.
+    ``names`` are the tables to look for where they are kept at a URI, which cannot be listed. At most ``limit`` rows
+    are read from the answer. Changes nothing. Raises ``QueryError`` for any other statement, for wrong SQL, and for a
+    table that does not exist or cannot be read.
     """
     with duckdb.connect(":memory:", config=dict(_OFFLINE)) as connection:
         _check_reads(connection, sql)
@@ -50,7 +54,9 @@ def query(settings: Settings, sql: str, names: Iterable[str] = ()) -> Result:
         _lock(connection, settings.tables_root)
         try:
             answer = connection.execute(sql)
-            return Result([column[0] for column in answer.description or ()], answer.fetchall())
+            columns = [column[0] for column in answer.description or ()]
+            rows = answer.fetchall() if limit is None else answer.fetchmany(limit + 1)
+            return Result(columns, rows[:limit], more=limit is not None and len(rows) > limit)
         except duckdb.Error as error:
             raise _refusal(error, _known(settings, tables)) from None
 

@@ -1,5 +1,6 @@
 """Verbs that merge: ``load-base``, ``merge`` and ``replay``."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -153,10 +154,18 @@ def show_outcomes(
 
 
 @verbs.command(
-    epilog=examples("lakehouse replay temperatures", "lakehouse replay temperatures --partition 0 --from 0 --to 500")
+    epilog=examples(
+        "lakehouse replay temperatures",
+        "lakehouse replay temperatures 0:0-500 1:20-40",
+        "lakehouse replay temperatures --partition 0 --from 0 --to 500",
+    )
 )
 def replay(
     table: TableArgument = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RANGE", help="PARTITION:FROM-TO, as audit shows them; TO is one past the last offset."),
+    ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
     start: Annotated[int | None, typer.Option("--from", min=0, metavar="OFFSET", help="First offset.")] = None,
     end: Annotated[int | None, typer.Option("--to", min=0, metavar="OFFSET", help="One past the last offset.")] = None,
@@ -171,11 +180,24 @@ def replay(
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    ranges = _ranges(partition, start, end)
+    wanted = [_range(each) for each in ranges or ()] or _ranges(partition, start, end)
+    if ranges and (partition, start, end) != (None, None, None):
+        raise typer.BadParameter("give ranges either as PARTITION:FROM-TO or by options", param_hint="RANGE")
     with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
-        outcomes = caught_up(working, lambda: merge_again(working, ranges))
+        outcomes = caught_up(working, lambda: merge_again(working, wanted))
         derived = refresh_all(working)
     return show_outcomes(outcomes, derived, json)
+
+
+def _range(text: str) -> "Range":
+    from lakehouse.topic.offsets import Range
+
+    found = re.fullmatch(r"(\d+):(\d+)-(\d+)", text)
+    if not found or int(found[3]) <= int(found[2]):
+        raise typer.BadParameter(
+            f"{text!r} is not PARTITION:FROM-TO with FROM below TO, as 0:0-500", param_hint="RANGE"
+        )
+    return Range(*map(int, found.groups()))
 
 
 def _ranges(partition: int | None, start: int | None, end: int | None) -> "list[Range] | None":

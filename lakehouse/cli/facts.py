@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lakehouse.upkeep.rejections import Sample
 
 _SHOWN = 200  # characters of a key or a value
+_SHOWN_RANGES = 12  # of a commit; --json has all
 
 
 def commit_facts(entry: "Entry") -> dict[str, Any]:
@@ -44,6 +45,9 @@ def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(ranges: dict[int, list[int]]) -> str:
+    if len(ranges) > _SHOWN_RANGES:
+        offsets = sum(end - start for start, end in ranges.values())
+        return f"{offsets:,} offsets of {len(ranges):,} partitions"
     return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
 
 

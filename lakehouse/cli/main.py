@@ -10,7 +10,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from importlib.metadata import version
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -30,7 +31,7 @@ from lakehouse.cli import (
     stack,
     topics,
 )
-from lakehouse.cli.output import complain
+from lakehouse.cli.output import complain, say
 from lakehouse.errors import LakehouseError
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -39,10 +40,27 @@ app = typer.Typer(
     name="lakehouse",
     help="Kafka topics merged exactly into Delta tables. Begin with `lakehouse init`, or `lakehouse demo TABLE`.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"lakehouse {version('lakehouse')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and stop."),
+    ] = False,
+) -> None:
+    """Take the options that stand before a verb."""
+
+
 for family in (
     demo,
     project,

@@ -1,5 +1,6 @@
 """What a verb prints: results on standard output, progress on standard error."""
 
+import csv
 import json
 import sys
 from base64 import b64encode
@@ -66,8 +67,25 @@ def complain(text: str) -> None:
     progress().print(printable(text), markup=False, soft_wrap=True)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-    """Print rows under their column names; numbers stand to the right, NULL is empty."""
+def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows as CSV under their column names; NULL is empty, what holds others is JSON."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(["" if value is None else in_words(value) for value in row] for row in rows)
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things in words: 1 row, 2 rows."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, *, exact: bool = False
+) -> None:
+    """Print rows under their column names; numbers stand to the right, NULL is empty.
+
+    ``exact`` shows numbers as they can be copied back: without separators, and not rounded.
+    """
     if title:
         say(title)
     held = [tuple(row) for row in rows]
@@ -76,14 +94,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
         numbers = bool(held) and all(isinstance(row[place], int | float | Decimal | None) for row in held)
         table.add_column(printable(name), justify="right" if numbers else "left", overflow="fold")
     for row in held:
-        table.add_row(*(shown(value) for value in row))
+        table.add_row(*(shown(value, exact=exact) for value in row))
     results().print(table)
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, *, exact: bool = False) -> str:
     """A value as people read it: whole numbers with separators, NULL as nothing, text that cannot mislead."""
     if value is None:
         return ""
+    if exact and isinstance(value, int | float):
+        return str(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):

@@ -8,7 +8,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_tables, examples, table_names
 from lakehouse.cli.facts import commit_facts, seconds, shown_facts
-from lakehouse.cli.output import print_json, print_table, say
+from lakehouse.cli.output import complain, counted, print_csv, print_json, print_table, say
 from lakehouse.cli.session import load_settings
 from lakehouse.errors import QueryError
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lakehouse.upkeep.status import Status
 
 verbs = typer.Typer()
+
+_SHOWN_ROWS = 1_000
 
 
 @verbs.command(epilog=examples("lakehouse status", "lakehouse status temperatures --json"))
@@ -58,7 +60,7 @@ def _status_facts(found: "Status") -> dict[str, Any]:
 
 
 def _print_status(facts: dict[str, Any]) -> None:
-    place = f"version {facts['version']}, {facts['rows']:,} rows" if facts["exists"] else "not there yet"
+    place = f"version {facts['version']}, {counted(facts['rows'], 'row')}" if facts["exists"] else "not there yet"
     say(f"{facts['table']}: {place} ({facts['uri']})")
     say(f"Broker: {facts['bootstrap_servers'] or 'none'}. {facts['problem'] or ''}".rstrip())
     if facts["partitions"]:
@@ -137,10 +139,22 @@ def _print_findings(findings: "list[Finding]", *, complete: bool) -> None:
 
 
 @verbs.command(
-    epilog=examples("lakehouse query 'SELECT count(*) FROM temperatures'", "lakehouse query --json 'SHOW TABLES'")
+    epilog=examples(
+        "lakehouse query 'SELECT count(*) FROM temperatures'", "lakehouse query --csv --limit 100 'FROM temperatures'"
+    )
 )
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement that reads, in DuckDB's SQL.")],
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Rows to show; 0 shows all.",
+            show_default=f"{_SHOWN_ROWS:,}; all with --json, --csv",
+        ),
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV and nothing else.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Answer a question in SQL over all tables, by their names, read-only.
@@ -150,13 +164,21 @@ def query(
     """
     from lakehouse.serve import query as answer
 
+    if csv and json:
+        raise typer.BadParameter("--csv and --json exclude each other", param_hint="--csv")
     settings = load_settings()
-    result = answer(settings, sql, table_names(settings))
+    most = limit if limit is not None else 0 if csv or json else _SHOWN_ROWS
+    result = answer(settings, sql, table_names(settings), most or None)
     if json:
         _require_own_names(result.columns)
-        return print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
-    print_table(result.columns, result.rows)
-    return say(f"{len(result.rows):,} rows")
+        print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
+    elif csv:
+        print_csv(result.columns, result.rows)
+    else:
+        print_table(result.columns, result.rows, exact=True)
+        say(counted(len(result.rows), "row"))
+    if result.more:
+        complain(f"Only the first {counted(most, 'row')} are shown; --limit 0 shows all.")
 
 
 def _require_own_names(columns: list[str]) -> None:

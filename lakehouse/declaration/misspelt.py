@@ -1,4 +1,4 @@
-"""A word of a declaration that there is not: whose it would be, and which one comes nearest."""
+"""A word of a declaration that there is not, or is missing: whose it would be, and which one comes nearest."""
 
 import re
 import sys
@@ -8,6 +8,7 @@ from inspect import signature
 from types import ModuleType
 
 _CLOSE = 0.75  # of 1, which is the same word
+_LACKING = re.compile(r"(\w+)\.__init__\(\) missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
 _WORD = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 
 
@@ -20,6 +21,10 @@ def misspelt(error: Exception, ours: ModuleType) -> tuple[str, str] | None:
     word = _WORD.match(said)
     if isinstance(error, TypeError) and word and word[1] in ours.__all__:
         return _no_word(word[1], word[2], list(signature(getattr(ours, word[1])).parameters))
+    lacking = _LACKING.match(said)
+    if isinstance(error, TypeError) and lacking and lacking[1] in ours.__all__:
+        names = lacking[2].replace("'", "")
+        return f"{lacking[1]} lacks {names}", f"Write {re.split(',| and ', names)[0]}=... in it."
     part = re.match(rf"cannot import name '(\w+)' from '{ours.__name__}'", said)
     if isinstance(error, ImportError) and part:
         return f"{ours.__name__} has no {part[1]!r}", _instead(part[1], ours.__all__, "It has")

@@ -228,6 +228,8 @@ def test_a_project_file_that_says_it_otherwise_is_named(folder: Path, said: str)
     [
         (("required=", "requird="), "Column has no word 'requird'", "Write required.", 3),
         (("topic=", "topics="), "StreamTable has no word 'topics'", "Write topic.", 4),
+        ((', key=["id"]', ""), "StreamTable lacks key", "Write key=... in it.", 4),
+        (('"", required=True', "required=True"), "Column lacks doc", "Write doc=... in it.", 3),
         (("required=", "qqq="), "Column has no word 'qqq'", "Its words are name, type, doc, required, between,", 3),
         (("import Column", "import Colum"), "lakehouse has no 'Colum'", "Write Column.", 2),
         (("Column(", "Colunm("), "name 'Colunm' is not defined", "Write Column, and import it from lakehouse.", 3),

@@ -13,6 +13,10 @@ def test_every_public_name_is_there(name: str) -> None:
     assert getattr(lakehouse, name).__name__ == name
 
 
+def test_dir_lists_the_public_names() -> None:
+    assert {*lakehouse.__all__} <= {*dir(lakehouse)}
+
+
 def test_another_name_is_an_error_as_of_any_module() -> None:
     with pytest.raises(AttributeError, match="module 'lakehouse' has no attribute 'Colum'"):
         _ = lakehouse.Colum

@@ -1,0 +1,76 @@
+"""What verbs print: numbers that can be copied back, limits that are said, ranges in one line."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from lakehouse.cli import main
+from lakehouse.cli.facts import _in_words
+from lakehouse.cli.output import counted, shown
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    assert main.run(["query", *arguments]) == 0
+    printed = capsys.readouterr()
+    return printed.out, printed.err
+
+
+def test_numbers_of_an_answer_can_be_copied_back(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = answer(capsys, "SELECT 1234567 AS id, 0.1::DOUBLE + 0.2::DOUBLE AS third")
+    assert "1234567" in out
+    assert "0.30000000000000004" in out
+
+
+def test_one_row_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(capsys, "SELECT 1 AS one")[0].splitlines()[-1] == "1 row"
+    assert [counted(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
+
+
+def test_an_answer_shows_a_thousand_rows_and_says_that_there_are_more(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = answer(capsys, "SELECT range AS id FROM range(1001)")
+    assert out.splitlines()[-1] == "1,000 rows"
+    assert err == "Only the first 1,000 rows are shown; --limit 0 shows all.\n"
+    out, err = answer(capsys, "SELECT range AS id FROM range(1001)", "--limit", "0")
+    assert (out.splitlines()[-1], err) == ("1,001 rows", "")
+    assert answer(capsys, "SELECT range AS id FROM range(1000)")[1] == ""
+
+
+def test_an_answer_as_csv_has_every_row_and_exact_values(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = answer(capsys, "--csv", "SELECT range AS id, 'a,\"b' AS text, NULL AS nothing FROM range(2000)")
+    rows = list(csv.reader(io.StringIO(out)))
+    assert rows[:2] == [["id", "text", "nothing"], ["0", 'a,"b', ""]]
+    assert (len(rows), err) == (2001, "")
+
+
+def test_csv_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["query", "--csv", "--json", "SELECT 1"]) == main.WRONG_USE
+    assert "--csv" in capsys.readouterr().err
+
+
+def test_many_ranges_of_a_commit_are_shown_by_their_sum() -> None:
+    assert _in_words({0: [0, 500], 1: [3, 4]}) == "0:0-500 1:3-4"
+    assert _in_words({partition: [0, 10] for partition in range(200)}) == "2,000 offsets of 200 partitions"
+
+
+def test_figures_of_a_table_keep_their_separators() -> None:
+    assert (shown(1234567), shown(1234567, exact=True)) == ("1,234,567", "1234567")
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("lakehouse 0.")
+
+
+@pytest.mark.parametrize("wrong", ["0:500-0", "0:5-5", "0-500", "a:0-5", "0:0-"])
+def test_a_range_that_cannot_be_replayed_is_refused_with_its_form(
+    wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["replay", "temperatures", wrong]) == main.WRONG_USE
+    assert "PARTITION:FROM-TO" in " ".join(capsys.readouterr().err.split())

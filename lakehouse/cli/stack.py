@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.arguments import examples
+from lakehouse.cli.log_filter import Detail, LogFilter
 from lakehouse.cli.output import say
 from lakehouse.cli.services import Running, Service, broker, dagster, engine, log_line, named_schemas, registry
 from lakehouse.cli.session import load_settings
@@ -29,6 +30,10 @@ def up(
         typer.Argument(metavar="SERVICE", help="broker, registry, engine, webserver, daemon; default: all."),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Of the services show warnings and errors only.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every line of the services.")] = False,
 ) -> None:
     """Run the broker, the engine, Dagster's webserver and its daemon with the sensors on, until Ctrl-C.
 
@@ -40,6 +45,7 @@ def up(
     from lakehouse.declared import declared_tables
     from lakehouse.settings.project import project_folder
 
+    detail = _detail(quiet, verbose)
     settings = load_settings()
     chosen = services or _needed(settings)
     if {Service.webserver, Service.daemon} & {*chosen}:
@@ -49,17 +55,22 @@ def up(
         with ExitStack() as stack:
             for service in dict.fromkeys(chosen):
                 stack.enter_context(_only_one(settings, service))
-            running = []
-            if "broker" in chosen:
-                running += stack.enter_context(broker(settings))
-            if "registry" in chosen:
-                running += stack.enter_context(registry(settings))
-            if "engine" in chosen:
-                running += stack.enter_context(engine(settings))
+            running = [
+                each
+                for service, start in ((Service.broker, broker), (Service.registry, registry), (Service.engine, engine))
+                if service in chosen
+                for each in stack.enter_context(start(settings))
+            ]
             running += stack.enter_context(dagster(settings, chosen, port))
-            _watch(running, port if "webserver" in chosen else None)
+            _watch(running, port if "webserver" in chosen else None, detail)
     except KeyboardInterrupt:
         say("All is stopped; lakehouse up goes on from here.")
+
+
+def _detail(quiet: bool, verbose: bool) -> Detail:
+    if quiet and verbose:
+        raise typer.BadParameter("--quiet and --verbose exclude each other", param_hint="--quiet")
+    return Detail.quiet if quiet else Detail.all if verbose else Detail.events
 
 
 def _needed(settings: "Settings") -> list[Service]:
@@ -84,8 +95,9 @@ def _only_one(settings: "Settings", service: Service) -> Iterator[None]:
         ) from None
 
 
-def _watch(running: Sequence[Running], port: int | None) -> None:
+def _watch(running: Sequence[Running], port: int | None, detail: Detail) -> None:
     """Show the logs until Ctrl-C, or until a service ends, which is an error; tell when the UI answers."""
+    filters = {service.name: LogFilter(detail) for service in running}
     told = port is None
     if told:
         say(f"Up: {', '.join(service.name for service in running)} - Ctrl-C stops everything.")
@@ -93,7 +105,8 @@ def _watch(running: Sequence[Running], port: int | None) -> None:
         for service in running:
             service.look()
             for line in service.log.lines():
-                log_line(service.name, line)
+                if filters[service.name].shows(line):
+                    log_line(service.name, line)
             if service.process.exit_code is not None:
                 raise LakehouseError(
                     f"The {service.name} has ended with code {service.process.exit_code}; all is stopped"

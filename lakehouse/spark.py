@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pyspark
+from pyspark import SparkContext
 from pyspark import __version__ as spark_version
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,48 +21,30 @@ from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import find_java, garbage_collector
+from lakehouse.local.own_session import activate, is_classic, make_exact, new_client, new_session, running_session, stop
 from lakehouse.local.own_spark import start_spark
 from lakehouse.local.ports import accepts
 from lakehouse.settings import Settings
+from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_session
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # each commit rebuilds the table's state in this many tasks; the default of 50 is for huge tables
-    "spark.databricks.delta.snapshotPartitions": "2",
-}
-_EXACT = {
-    # times are UTC everywhere; another zone also makes Delta verify every commit by rebuilding its state
-    "spark.sql.session.timeZone": "UTC",
-    # as other readers do: of an INT96, Spark's own choice, many take the year 9999 for 1816
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # ${...} in a statement is text, never a variable of the machine
-    "spark.sql.variable.substitute": "false",
-    # a character may be written as its number
-    "spark.sql.parser.escapedStringLiterals": "false",
-    # a failed cast or an overflow is an error, never a NULL
-    "spark.sql.ansi.enabled": "true",
-    # where no target row is left after pruning, this rule drops the source of a MERGE before its rows are
-    # counted: Delta then says that it had none
-    "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
-    # auto-compaction would copy a batch's metadata into a second commit
-    "spark.databricks.delta.autoCompact.enabled": "false",
-}
+# each commit rebuilds the table's state in this many tasks; the default of 50 is for huge tables
+_SNAPSHOT = {"spark.databricks.delta.snapshotPartitions": "2"}
 _WARM = {
     # a batch with feed and rollup needs some 250 generated classes: with the default of 100, Spark compiles
     # all of them again for every batch
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # where a file is read by columns, what a worker need not see is turned into rows and into columns again
-    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
+# where a file is read by columns, what a worker need not see is turned into rows and into columns again
+_BY_ROWS = {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}
 FILE_SIZE = 128 * 1024 * 1024  # bytes: what a file has at most; compaction leaves larger ones alone
 _COMPACT = {
     "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
     "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
 }
+_OF_SESSIONS = {**_SNAPSHOT, **EXACT, **_COMPACT, **_BY_ROWS}  # also of one on a Spark that somebody else started
 # few rows are joined and written in one task sooner than a plan is adapted to them stage by stage
 _ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",
@@ -108,13 +91,22 @@ _SERVED = {
 _LOADED = ("pyarrow", "numpy", "orjson")
 _RIGHTS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+# what others give here stands before what we need: of options of Java, the last counts
+_JOINED = {
+    _DRIVER_OPTIONS: " ",
+    "spark.executor.extraJavaOptions": " ",
+    "spark.driver.extraClassPath": os.pathsep,
+    "spark.jars": ",",
+}
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
+_USERS: dict[SparkContext, set[SparkSession]] = {}  # each Spark that was started here, and our sessions on it
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of a session started here, jars included (they are fetched when missing)."""
     conf = _conf(settings, ensure_jars(settings, "spark"))
-    chosen = garbage_collector(_defaults()) if settings.spark_is_local else ()
+    said = f"{_defaults()} {conf[_DRIVER_OPTIONS]}"
+    chosen = garbage_collector(said) if settings.spark_is_local else ()
     return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *chosen])}
 
 
@@ -127,18 +119,18 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     jars = [str(path) for path in paths]
     local = settings.spark_is_local
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
+    zone = dict.fromkeys((_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"), "-Duser.timezone=UTC")
+    given, needed = settings.spark_settings, {**shipped, **zone}
     return {
-        **_DELTA,
-        **_EXACT,
-        **_COMPACT,
         **_WARM,
         **(_QUIET if local else {}),
-        **shipped,
-        "spark.master": settings.spark_master,
         "spark.app.name": "lakehouse",
+        **given,
+        **{name: _JOINED[name].join(filter(None, [given.get(name), ours])) for name, ours in needed.items()},
+        **DELTA,
+        **_OF_SESSIONS,
+        "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,
-        _DRIVER_OPTIONS: "-Duser.timezone=UTC",
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
     }
 
 
@@ -168,16 +160,32 @@ def _defaults() -> str:
 
 
 def build_session(settings: Settings) -> SparkSession:
-    """Join the Spark Connect server of the settings, else the engine of the home, else start a session.
+    """Open a session of our own: on the Spark of this process, else a server or engine, else on one started here.
 
-    Whoever calls this stops it. A session over a server is one of its own, for one thread. As long as a process has
-    a Spark of its own, no engine of its home starts, and where one lives, nobody starts a Spark of its own.
+    The server is that of the settings, the engine that of the home. Whoever calls this stops it. As long as a process
+    has a Spark of its own, no engine of its home starts, and where one lives, nobody starts a Spark of its own.
 
-    Raises ``SetupError`` without a fitting Java, without the jars, where no Connect server answers, or where the engine
-    was started otherwise than a session would be here.
+    Raises ``SetupError`` without a fitting Java, without the jars, where no Connect server answers, where the engine
+    was started otherwise than a session would be here, or where the Spark that runs cannot be exact.
     """
     # workers have to import what this interpreter can, whatever python3 is on the path
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    running = running_session()
+    session = new_session(running) if running else _session_elsewhere(settings)
+    given = {name: value for name, value in settings.spark_settings.items() if is_of_session(name)}
+    try:
+        make_exact(session, {**given, **_OF_SESSIONS})
+    except BaseException:
+        stop_session(session)
+        raise
+    if is_classic(session) and session.sparkContext in _USERS:
+        _USERS[session.sparkContext].add(session)
+    activate(session)
+    return session
+
+
+def _session_elsewhere(settings: Settings) -> SparkSession:
+    """A session on a server or an engine, else on a Spark that is started now."""
     if settings.spark_remote:
         return _join(settings)
     folder = engine_folder(settings)
@@ -189,7 +197,9 @@ def build_session(settings: Settings) -> SparkSession:
             return session
     find_java()
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # left by a session over a server, for PySpark's functions
-    return start_spark(spark_conf(settings), _SHARED[folder])
+    first = start_spark(spark_conf(settings), _SHARED[folder])
+    _USERS[first.sparkContext] = set()
+    return new_session(first)
 
 
 def _attach(folder: Path, wanted: str) -> SparkSession | None:
@@ -207,10 +217,7 @@ def _join(settings: Settings) -> SparkSession:
             where=settings.spark_place,
             action="Start it or correct LAKEHOUSE_SPARK_REMOTE.",
         )
-    session: SparkSession = SparkSession.builder.remote(remote).create()
-    for name, value in {**_EXACT, **_COMPACT}.items():
-        session.conf.set(name, value)
-    return session
+    return new_client(remote)
 
 
 @contextmanager
@@ -253,5 +260,14 @@ def stop_session(spark: SparkSession) -> None:
     """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted.
 
     Not so where a statement that writes was left behind: that session is left to the next writer, or to the engine.
+    A Spark that was started here ends with the last session on it; one that somebody else started goes on.
     """
-    spark.stop()
+    if is_classic(spark):
+        users = _USERS.get(spark.sparkContext)
+        if users is None:
+            return
+        users.discard(spark)
+        if users:
+            return
+        del _USERS[spark.sparkContext]
+    stop(spark)

@@ -67,7 +67,7 @@ def _open(channel: EngineChannel, folder: Path) -> SparkSession | None:
     """Open a session; ``None`` where the engine ended meanwhile, also where another one was started since."""
     os.environ[_CONNECT_MODE] = "1"
     address = read_address(folder)
-    session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
+    session = ConnectSession(connection=channel)  # type: ignore[arg-type]  # so it is nobody else's default
     session.client.set_retry_policies([_WhileItLives(folder)])
     # a client that is open when Python ends sends one command more, and then the process hangs (seen)
     atexit.register(session.client.close)

@@ -28,7 +28,7 @@ _MERGED = {
     "accounting_stale": "Rows merged = inserted + updated + stale, and none of them is negative.",
     "ranges_contiguous": "Every batch reads on where the one before it ended: no gap, no overlap.",
     "totals": "The running totals in the ledger are the sums of its batches.",
-    "keys_unique": "No key stands in two rows, in a log table no record.",
+    "keys_unique": "No key stands in two rows, in a log table no record, and each stands in its partition.",
 }
 _DOUBTS = {
     "rejected_share": "Few records are rejected.",

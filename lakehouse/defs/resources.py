@@ -6,27 +6,31 @@ from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.engine import Engine
 from lakehouse.errors import LakehouseError
+from lakehouse.local.own_session import activate, activate_again, others_active
 from lakehouse.settings import Settings
+from lakehouse.settings.spark_conf import require_free_conf
 from lakehouse.spark import build_session, stop_session
 
 
 class LakehouseResource(LazyPySparkResource):
     """The settings of this environment, and a Spark session that starts with the first step that needs it.
 
-    The session is in UTC, is shared by the steps of a run and stopped when the run ends. One that
-    was active before is joined and left alone.
+    The session is in UTC, is shared by the steps of a run and stopped when the run ends. Where the process has a Spark
+    already, it is a session of its own on that one, which goes on; settings and views of others stay as they are.
     """
 
     spark_config: dict[str, Any] = Field(
-        default_factory=dict, description="Session settings on top of those of lakehouse.spark (spark.sql...)."
+        default_factory=dict,
+        description="Session settings on top of those of lakehouse.spark (spark.sql...), but those on which rows"
+        " depend.",
     )
-    _started: SparkSession | None = PrivateAttr(default=None)
+    _active_before: SparkSession | None = PrivateAttr(default=None)
 
     @classmethod
     def with_settings(cls, given: Settings) -> "LakehouseResource":
@@ -46,26 +50,37 @@ class LakehouseResource(LazyPySparkResource):
         """What a step works with on a table; the session starts now."""
         return Engine(self.spark_session, self.settings, table, run)
 
+    @field_validator("spark_config")
+    @classmethod
+    def _require_free(cls, given: dict[str, Any]) -> dict[str, Any]:
+        for name in given:
+            require_free_conf(name)
+        return given
+
     def _init_session(self) -> None:
-        if self._spark_session is not None:
-            return
-        self._spark_session = SparkSession.getActiveSession()
         if self._spark_session is None:
-            self._spark_session = self._started = build_session(self.settings)
-        for name, value in self.spark_config.items():
-            self._spark_session.conf.set(name, value)
+            self._active_before = SparkSession.getActiveSession()
+            self._spark_session = build_session(self.settings)
+            for name, value in self.spark_config.items():
+                self._spark_session.conf.set(name, value)
+        activate(self._spark_session)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's
-        """Stop the session where this resource started it."""
-        if self._started is not None:
-            stop_session(self._started)
-        self._spark_session = self._started = None
+        """Stop the session, and the Spark where this resource started it for nobody else."""
+        if self._spark_session is not None:
+            stop_session(self._spark_session)
+            activate_again(self._active_before)
+        self._spark_session = self._active_before = None
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error a person can act on into a failure with its text; trying again would not help."""
+    """Turn an error a person can act on into a failure with its text; trying again would not help.
+
+    Afterwards the session that was active before is so again, for the other assets of the run.
+    """
     try:
-        yield
+        with others_active():
+            yield
     except LakehouseError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error

@@ -11,30 +11,43 @@ from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
 from lakehouse.errors.troubles import error_text
+from lakehouse.settings.spark_conf import DELTA
 
+# what has to be known before Java runs; the rest, which may hold secrets, stands on no command line
+_OF_JAVA = ("spark.driver.", "spark.jars", "spark.kubernetes.", "spark.master", "spark.submit.", "spark.yarn.")
 _EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 
 
 def start_spark(conf: Mapping[str, str], lock: int) -> SparkSession:
     """Start a Spark with these settings, or return the one that this process has, with them.
 
-    ``lock`` is a descriptor. Raises ``SetupError`` where Spark does not start.
+    ``lock`` is a descriptor. Raises ``SetupError`` where Spark does not start, without the values of its settings.
     """
     builder: SparkSession.Builder = SparkSession.builder
     for name, value in conf.items():
         builder = builder.config(name, value)
     try:
         if SparkContext._gateway is None:  # the only way to hand the JVM a lock
-            given = SparkConf().setAll(list(conf.items()))
+            given = SparkConf(loadDefaults=False)
+            given.setAll([(name, value) for name, value in conf.items() if name.startswith(_OF_JAVA)])
             gateway = launch_gateway(given, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
         return builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise SetupError(
-            f"Spark does not start: {_sentence(error_text(error))}",
+            f"Spark does not start: {_without_values(_sentence(error_text(error)), conf)}",
             where=f"{conf['spark.master']}, driver {conf['spark.driver.memory']}",
-            action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY and Java.",
-        ) from error
+            action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY, LAKEHOUSE_SPARK_CONF and Java.",
+        ) from None
+
+
+def _without_values(text: str, conf: Mapping[str, str]) -> str:
+    """Leave out of a text the values of settings, which may be secret, but for those that say what is wrong."""
+    told = {*DELTA.values(), conf["spark.master"], "true", "false"}
+    for value in sorted({*conf.values()} - told, key=len, reverse=True):
+        if len(value) > 2:
+            text = text.replace(value, "...")
+    return text
 
 
 def _sentence(said: str) -> str:

@@ -30,8 +30,10 @@ from lakehouse.settings.shapes import (
     Root,
     Secret,
     Servers,
+    SparkConf,
     Url,
 )
+from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
 
 _PREFIX = "LAKEHOUSE_"
 _ENV_FILE = ".env"
@@ -103,6 +105,11 @@ class Settings(BaseSettings):
         None, description="sc://host:port of a Spark Connect server, used instead; what follows may hold a token."
     )
     spark_driver_memory: Memory = Field("2g", description="Memory of the Spark driver started here, as 512m or 4g.")
+    spark_conf: SparkConf | None = Field(
+        None,
+        description="JSON object of any other Spark setting, but those on which rows depend; its values are never"
+        " shown.",
+    )
     jars: Folder = Field(
         Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by every clone on a machine."
     )
@@ -128,6 +135,12 @@ class Settings(BaseSettings):
         if bool(self.registry_username) != bool(self.registry_password):
             both = f"{_PREFIX}REGISTRY_USERNAME and {_PREFIX}REGISTRY_PASSWORD"
             raise ValueError(f"{both} go together, and one of them is missing")
+        elsewhere = [name for name in self.spark_settings if self.spark_remote and not is_of_session(name)]
+        if elsewhere:
+            raise ValueError(
+                f"{elsewhere[0]} in {_PREFIX}SPARK_CONF is for a Spark that is started here, and {_PREFIX}SPARK_REMOTE"
+                " names one that runs: set it there"
+            )
         if bool(self.kafka_client_certificate_file) != bool(self.kafka_client_key_file):
             both = f"{_PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {_PREFIX}KAFKA_CLIENT_KEY_FILE"
             raise ValueError(f"{both} go together, and one of them is missing")
@@ -158,6 +171,11 @@ class Settings(BaseSettings):
     def client_properties(self) -> dict[str, str]:
         """Other properties of Kafka's clients by their names there; the values may be secret."""
         return parse_properties(self.kafka_properties.get_secret_value()) if self.kafka_properties else {}
+
+    @cached_property
+    def spark_settings(self) -> dict[str, str]:
+        """Other settings of Spark by their names there; the values may be secret."""
+        return parse_spark_conf(self.spark_conf.get_secret_value()) if self.spark_conf else {}
 
     @property
     def spark_is_local(self) -> bool:

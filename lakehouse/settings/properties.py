@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
@@ -26,15 +26,23 @@ def parse_properties(text: str) -> dict[str, str]:
 
     Raises ``ValueError`` with a sentence that names the property at fault and shows no value.
     """
+    return parse_object(text, _require_free, '{"client.id": "lakehouse"}')
+
+
+def parse_object(text: str, require: Callable[[str], None], example: str) -> dict[str, str]:
+    """Return what a JSON object names, each value as text; ``require`` raises ``ValueError`` for a name.
+
+    Raises ``ValueError`` with a sentence that shows no value.
+    """
     try:
-        properties = json.loads(text, object_pairs_hook=_once)
+        given = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise ValueError(f"not a JSON object: {error.msg} at character {error.pos}") from None
-    if not isinstance(properties, Mapping):
-        raise ValueError('not a JSON object, as in {"client.id": "lakehouse"}')
-    for name in properties:
-        _require_free(name)
-    return {name: _written(name, value) for name, value in properties.items()}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"not a JSON object, as in {example}")
+    for name in given:
+        require(name)
+    return {name: _written(name, value) for name, value in given.items()}
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

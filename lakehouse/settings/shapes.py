@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from lakehouse.settings.properties import parse_properties
+from lakehouse.settings.spark_conf import parse_spark_conf
 
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
@@ -117,11 +118,16 @@ def _require_remote(remote: SecretStr) -> SecretStr:
     return remote
 
 
-def _require_properties(given: Any) -> Any:
-    text = json.dumps(given) if isinstance(given, Mapping) else given
-    if text is not None:
-        parse_properties(text.get_secret_value() if isinstance(text, SecretStr) else text)
-    return text
+def _parsed_by(parse: Callable[[str], object]) -> BeforeValidator:
+    """Refuse an object that cannot be used; given as one, it is kept as its text."""
+
+    def check(given: Any) -> Any:
+        text = json.dumps(given) if isinstance(given, Mapping) else given
+        if text is not None:
+            parse(text.get_secret_value() if isinstance(text, SecretStr) else text)
+        return text
+
+    return BeforeValidator(check)
 
 
 def _require_plain(given: Any) -> Any:
@@ -155,10 +161,11 @@ Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, wit
 Memory = Annotated[str, _written("[1-9][0-9]*[mg]", "it has to be a number of m or g")]
 PemFile = Annotated[Path, BeforeValidator(_require_file)]
 Plain = Annotated[str, BeforeValidator(_require_plain)]
-Properties = Annotated[SecretStr, BeforeValidator(_require_properties)]
+Properties = Annotated[SecretStr, _parsed_by(parse_properties)]
 Remote = Annotated[SecretStr, AfterValidator(_require_remote)]
 Root = Annotated[str, AfterValidator(_require_root)]
 Secret = Annotated[SecretStr, BeforeValidator(_require_plain)]
+SparkConf = Annotated[SecretStr, _parsed_by(parse_spark_conf)]
 Servers = Annotated[
     str,
     _written(f"{_SERVER}(,{_SERVER})*", "it is no list of servers alone"),

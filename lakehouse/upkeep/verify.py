@@ -41,14 +41,24 @@ _SHOWN = 5  # rows named in a failed check
 
 @table_failures()
 def verify_keys(engine: Engine) -> Finding:
-    """Check that no key stands twice in the merged table, nor a record in a log table."""
+    """Check that no key stands twice in the merged table, nor a record in a log table, and each in its partition.
+
+    A row in another partition is not found when its key comes again, and would then stand twice.
+    """
     spark, settings, table = engine.spark, engine.settings, engine.table
     rows = read_table(spark, merged_layout(table, settings))
     columns = [F.col(name).cast("string") for name in identity(table)]
     counted = rows.groupBy(*identity(table)).agg(F.count("*").alias("_count")).where("_count > 1")
     doubled = counted.select(*columns, "_count").limit(_SHOWN).collect()
     problems = [f"Key {', '.join(map(str, row[:-1]))} stands {row[-1]} times." for row in doubled]
-    advice = f"Restore a version before the write that did it (lakehouse audit {table.name} lists them)."
+    if table.partition_by:
+        elsewhere = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
+        astray = elsewhere.select(*columns, table.partition_by.name).limit(_SHOWN).collect()
+        problems += [f"Key {', '.join(map(str, row[:-1]))} stands in the partition {row[-1]}." for row in astray]
+    advice = (
+        f"RESTORE a version before the write that did it (lakehouse audit {table.name} lists them), then merge:"
+        f" lakehouse merge {table.name} goes on where that version was and reads again what the topic still holds."
+    )
     return finding("keys_unique", problems, "every key stands once", advice)
 
 

@@ -29,7 +29,13 @@ def named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "find_java", lambda: None)
     monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
     monkeypatch.setattr(spark, "_join", lambda _: "remote")
-    monkeypatch.setattr(spark, "start_spark", lambda *_: "own")
+    monkeypatch.setattr(spark, "start_spark", lambda *_: SimpleNamespace(sparkContext="own"))
+    monkeypatch.setattr(spark, "new_session", lambda first: first.sparkContext)
+    monkeypatch.setattr(spark, "running_session", lambda: None)
+    monkeypatch.setattr(spark, "make_exact", lambda *_: None)
+    monkeypatch.setattr(spark, "activate", lambda *_: None)
+    monkeypatch.setattr(spark, "is_classic", lambda *_: False)
+    monkeypatch.setattr(spark, "_USERS", {})
     monkeypatch.setattr(connect, "attach", lambda *_: "engine")
 
 

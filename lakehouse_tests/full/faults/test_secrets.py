@@ -93,6 +93,7 @@ def access(broker: Secured, registry: str) -> dict[str, str]:
         "LAKEHOUSE_KAFKA_PASSWORD": f"{MARK}-of-password",
         "LAKEHOUSE_KAFKA_CA_FILE": str(broker.authority.file),
         "LAKEHOUSE_KAFKA_PROPERTIES": f'{{"client.id": "me", "gateway.ticket": "{MARK}-of-property"}}',
+        "LAKEHOUSE_SPARK_CONF": f'{{"spark.hadoop.store.ticket": "{MARK}-of-spark"}}',
         "LAKEHOUSE_REGISTRY_URL": registry,
         "LAKEHOUSE_REGISTRY_USERNAME": "reader",
         "LAKEHOUSE_REGISTRY_PASSWORD": f"{MARK}-of-registry",

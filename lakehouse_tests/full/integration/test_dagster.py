@@ -92,7 +92,8 @@ def test_an_error_a_person_can_act_on_is_the_text_of_the_failure(lakehouse):
     assert "lakehouse publish" in text
 
 
-def test_a_session_that_was_active_before_is_joined_and_not_stopped(lakehouse, spark):
+def test_on_a_spark_that_runs_a_run_has_a_session_of_its_own_and_leaves_the_others(lakehouse, spark):
     with lakehouse.resources["lakehouse"].from_resource_context_cm(dg.build_init_resource_context()) as resource:
-        assert resource.spark_session is spark
+        assert resource.spark_session is not spark
+        assert resource.spark_session.conf.get("spark.app.id") == spark.conf.get("spark.app.id")
     assert spark.range(1).count() == 1

@@ -126,6 +126,7 @@ WRONG_SETTINGS = {
     ),
     "spark_remote": ("localhost:15002", "sc://host:99999", "sc://;token=s3cret"),
     "spark_driver_memory": ("lots", "0g", "1t"),
+    "spark_conf": ("s3cret", '{{"spark.sql.session.timeZone": "s3cret"}}', '{{"spark.sql.nonsense": "s3cret"}}'),
     "jars": ("{file}", "{file}/below"),
     "registry_url": ("registry:8081", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
     "registry_ca_file": ("missing.pem", "."),
@@ -243,7 +244,7 @@ def test_a_spark_connect_server_that_is_not_there_is_told(
 
 def test_a_spark_that_does_not_start_is_told_without_a_trace(home: Path) -> None:
     command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "load-base"]
-    environment = {**os.environ, "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1m"}
+    environment = {**os.environ, "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1m", "LAKEHOUSE_SPARK_CONF": '{"spark.x": "s3cret"}'}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -252,3 +253,13 @@ def test_a_spark_that_does_not_start_is_told_without_a_trace(home: Path) -> None
     assert last.startswith("Spark does not start")
     assert "LAKEHOUSE_SPARK_DRIVER_MEMORY" in last
     assert not (home / "tables").exists()
+
+
+def test_a_setting_of_spark_that_it_refuses_is_told_without_its_value(home: Path) -> None:
+    command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "load-base"]
+    environment = {**os.environ, "LAKEHOUSE_SPARK_CONF": '{"spark.executor.cores": "s3cret"}'}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "Spark does not start" in done.stderr
+    assert "LAKEHOUSE_SPARK_CONF" in done.stderr
+    assert "s3cret" not in done.stderr + done.stdout

@@ -1,0 +1,102 @@
+"""Other settings of Spark: those on which rows depend are refused with the reason, and no value is shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from lakehouse import spark
+from lakehouse.defs.resources import LakehouseResource
+from lakehouse.errors import SettingsError
+from lakehouse.settings import Settings
+from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_rows
+
+FREE = {"spark.sql.shuffle.partitions": 8, "spark.ui.enabled": True, "spark.hadoop.fs.s3a.secret.key": "s3cret"}
+GIVEN = {"spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "true", "spark.hadoop.fs.s3a.secret.key": "s3cret"}
+WRONG = [
+    ("spark.sql.shuffle.partitions=8", "not a JSON object"),
+    ('{"spark.ui.port": "s3cret", "spark.ui.port": "s3cret"}', "spark.ui.port stands there more than once"),
+    ('{"ui.port": "s3cret"}', "'ui.port' is no name of a Spark setting"),
+    ('{"spark.ui port": "s3cret"}', "is no name of a Spark setting"),
+    ('{"spark.ui.port": null}', "the value of spark.ui.port has to be text, a number, true or false"),
+    ('{"spark.master": "s3cret"}', "use LAKEHOUSE_SPARK_MASTER"),
+    ('{"spark.driver.memory": "s3cret"}', "use LAKEHOUSE_SPARK_DRIVER_MEMORY"),
+    ('{"spark.remote": "s3cret"}', "use LAKEHOUSE_SPARK_REMOTE"),
+    ('{"spark.connect.grpc.binding.port": "s3cret"}', "how a session is reached depends on it"),
+    ('{"spark.sql.session.timeZone": "s3cret"}', "is fixed, since what a time means depends on it"),
+    ('{"spark.sql.ansi.enabled": "s3cret"}', "is fixed, since what is stored of a value depends on it"),
+    ('{"spark.sql.caseSensitive": "s3cret"}', "is fixed, since what a statement means depends on it"),
+    ('{"spark.sql.files.ignoreMissingFiles": "s3cret"}', "is fixed, since which rows a table holds depends on it"),
+    ('{"spark.sql.extensions": "s3cret"}', "is fixed, since tables are Delta's"),
+    ('{"spark.sql.legacy.charVarcharAsString": "s3cret"}', "is fixed, since rows may depend on it"),
+    ('{"spark.databricks.delta.properties.defaults.appendOnly": "s3cret"}', "is fixed, since rows may depend on it"),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [Path("delta.jar")])
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "")
+
+
+def with_conf(**given: object) -> Settings:
+    return Settings(spark_conf=given, spark_master="local[2]", _env_file=None)
+
+
+@pytest.mark.parametrize(("conf", "said"), WRONG)
+def test_what_cannot_be_used_is_named_and_its_value_is_not(
+    monkeypatch: pytest.MonkeyPatch, conf: str, said: str
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_SPARK_CONF", conf)
+    with pytest.raises(SettingsError) as refused:
+        Settings.load()
+    assert said in str(refused.value) and "LAKEHOUSE_SPARK_CONF" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.invariant(3)
+@pytest.mark.parametrize("name", [*EXACT, *DELTA])
+def test_a_setting_on_which_rows_depend_is_refused_wherever_it_can_be_said(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name} is fixed, since .* leave it out"):
+        with_conf(**{name: "anything"})
+    with pytest.raises(ValidationError, match=f"{name} is fixed, since .* leave it out"):
+        LakehouseResource(spark_config={name: "anything"})
+
+
+def test_any_other_is_written_as_spark_writes_it_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_SPARK_CONF", json.dumps(FREE))
+    settings = Settings.load()
+    assert settings.spark_settings == GIVEN
+    assert "s3cret" not in repr(settings)
+
+
+def test_command_line_and_engine_have_what_was_given_and_another_value_is_another_engine() -> None:
+    settings = with_conf(**FREE)
+    for conf in (spark.spark_conf(settings), spark.engine_conf(settings)):
+        assert (conf["spark.sql.shuffle.partitions"], conf["spark.ui.enabled"]) == ("8", "true")
+        assert conf["spark.hadoop.fs.s3a.secret.key"] == "s3cret"
+        assert conf.items() >= {**EXACT, **DELTA}.items()
+    told = {spark.fingerprint(each) for each in (with_conf(), settings, with_conf(**FREE, **{"spark.ui.port": 1}))}
+    assert len(told) == 3
+
+
+def test_options_and_jars_of_a_person_stand_beside_those_that_are_needed() -> None:
+    options, jars = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
+    conf = spark.spark_conf(with_conf(**{options: "-XX:+UseG1GC -Duser.timezone=Asia/Tokyo", jars: "/mine.jar"}))
+    assert conf[options] == "-XX:+UseG1GC -Duser.timezone=Asia/Tokyo -Duser.timezone=UTC"
+    assert conf[jars] == "/mine.jar:delta.jar"
+
+
+def test_what_only_the_start_of_a_spark_can_set_is_refused_where_a_server_is_joined() -> None:
+    there: dict[str, Any] = {"spark_remote": "sc://127.0.0.1:1", "_env_file": None}
+    with pytest.raises(ValidationError, match="spark.executor.memory .* set it there"):
+        Settings(spark_conf={"spark.executor.memory": "4g"}, **there)
+    assert Settings(spark_conf={"spark.sql.shuffle.partitions": 8}, **there).spark_settings
+
+
+def test_what_is_not_known_to_leave_rows_as_they_are_is_of_rows() -> None:
+    assert is_of_rows("spark.sql.legacy.anything") and is_of_rows("spark.databricks.delta.anything")
+    assert not is_of_rows("spark.sql.adaptive.enabled") and is_of_rows("spark.sql.adaptive.optimizer.excludedRules")
+    assert not is_of_rows("spark.executor.memory")

@@ -100,3 +100,8 @@ def test_what_is_not_known_to_leave_rows_as_they_are_is_of_rows() -> None:
     assert is_of_rows("spark.sql.legacy.anything") and is_of_rows("spark.databricks.delta.anything")
     assert not is_of_rows("spark.sql.adaptive.enabled") and is_of_rows("spark.sql.adaptive.optimizer.excludedRules")
     assert not is_of_rows("spark.executor.memory")
+
+
+def test_nothing_that_a_spark_is_started_with_is_taken_back_in_a_session_on_it() -> None:
+    started = spark.engine_conf(with_conf(**FREE))
+    assert [name for name in started if is_of_rows(name) and name not in {**DELTA, **spark._OF_SESSIONS}] == []

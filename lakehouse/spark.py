@@ -9,21 +9,18 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import pyspark
 from pyspark import SparkContext
 from pyspark import __version__ as spark_version
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.errors import SetupError
 from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import find_java, garbage_collector
-from lakehouse.local.own_session import activate, is_classic, make_exact, new_client, new_session, running_session, stop
+from lakehouse.local.own_session import activate, is_classic, make_exact, new_session, running_session, stop
 from lakehouse.local.own_spark import start_spark
-from lakehouse.local.ports import accepts
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_session
 
@@ -209,15 +206,9 @@ def _attach(folder: Path, wanted: str) -> SparkSession | None:
 
 
 def _join(settings: Settings) -> SparkSession:
-    remote = settings.spark_remote.get_secret_value() if settings.spark_remote else ""
-    address = urlsplit(remote)
-    if not accepts(address.hostname or "", address.port or 15002):
-        raise SetupError(
-            "No Spark Connect server answers",
-            where=settings.spark_place,
-            action="Start it or correct LAKEHOUSE_SPARK_REMOTE.",
-        )
-    return new_client(remote)
+    from lakehouse.connect import join  # noqa: PLC0415 - as above
+
+    return join(settings, _OF_SESSIONS)
 
 
 @contextmanager

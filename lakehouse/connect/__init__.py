@@ -1,11 +1,13 @@
-"""The engine of a home over Spark Connect: a session on it, and what a client that died left running there.
+"""Spark Connect: a session on the engine of a home or on another server, and what a client that died left running.
 
-``channel`` is the connection with its token, ``session`` opens a session, ``orphans`` interrupts what nobody waits for
-any more and waits for its end. It knows from ``local`` where the engine is, and no tables. What else is asked of the
-engine goes here.
+``client`` asks with a limit and gives a silent server up, ``channel`` is the connection to an engine with its token,
+``session`` opens a session on one, ``remote`` on the server of the settings, ``orphans`` interrupts what nobody waits
+for any more and waits for its end. It knows from ``local`` where the engine is, and no tables. What else is asked of
+such a server goes here.
 """
 
 from lakehouse.connect.orphans import end_work
+from lakehouse.connect.remote import join
 from lakehouse.connect.session import attach
 
-__all__ = ["attach", "end_work"]
+__all__ = ["attach", "end_work", "join"]

@@ -1,27 +1,21 @@
 """A session on the engine of a home, of its own for each caller."""
 
-import atexit
-import os
 import time
-from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
 from typing import cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
-from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+from lakehouse.connect import client
 from lakehouse.connect.channel import EngineChannel, open_channel
+from lakehouse.connect.client import open_session, require_answer
 from lakehouse.errors import SetupError
 from lakehouse.local.engine import lives, read_address
 
 _LIMIT = 90.0  # seconds for an engine that is being started
-_ANSWER = 30.0  # seconds for the first answer of one that takes connections
 _POLL = 0.1
-_TOUCH = 60.0  # seconds between two signs of life: the engine gives up a session that has given none for five minutes
-_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark's functions tell which kind of session there is
 _RESTART = "Start lakehouse up again."
 
 
@@ -65,51 +59,20 @@ def _require_fit(folder: Path, fingerprint: str) -> None:
 
 def _open(channel: EngineChannel, folder: Path) -> SparkSession | None:
     """Open a session; ``None`` where the engine ended meanwhile, also where another one was started since."""
-    os.environ[_CONNECT_MODE] = "1"
     address = read_address(folder)
-    session = ConnectSession(connection=channel)  # type: ignore[arg-type]  # so it is nobody else's default
-    session.client.set_retry_policies([_WhileItLives(folder)])
-    # a client that is open when Python ends sends one command more, and then the process hangs (seen)
-    atexit.register(session.client.close)
+    session = open_session(channel, _WhileItLives(folder))
     try:
-        _require_answer(session, folder)
+        require_answer(session, lambda: session.version)
+    except TimeoutError:
+        raise _silent(folder, client.FIRST_ANSWER) from None
     except PySparkException as error:
         if read_address(folder) != address:
             return None
         fact = "The engine of this home refuses a session"
         raise SetupError(fact, where=str(folder / "log"), action=_RESTART) from error
-    Thread(target=_stay, args=(session,), daemon=True).start()
     return cast(SparkSession, session)
-
-
-def _require_answer(session: ConnectSession, folder: Path) -> None:
-    """Wait for the first answer, which also proves the token; an engine that hangs takes connections, and is silent."""
-    failed: list[Exception | None] = []
-    asking = Thread(target=lambda: failed.append(_ask(session)), daemon=True)
-    asking.start()
-    asking.join(_ANSWER)
-    if not failed:
-        raise _silent(folder, _ANSWER)
-    if failed[0] is not None:
-        raise failed[0]
-
-
-def _ask(session: ConnectSession) -> Exception | None:
-    try:
-        session.version  # noqa: B018 - asked for, that is all
-    except Exception as error:
-        return error
-    return None
 
 
 def _silent(folder: Path, limit: float) -> SetupError:
     fact = f"The engine of this home does not answer within {limit:.0f} seconds"
     return SetupError(fact, where=str(folder / "log"), action=_RESTART)
-
-
-def _stay(session: ConnectSession) -> None:
-    """Keep the session as long as its process lives, though it may wait for a turn, or for a person."""
-    while not session.is_stopped:
-        with suppress(Exception):
-            session.conf.get("spark.sql.session.timeZone")
-        Event().wait(_TOUCH)

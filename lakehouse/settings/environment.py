@@ -8,15 +8,15 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
 
 from dotenv.parser import parse_stream
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
 from lakehouse.settings.project import declarations_of_project, project_folder
 from lakehouse.settings.properties import parse_properties
+from lakehouse.settings.remote import RemoteAddress, parse_remote
 from lakehouse.settings.shapes import (
     Declarations,
     Folder,
@@ -29,8 +29,10 @@ from lakehouse.settings.shapes import (
     Remote,
     Root,
     Secret,
+    SecretText,
     Servers,
     SparkConf,
+    Text,
     Url,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
@@ -80,14 +82,14 @@ class Settings(BaseSettings):
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
         "SCRAM-SHA-256", description="Used with the SASL protocols."
     )
-    kafka_username: str | None = Field(None, description="Used with the SASL protocols.")
-    kafka_password: SecretStr | None = Field(None, description="Used with the SASL protocols; never shown.")
+    kafka_username: Text | None = Field(None, description="Used with the SASL protocols.")
+    kafka_password: SecretText | None = Field(None, description="Used with the SASL protocols; never shown.")
     kafka_ca_file: PemFile | None = Field(None, description="PEM file of the authority that signed the broker.")
     kafka_client_certificate_file: PemFile | None = Field(
         None, description="PEM file of the certificate we show to the broker, for mutual TLS."
     )
     kafka_client_key_file: PemFile | None = Field(None, description="PEM file of its private key, in PKCS#8.")
-    kafka_client_key_password: SecretStr | None = Field(None, description="Of an encrypted private key; never shown.")
+    kafka_client_key_password: SecretText | None = Field(None, description="Of an encrypted private key; never shown.")
     kafka_properties: Properties | None = Field(
         None, description="JSON object of any other property of Kafka's clients; its values are never shown."
     )
@@ -183,10 +185,15 @@ class Settings(BaseSettings):
         return self.spark_master.partition("[")[0] == "local"
 
     @cached_property
+    def remote_address(self) -> RemoteAddress | None:
+        """The Spark Connect server to use, with parameters that may be secret; ``None``: none is set."""
+        return parse_remote(self.spark_remote.get_secret_value()) if self.spark_remote else None
+
+    @cached_property
     def spark_place(self) -> str:
         """Where Spark runs, to be shown: what follows the address of a Connect server may hold a token."""
-        remote = self.spark_remote.get_secret_value() if self.spark_remote else None
-        return f"sc://{urlsplit(remote).netloc}" if remote else self.spark_master
+        remote = self.remote_address
+        return f"sc://{remote.host}:{remote.port}" if remote else self.spark_master
 
     def make_folder(self, *names: str) -> Path:
         """Return a folder of the home, made where it is missing; ``SettingsError`` where it cannot be."""

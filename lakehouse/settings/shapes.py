@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from lakehouse.settings.properties import parse_properties
+from lakehouse.settings.remote import parse_remote
 from lakehouse.settings.spark_conf import parse_spark_conf
 
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
-_REMOTE = re.compile(r"sc://[^\s/:;@]+(:\d+)?(/\S*)?")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
 """What both Spark and the readers without a JVM can open."""
@@ -112,9 +112,7 @@ def _require_ports(servers: str) -> str:
 
 
 def _require_remote(remote: SecretStr) -> SecretStr:
-    found = _REMOTE.fullmatch(remote.get_secret_value())
-    if not found or int((found[1] or ":1")[1:]) > _HIGHEST_PORT:
-        raise ValueError("it has to be sc://host:port")
+    parse_remote(remote.get_secret_value())
     return remote
 
 
@@ -134,6 +132,13 @@ def _require_plain(given: Any) -> Any:
     """Refuse what no header holds: a secret from a file often ends with its line."""
     if isinstance(given, str) and (given != given.strip() or _CONTROL.search(given)):
         raise ValueError("it begins or ends with a blank or a line end, or holds a control character")
+    return given
+
+
+def _require_text(given: Any) -> Any:
+    """Refuse bytes that are no text, which no client can send."""
+    if isinstance(given, str) and re.search("[\ud800-\udfff]", given):
+        raise ValueError("it holds bytes that are not UTF-8")
     return given
 
 
@@ -166,9 +171,11 @@ Remote = Annotated[SecretStr, AfterValidator(_require_remote)]
 Root = Annotated[str, AfterValidator(_require_root)]
 Secret = Annotated[SecretStr, BeforeValidator(_require_plain)]
 SparkConf = Annotated[SecretStr, _parsed_by(parse_spark_conf)]
+SecretText = Annotated[SecretStr, BeforeValidator(_require_text)]
 Servers = Annotated[
     str,
     _written(f"{_SERVER}(,{_SERVER})*", "it is no list of servers alone"),
     AfterValidator(_require_ports),
 ]
+Text = Annotated[str, BeforeValidator(_require_text)]
 Url = Annotated[str, AfterValidator(_require_url)]

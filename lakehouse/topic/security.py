@@ -137,5 +137,6 @@ def _credentials(settings: Settings) -> tuple[str, str]:
 
 
 def _quoted(text: str) -> str:
+    """A text as Java's tokenizer reads it: a line end would end it, and what follows be shown as a name."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return '"' + "".join(each if each >= " " else f"\\{ord(each):03o}" for each in escaped) + '"'

@@ -10,7 +10,7 @@ PROGRAM = """
 import fcntl, json, os, socket, sys, time
 from pathlib import Path
 from pyspark.errors import PySparkException
-from lakehouse.connect import session
+from lakehouse.connect import client, session
 from lakehouse.errors import SetupError
 
 folder = Path(sys.argv[1])
@@ -29,12 +29,12 @@ def ends(*_):
 started("first")
 lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
 fcntl.flock(lock, fcntl.LOCK_EX)
-session._ANSWER = 1.0
+client.FIRST_ANSWER = 1.0
 try:
     session.attach(folder, "same")
 except SetupError as error:
     print(error)
-session._require_answer = ends
+session.require_answer = ends
 print("attached to", session.attach(folder, "same"))
 """
 

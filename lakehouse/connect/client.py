@@ -1,0 +1,73 @@
+"""A client of a Spark Connect server that may be silent: each wait for it has an end, and a signal ends it at once."""
+
+import atexit
+import os
+from collections.abc import Callable
+from threading import Event, Thread
+
+from pyspark.sql.connect.client import ChannelBuilder
+from pyspark.sql.connect.client.retries import RetryPolicy
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+FIRST_ANSWER = 30.0  # seconds for the first answer of a server that takes connections
+_SILENCE = 300.0  # seconds without an answer to a small question, after which a server is given up
+_TOUCH = 60.0  # seconds between two of them: the engine gives up a session that has asked none for five minutes
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark's functions tell which kind of session there is
+
+
+def open_session(channel: ChannelBuilder, patience: RetryPolicy) -> ConnectSession:
+    """Open a session that asks again as ``patience`` says; nothing is asked yet."""
+    os.environ[_CONNECT_MODE] = "1"
+    session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
+    session.client.set_retry_policies([patience])
+    # a client that is open when Python ends sends one command more, and then the process hangs (seen)
+    atexit.register(session.client.close)
+    return session
+
+
+def require_answer(session: ConnectSession, question: Callable[[], object]) -> None:
+    """Ask the first question, which also proves the token, then keep the session as long as its process lives.
+
+    A server that hangs takes connections and is silent: ``TimeoutError`` then. The session is closed where this fails.
+    """
+    try:
+        answered(question, FIRST_ANSWER)
+    except BaseException:
+        session.client.close()
+        raise
+    Thread(target=_stay, args=(session,), daemon=True).start()
+
+
+def answered(question: Callable[[], object], limit: float) -> None:
+    """Wait for a question that is asked on a thread of its own: the main one takes signals meanwhile."""
+    failed: list[Exception | None] = []
+
+    def ask() -> None:
+        try:
+            question()
+            failed.append(None)
+        except Exception as error:
+            failed.append(error)
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(limit)
+    if not failed:
+        raise TimeoutError
+    if failed[0] is not None:
+        raise failed[0]
+
+
+def _stay(session: ConnectSession) -> None:
+    """Keep the session while its process waits for a turn, or a person; a server that is silent too long is given up.
+
+    Its statement then fails as on a server that has ended: it would wait without end.
+    """
+    while not session.is_stopped:
+        try:
+            answered(lambda: session.conf.get("spark.sql.session.timeZone"), _SILENCE)
+        except TimeoutError:
+            session.client.close()
+        except Exception:  # noqa: S110 - that is an answer too
+            pass
+        Event().wait(_TOUCH)

@@ -3,11 +3,18 @@
 import atexit
 import os
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Thread, local
+from typing import NoReturn, cast
 
-from pyspark.sql.connect.client import ChannelBuilder
+import grpc
+from google.rpc.error_details_pb2 import ErrorInfo
+from pyspark.errors import PySparkException
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.client import ChannelBuilder, SparkConnectClient
 from pyspark.sql.connect.client.retries import RetryPolicy
 from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+from lakehouse.errors.causes import SERVED, Cause, causes_of_task, make_cause
 
 FIRST_ANSWER = 30.0  # seconds for the first answer of a server that takes connections
 _SILENCE = 300.0  # seconds without an answer to a small question, after which a server is given up
@@ -20,9 +27,43 @@ def open_session(channel: ChannelBuilder, patience: RetryPolicy) -> ConnectSessi
     os.environ[_CONNECT_MODE] = "1"
     session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
     session.client.set_retry_policies([patience])
+    _keep_causes(session.client)
     # a client that is open when Python ends sends one command more, and then the process hangs (seen)
     atexit.register(session.client.close)
     return session
+
+
+def _keep_causes(client: SparkConnectClient) -> None:
+    """Give each error the chain that the server told of it: PySpark keeps no more than its text."""
+    fetch, raise_error = client._fetch_enriched_error, client._handle_rpc_error
+    told = local()
+
+    def keep(info: ErrorInfo) -> proto.FetchErrorDetailsResponse | None:
+        told.chain = fetch(info)
+        return cast(proto.FetchErrorDetailsResponse | None, told.chain)
+
+    def explain(rpc_error: grpc.RpcError) -> NoReturn:
+        told.chain = None
+        try:
+            raise_error(rpc_error)
+        except PySparkException as error:
+            setattr(error, SERVED, served_causes(told.chain))
+            raise
+
+    vars(client).update(_fetch_enriched_error=keep, _handle_rpc_error=explain)
+
+
+def served_causes(told: proto.FetchErrorDetailsResponse | None) -> list[Cause]:
+    """The chain of an error as a server tells it, outermost first; empty where it told none."""
+    causes: list[Cause] = []
+    at = told.root_error_idx if told is not None and told.HasField("root_error_idx") else None
+    while told is not None and at is not None and at < len(told.errors) and len(causes) <= len(told.errors):
+        error = told.errors[at]
+        kind = error.error_type_hierarchy[0] if error.error_type_hierarchy else ""
+        causes.append(make_cause(kind, error.spark_throwable.error_class, error.message))
+        at = error.cause_idx if error.HasField("cause_idx") else None
+        causes += causes_of_task(error.message) if at is None else ()
+    return causes
 
 
 def require_answer(session: ConnectSession, question: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import EXACT, added, is_inexact
 from lakehouse.delta.order import merged_layout
 from lakehouse.errors import DeclarationError
-from lakehouse.errors.troubles import error_text
+from lakehouse.errors.causes import error_text
 from lakehouse.settings import Settings
 
 _NOWHERE = Settings.model_construct()  # columns do not depend on where a table is

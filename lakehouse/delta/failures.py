@@ -18,7 +18,8 @@ from lakehouse.errors import (
     TableDamagedError,
     TableError,
 )
-from lakehouse.errors.troubles import Trouble, error_text, telling_line, trouble_of
+from lakehouse.errors.causes import error_text
+from lakehouse.errors.troubles import Trouble, telling_line, trouble_of
 
 _LONGEST = 400  # characters of somebody else's sentence
 _FROM_BACKUP = (
@@ -133,7 +134,7 @@ def damaged_log(said: str, uri: str) -> LakehouseError:
 
 
 def _explained(error: Exception, uri: str, but: Trouble | None = None) -> LakehouseError | None:
-    trouble = trouble_of(error, [each for each in _TOLD if each is not but])
+    trouble = trouble_of(error, [each for each in _TOLD if each is not but], uri)
     if trouble is None:
         return None
     kind, what, action = _TOLD[trouble]

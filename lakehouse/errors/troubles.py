@@ -1,15 +1,16 @@
 """What errors of other programs mean: Spark, Delta, deltalake, Kafka's client in Spark, the operating system.
 
-The one place for the signs by which such an error is known. Spark names a condition; a Java error that it passes
-on, the disk and deltalake have none and are known by what they say.
+The one place for the signs by which such an error is known. Spark names a condition, Java a class, the system a
+number: where there is one, it decides. What has none of them is known by its own words, never by those it quotes.
 """
 
 import errno
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+
+from lakehouse.errors.causes import Cause, causes_of, masked
 
 
 class Trouble(Enum):
@@ -60,28 +61,38 @@ ANOTHER_ROW = "the row is no longer the one that was compared"  # said by our ow
 
 @dataclass(frozen=True)
 class _Signs:
-    """Spark's conditions (a name stands for all that begin with it), numbers of the system, patterns in the text."""
+    """Of a trouble; a name stands for all that begin with it."""
 
     conditions: tuple[str, ...] = ()
+    worded: tuple[tuple[str, str], ...] = ()
+    """Conditions that tell it only where their first line holds such words."""
+    classes: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    """Of gRPC, where the server itself says nothing."""
     numbers: tuple[int, ...] = ()
     patterns: tuple[str, ...] = ()
-
-    def are_in(self, text: str) -> bool:
-        """Whether one of the patterns stands in a text."""
-        return any(re.search(pattern, text) for pattern in self.patterns)
+    """In the first line of what has neither a condition nor a class that is known, after its class."""
 
 
+def _of_system(text: str) -> str:
+    """What the system says, as Java tells it: at the end, alone or behind a path."""
+    return rf"(^|: |\(){text}\)?$"
+
+
+_JAVA_IO = r"^java\.io\.FileNotFoundException: "
 # Java says it also of a file that cannot be opened now, for a reason in brackets, and of what an executor held
 _FOR_NOW = "Permission|Too many|No space|Disk quota|Read-only|Input/output|Stale"
-_NO_FILE = rf"FileNotFoundException(?!.*(?:/blockmgr-|\((?:{_FOR_NOW})))"
+_HELD = r"/blockmgr-[0-9a-f-]+/[0-9a-f]{2}/\w+ \(No such file"
+_NO_FILE = rf"{_JAVA_IO}(?!.*{_HELD})(?!.*\(({_FOR_NOW})[^()]*\)$)"
 _SIGNS = {
     Trouble.CONFLICT: _Signs(
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
-        patterns=(r"io\.delta\.exceptions\.Concurrent", ANOTHER_ROW),
+        worded=(("USER_RAISED_EXCEPTION", f"^{ANOTHER_ROW}"),),
+        classes=("io.delta.exceptions.Concurrent",),
     ),
     Trouble.ENGINE_LOST: _Signs(
         conditions=("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "NO_ACTIVE_SESSION"),
-        patterns=(r"StatusCode\.UNAVAILABLE",),
+        codes=("UNAVAILABLE", "CANCELLED"),
     ),
     Trouble.INTERRUPTED: _Signs(conditions=("OPERATION_CANCELED",)),
     Trouble.RAN_AGAIN: _Signs(
@@ -90,7 +101,7 @@ _SIGNS = {
             "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
             "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
         ),
-        patterns=("the source dataset is not deterministic", r"FileNotFoundException: .*/blockmgr-.*\(No such file"),
+        patterns=("the source dataset is not deterministic", rf"{_JAVA_IO}.*{_HELD}"),
     ),
     Trouble.OTHER_COLUMNS: _Signs(
         conditions=(
@@ -114,31 +125,39 @@ _SIGNS = {
         patterns=("Could not find any delta files for version", _NO_FILE),
     ),
     Trouble.DISK_FULL: _Signs(
-        numbers=(errno.ENOSPC, errno.EDQUOT), patterns=("No space left on device", "Disk quota exceeded")
+        numbers=(errno.ENOSPC, errno.EDQUOT), patterns=(_of_system("(No space left on device|Disk quota exceeded)"),)
     ),
-    Trouble.FILES_OPEN: _Signs(numbers=(errno.EMFILE, errno.ENFILE), patterns=("Too many open files",)),
-    Trouble.READ_ONLY: _Signs(numbers=(errno.EROFS,), patterns=("Read-only file system",)),
+    Trouble.FILES_OPEN: _Signs(numbers=(errno.EMFILE, errno.ENFILE), patterns=(_of_system("Too many open files"),)),
+    Trouble.READ_ONLY: _Signs(numbers=(errno.EROFS,), patterns=(_of_system("Read-only file system"),)),
     Trouble.REFUSED: _Signs(
         numbers=(errno.EACCES, errno.EPERM),
+        classes=(
+            "java.nio.file.AccessDeniedException",
+            "org.apache.hadoop.security.AccessControlException",
+            "org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException",
+            "org.apache.hadoop.fs.s3a.auth.NoAwsCredentialsException",
+        ),
         patterns=(
-            "Permission denied",
+            _of_system("(Permission denied|Operation not permitted)"),
             "Access ?Denied",
-            "AccessControlException",
-            "40[13] (Unauthorized|Forbidden)",
+            r"40[13] (Unauthorized|Forbidden)|Status Code: 40[13]\b",
             "lacked (the necessary privileges|valid authentication)",
             "Expired ?Token|TokenRefreshRequired",
             "InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|RequestTimeTooSkewed",
             "AuthenticationFailed|AuthorizationFailure|AuthorizationPermissionMismatch",
-            "(loading|Unable to load) credentials|NoAuthWithAWS|NoAwsCredentials",
+            "(loading|Unable to load) credentials",
         ),
     ),
     Trouble.UNREACHABLE: _Signs(
         numbers=(errno.ECONNREFUSED, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ECONNRESET),
+        classes=(
+            *(f"java.net.{name}Exception" for name in ("Connect", "UnknownHost", "NoRouteToHost", "SocketTimeout")),
+            "software.amazon.awssdk.core.exception.ApiCall",
+            *(f"org.apache.hadoop.fs.s3a.AWS{name}" for name in ("ServiceIO", "ServiceThrottled", "Status500")),
+        ),
         patterns=(
-            r"error sending request|tcp connect error|dns error|operation timed out|\(os error 11[01]\)",
+            "error sending request|tcp connect error|dns error|operation timed out",
             "(429|50[0234]) (Too Many|Internal Server|Bad Gateway|Service Unavailable|Gateway Time)",
-            r"java\.net\.(Connect|UnknownHost|NoRouteToHost|SocketTimeout)Exception",
-            "ApiCall(Attempt)?Timeout|AWSServiceIOException|AWSServiceThrottled|AWSStatus500|AWSServiceUnavailable",
         ),
     ),
     Trouble.NO_FOLDER: _Signs(conditions=("DELTA_CANNOT_CREATE_LOG_PATH",)),
@@ -150,8 +169,8 @@ _SIGNS = {
             "DELTA_TRUNCATED_TRANSACTION_LOG",
             "DELTA_MISSING_PART_FILES",
         ),
+        worded=(("FAILED_READ_FILE", r"/_delta_log/(_\w+/)?[^/]*$"),),
         patterns=(
-            r"FAILED_READ_FILE.*_delta_log/",
             "Json error|Parquet error|Invalid Checkpoint|found gap",
             "No table metadata or protocol found",
             r"_delta_log.*\s.*Not a directory",
@@ -187,25 +206,27 @@ _SIGNS = {
             "REMAINDER_BY_ZERO",
         )
     ),
-    Trouble.TOO_LARGE: _Signs(patterns=(r"spark\.driver\.maxResultSize",)),
+    Trouble.TOO_LARGE: _Signs(patterns=("Total size of serialized results of .* is bigger than .*maxResultSize",)),
     Trouble.RECORDS_GONE: _Signs(
-        conditions=("KAFKA_DATA_LOSS",), patterns=("OffsetOutOfRange", "Some data may have been lost")
+        conditions=("KAFKA_DATA_LOSS",),
+        classes=("org.apache.kafka.clients.consumer.OffsetOutOfRangeException",),
+        patterns=("Some data may have been lost because they are not available in Kafka",),
     ),
     Trouble.NO_SUCH_TIME: _Signs(patterns=(r"partition \d+ offset \d+ has timestamp value \d+ that overflows",)),
     Trouble.BROKER: _Signs(
-        patterns=(r"org\.apache\.kafka\.common\.errors", "KafkaException", "Cannot fetch record for offset")
+        classes=("org.apache.kafka.",), patterns=(r"^java\.util\.concurrent\.TimeoutException: Cannot fetch record",)
     ),
 }
-# in brackets before what Spark says, or in quotes where Delta's own sentence could not be made
-_CONDITION = re.compile(r"\[([A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)?)\]|error class '([A-Z0-9_.]+)'")
-
-
-def error_text(error: Exception) -> str:
-    """Return all that an error of Spark says: Delta's own errors fail while their message is made."""
-    try:
-        return str(error)
-    except Exception as cause:
-        return str(cause)
+# known, and no sign of a trouble of ours: what they say is a name, or somebody else's text
+_NO_SIGN = (
+    "org.apache.spark.api.python.PythonException",
+    "java.nio.file.",
+    "java.lang.NumberFormatException",
+    "pyarrow.lib.",
+    "deltalake.exceptions.SchemaMismatchError",
+)
+_KNOWN = (*_NO_SIGN, *(name for signs in _SIGNS.values() for name in signs.classes))
+_NUMBERS = {number for signs in _SIGNS.values() for number in signs.numbers}
 
 
 def means(error: Exception, trouble: Trouble) -> bool:
@@ -218,29 +239,31 @@ def is_gone(error: Exception) -> bool:
     return trouble_of(error, (*PASSING, Trouble.GONE)) is Trouble.GONE
 
 
-def trouble_of(error: Exception, among: Iterable[Trouble]) -> Trouble | None:
-    """Return the first of these troubles that an error means, ``None`` where it means none of them."""
-    text = error_text(error)
-    named = _conditions(error, text)
-    number = error.errno if isinstance(error, OSError) else None
-    for trouble in among:
-        signs = _SIGNS[trouble]
-        if any(name.startswith(signs.conditions) for name in named) or number in signs.numbers or signs.are_in(text):
-            return trouble
-    return None
+def trouble_of(error: Exception, among: Iterable[Trouble], place: str = "") -> Trouble | None:
+    """Return the first of these troubles that an error or a cause of it means, ``None`` where none does.
 
-
-def _conditions(error: Exception, text: str) -> set[str]:
-    """Spark's names for an error and its causes: asked of it, and read in its text, where Java's errors have them."""
-    names = {bracketed or quoted for bracketed, quoted in _CONDITION.findall(text)}
-    with suppress(Exception):  # a session that has ended cannot be asked
-        names.add(getattr(error, "getCondition", str)() or "")
-    return names - {""}
+    ``place`` is the folder or address of a table, whose name may read like anything.
+    """
+    causes = causes_of(error)
+    return next((each for each in among if any(_tells(cause, _SIGNS[each], place) for cause in causes)), None)
 
 
 def telling_line(error: Exception, trouble: Trouble) -> str:
-    """Return the line of an error's text that tells this trouble, else its first."""
-    signs = _SIGNS[trouble]
-    lines = [line.strip() for line in error_text(error).splitlines() if line.strip()] or [type(error).__name__]
-    told = (line for line in lines if any(name in line for name in signs.conditions) or signs.are_in(line))
-    return next(told, lines[0])
+    """Return the first line of the cause that tells this trouble, else of the error itself, without its class."""
+    causes = causes_of(error)
+    telling = next((cause for cause in causes if _tells(cause, _SIGNS[trouble], "")), causes[0])
+    return telling.line or telling.condition or telling.kind.rpartition(".")[2]
+
+
+def _tells(cause: Cause, signs: _Signs, place: str) -> bool:
+    """A condition, a number or a class decides where it is known; only what has none is known by its words."""
+    if cause.number in _NUMBERS:
+        return cause.number in signs.numbers
+    if cause.condition.startswith(signs.conditions) or cause.code in signs.codes:
+        return True
+    if any(cause.condition.startswith(name) and re.search(words, cause.line) for name, words in signs.worded):
+        return True
+    if cause.condition or cause.code or cause.kind.startswith(_KNOWN):
+        return cause.kind.startswith(signs.classes)
+    said = f"{cause.kind}: {masked(cause.said, place)}"
+    return any(re.search(pattern, said, re.MULTILINE) for pattern in signs.patterns)

@@ -1,6 +1,5 @@
 """A Spark started by this process, whose Java inherits a lock: the lock is free when that Java is dead."""
 
-import re
 from collections.abc import Mapping
 
 from py4j.protocol import Py4JJavaError
@@ -10,12 +9,11 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SetupError
-from lakehouse.errors.troubles import error_text
+from lakehouse.errors.causes import causes_of
 from lakehouse.settings.spark_conf import DELTA
 
 # what has to be known before Java runs; the rest, which may hold secrets, stands on no command line
 _OF_JAVA = ("spark.driver.", "spark.jars", "spark.kubernetes.", "spark.master", "spark.submit.", "spark.yarn.")
-_EXCEPTION = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ")
 
 
 def start_spark(conf: Mapping[str, str], lock: int) -> SparkSession:
@@ -34,8 +32,9 @@ def start_spark(conf: Mapping[str, str], lock: int) -> SparkSession:
             SparkContext._ensure_initialized(gateway=gateway)
         return builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
+        said = causes_of(error)[-1].line or "it says nothing"
         raise SetupError(
-            f"Spark does not start: {_without_values(_sentence(error_text(error)), conf)}",
+            f"Spark does not start: {_without_values(said, conf)}",
             where=f"{conf['spark.master']}, driver {conf['spark.driver.memory']}",
             action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY, LAKEHOUSE_SPARK_CONF and Java.",
         ) from None
@@ -48,10 +47,3 @@ def _without_values(text: str, conf: Mapping[str, str]) -> str:
         if len(value) > 2:
             text = text.replace(value, "...")
     return text
-
-
-def _sentence(said: str) -> str:
-    """What Spark says, without its trace: the last cause, else the first line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    causes = [line for line in lines if _EXCEPTION.match(line)] or lines or ["it says nothing"]
-    return _EXCEPTION.sub("", causes[-1])

@@ -21,8 +21,8 @@ _SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
 """What both Spark and the readers without a JVM can open."""
 _NAMING_CONTAINERS = ("abfs", "abfss")
 """Their addresses name a container where others name a user."""
-_MISREAD = "#%?\\"
-"""What readers of Delta tables take for something else in a path: a table's history would seem empty."""
+_MISREAD = "#%?\\[]^|"
+"""What readers of Delta tables take for something else in a path, or end at: a table's history would seem empty."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What no name shown to a person or written into a file of properties may hold; also bytes that are not UTF-8."""
 _HIGHEST_PORT = 65535

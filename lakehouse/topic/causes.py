@@ -1,17 +1,20 @@
 """Why a broker cannot be spoken to: the cause, and the settings to look at.
 
-Clients say little more than that they could not connect. What they log, or Spark's trace, names some of
-the causes; for the others the broker is asked once more, over a plain socket.
+Clients say little more than that they could not connect. The class of what they log, or of what Spark's trace holds,
+names some of the causes, with what TLS says of a certificate; for the others the broker is asked once more, over a
+plain socket. Names, as those of topics, decide nothing.
 """
 
 import re
 import socket
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from lakehouse.errors.causes import Cause as ErrorCause
+from lakehouse.errors.causes import masked
 from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, ask
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
@@ -67,33 +70,56 @@ _NO_TLS = Cause(
     "This port of the broker does not speak TLS, and we do",
     f"Set {_PROTOCOL} to PLAINTEXT or SASL_PLAINTEXT, or correct the port in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
 )
+_TLS = r"^(ssl\.SSL|javax\.net\.ssl\.|java\.security\.cert\.|sun\.security\.)|\.SslAuthenticationException$"
 _TOLD = (
-    (r"SaslAuthentication(Failed|Exception)|invalid credentials", _USER),
-    (r"UnsupportedSaslMechanism", _MECHANISM),
-    (r"IllegalSaslState", _NO_SASL),
-    (r"(Hostname|IP address) mismatch|No (subject alternative|name matching)", _OTHER_HOST),
-    (r"certificate has expired|certificate is not yet valid|Certificate(Expired|NotYetValid)Exception", _EXPIRED),
-    (r"CERTIFICATE_VERIFY_FAILED|PKIX path|unable to find valid certification path", _UNTRUSTED),
-    (r"(?i)certificate_required", _WANTS_CERTIFICATE),
+    (r"\.SaslAuthentication(Failed|Exception)$", "", _USER),
+    (r"\.UnsupportedSaslMechanism(Error|Exception)$", "", _MECHANISM),
+    (r"\.IllegalSaslState(Error|Exception)$", "", _NO_SASL),
+    (_TLS, "(Hostname|IP address) mismatch|No (subject alternative|name matching)", _OTHER_HOST),
+    (_TLS, "certificate has expired|certificate is not yet valid", _EXPIRED),
+    (r"\.Certificate(Expired|NotYetValid)Exception$", "", _EXPIRED),
+    (r"\.SSLCertVerificationError$", "", _UNTRUSTED),
+    (_TLS, "PKIX path|unable to find valid certification path", _UNTRUSTED),
+    (_TLS, "(?i)certificate_required", _WANTS_CERTIFICATE),
     (
-        r"(?i)alert.*(bad_certificate|certificate_unknown|unknown_ca|certificate_(expired|revoked))",
+        _TLS,
+        "(?i)alert.*(bad_certificate|certificate_unknown|unknown_ca|certificate_(expired|revoked))",
         _REFUSES_CERTIFICATE,
     ),
 )
+"""By the class of an error, and where that is one of TLS by its words."""
 
 
-def told_cause(said: str) -> Cause | None:
-    """Return the cause that a text of a client names, ``None`` where it names none."""
-    return next((cause for pattern, cause in _TOLD if re.search(pattern, said)), None)
+def told_cause(causes: Iterable[ErrorCause]) -> Cause | None:
+    """Return the cause that an error of a client names, ``None`` where it names none."""
+    said = [(each.kind, masked(each.line)) for each in causes]
+    fitting = (
+        cause
+        for kind, words, cause in _TOLD
+        if any(re.search(kind, name) and re.search(words, line) for name, line in said)
+    )
+    return next(fitting, None)
 
 
-def find_cause(settings: Settings, said: str, limit: float) -> Cause | None:
+def chain_of(errors: Iterable[BaseException]) -> Iterator[ErrorCause]:
+    """Errors of Python with what they were raised from; what TLS names has a name of its own there."""
+    for error in errors:
+        each: BaseException | None = error
+        while each is not None:
+            said = str(each)
+            if isinstance(each, ssl.SSLError):
+                said = getattr(each, "verify_message", None) or each.reason or said
+            yield ErrorCause(f"{type(each).__module__}.{type(each).__name__}", "", said)
+            each = each.__cause__ or each.__context__
+
+
+def find_cause(settings: Settings, heard: Sequence[BaseException], limit: float) -> Cause | None:
     """Return why the broker cannot be spoken to, ``None`` where that stays unknown.
 
-    Asks the first of the servers over sockets of its own where ``said`` does not tell, each for at most
+    Asks the first of the servers over sockets of its own where what was ``heard`` does not tell, each for at most
     ``limit`` seconds.
     """
-    cause = told_cause(said) or _asked(settings, limit)
+    cause = told_cause(chain_of(heard)) or _asked(settings, limit)
     if cause is _REFUSES_CERTIFICATE and not settings.kafka_client_certificate_file:
         return _WANTS_CERTIFICATE  # older TLS has one alert for both
     return cause
@@ -107,7 +133,7 @@ def _asked(settings: Settings, limit: float) -> Cause | None:
         with _connected(address, limit, tls) as connection:
             return _said_to(connection, settings)
     except ssl.SSLError as error:
-        return told_cause(str(error)) or _if(_NO_TLS, lambda: _greets(address, limit))
+        return told_cause(chain_of([error])) or _if(_NO_TLS, lambda: _greets(address, limit))
     except TimeoutError:
         return None
     except OSError:

@@ -38,7 +38,7 @@ _TOO_OLD = Cause("The broker is older than Kafka 3.1", "Use a newer one, or corr
 _PAUSE = 0.1
 _CONNECTING = re.compile(r'^Unable connect to "[^"]*": ?')
 _log = logging.getLogger(__name__)
-_heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
+_heard: ContextVar[list[tuple[str, BaseException | None]] | None] = ContextVar("heard", default=None)
 
 
 def ask(settings: Settings, limit: float | None, question: Callable[[Clients], Awaitable[Answer]]) -> Answer:
@@ -49,8 +49,8 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Clients], A
     """
     clients = Clients(settings, limit)
     _listen()
-    lines: list[str] = []
-    token = _heard.set(lines)
+    heard: list[tuple[str, BaseException | None]] = []
+    token = _heard.set(heard)
     due = None if limit is None else time.monotonic() + limit
     try:
         return asyncio.run(_within(limit, question, clients))
@@ -59,7 +59,7 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Clients], A
     except _PASSING as error:
         raise _broker_error(settings, f"The broker does not answer: {error}") from None
     except KafkaConnectionError as error:
-        raise _unreachable(settings, lines or [str(error.args[0])], due) from None
+        raise _unreachable(settings, heard or [(str(error.args[0]), error)], due) from None
     except KafkaError as error:
         raise _answered(settings, error) from None
     except NotImplementedError:
@@ -68,12 +68,12 @@ def ask(settings: Settings, limit: float | None, question: Callable[[Clients], A
         _heard.reset(token)
 
 
-def _unreachable(settings: Settings, lines: list[str], due: float | None) -> BrokerError:
+def _unreachable(settings: Settings, heard: list[tuple[str, BaseException | None]], due: float | None) -> BrokerError:
     """Say why, as far as that can be found out in the time that is left."""
     left = _LONGEST_LOOK if due is None else min(_LONGEST_LOOK, (due - time.monotonic()) / 2)
-    cause = find_cause(settings, " ".join(lines), max(left, 0.1))
+    cause = find_cause(settings, [error for _, error in heard if error], max(left, 0.1))
     if cause is None:
-        said = _CONNECTING.sub("", lines[-1]) or "no answer"
+        said = _CONNECTING.sub("", heard[-1][0]) or "no answer"
         return _broker_error(settings, f"The broker cannot be reached: {said}")
     return _refusal(settings, cause)
 
@@ -116,12 +116,13 @@ async def _within(limit: float | None, question: Callable[[Clients], Awaitable[A
 
 
 class _Ear(logging.Handler):
-    """Keeps what aiokafka says for the error of the question at hand; its reasons stand nowhere else."""
+    """Keeps what aiokafka says, and of which error, for the question at hand; its reasons stand nowhere else."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        lines = _heard.get()
-        if lines is not None and record.levelno >= logging.WARNING:
-            lines.append(record.getMessage())
+        heard = _heard.get()
+        if heard is not None and record.levelno >= logging.WARNING:
+            given = record.args if isinstance(record.args, tuple) else ()
+            heard.append((record.getMessage(), next((each for each in given if isinstance(each, BaseException)), None)))
         _log.debug("%s", record.getMessage())
 
 

@@ -1,20 +1,30 @@
 """What can go wrong while a plan is read, as errors that name the topic, the offsets and what goes on."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError, TopicError
-from lakehouse.errors.troubles import Trouble, error_text, means, telling_line
+from lakehouse.errors import (
+    BrokerError,
+    BrokerRefusedError,
+    ReadLossError,
+    SettingsError,
+    TopicError,
+)
+from lakehouse.errors.causes import Cause as ErrorCause
+from lakehouse.errors.causes import causes_of
+from lakehouse.errors.troubles import Trouble, means, telling_line
 from lakehouse.topic.causes import told_cause
 from lakehouse.topic.offsets import Plan, TopicState
+
+_CONFIG = "org.apache.kafka.common.config.ConfigException"
 
 
 @contextmanager
 def read_failures(plan: Plan, command: str) -> Iterator[None]:
     """Turn a failure to read a plan into ``ReadLossError``, ``BrokerRefusedError``, ``BrokerError`` or ``TopicError``.
 
-    ``command`` is what a person types to go on.
+    ``SettingsError`` where Kafka's client refuses a property. ``command`` is what a person types to go on.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -26,8 +36,9 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
             raise _gone(plan, command) from error
         if means(error, Trouble.NO_SUCH_TIME):
             raise _no_such_time(plan, command, telling_line(error, Trouble.NO_SUCH_TIME)) from error
+        _require_properties(causes_of(error))
         if means(error, Trouble.BROKER):
-            raise _not_given(plan, command, error_text(error)) from error
+            raise _not_given(plan, command, causes_of(error)) from error
         raise
 
 
@@ -37,11 +48,22 @@ def require_same_topic(plan: Plan, state: TopicState, command: str) -> None:
         raise _gone(plan, command)
 
 
-def _not_given(plan: Plan, command: str, said: str) -> BrokerError:
-    cause = told_cause(said)
+def _not_given(plan: Plan, command: str, causes: Sequence[ErrorCause]) -> BrokerError:
+    cause = told_cause(causes)
     kind = BrokerRefusedError if cause else BrokerError
     fact, advice = cause or ("The broker did not give the records", "Look after the broker.")
     return kind(fact, where=_where(plan), action=f"Nothing was merged. {advice} Go on with: {command}")
+
+
+def _require_properties(causes: Sequence[ErrorCause]) -> None:
+    """Name the property whose value Kafka refuses, without that value, nor what was said of it: it may be secret."""
+    for each in causes:
+        if each.kind == _CONFIG:
+            found = re.search(r" for configuration ([\w.]+)(:|$)", each.line)
+            name = found[1] if found else "a property"
+            fact = f"LAKEHOUSE_KAFKA_PROPERTIES: Kafka's client takes no such value of {name}"
+            action = "Kafka's documentation of its clients says what each property may be."
+            raise SettingsError(fact, action=action) from None
 
 
 def _no_such_time(plan: Plan, command: str, said: str) -> TopicError:

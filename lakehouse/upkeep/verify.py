@@ -24,7 +24,8 @@ from lakehouse.delta.order import identity, merged_layout
 from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
-from lakehouse.errors.troubles import error_text, is_gone
+from lakehouse.errors.causes import error_text
+from lakehouse.errors.troubles import is_gone
 from lakehouse.topic.offsets import TopicState
 
 _OF_A_CONDITION = (

@@ -1,5 +1,6 @@
 """A broker that asks who we are, over TLS: the same settings serve publishing, looking and Spark."""
 
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -204,3 +205,16 @@ def test_a_property_of_the_wrong_type_is_named_without_its_value(broker: Secured
 def test_a_property_that_only_the_client_of_spark_knows_passes_ours_by(broker: Secured) -> None:
     settings = broker.with_sasl(kafka_properties={"client.dns.lookup": "use_all_dns_ips"})
     assert publish(settings, table(), [b"one"]) == 1
+
+
+def test_a_property_that_the_client_of_spark_refuses_is_named_without_its_value(
+    spark: SparkSession, broker: Secured
+) -> None:
+    stream = table()
+    publish(broker.with_sasl(), stream, [b"one"])
+    plan: Plan = plan_batch(look(broker.with_sasl(), stream.topic), None)
+    settings = broker.with_sasl(kafka_properties='{"client.dns.lookup": "s3cr3t"}')
+    with pytest.raises(SettingsError, match="client.dns.lookup") as caught, read_failures(plan, "lakehouse merge"):
+        read_records(spark, settings, plan).collect()
+    told = traceback.format_exception(caught.value)
+    assert not [line for line in told if "s3cr3t" in line and "kafka_properties=" not in line]

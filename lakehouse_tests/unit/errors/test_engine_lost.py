@@ -1,5 +1,6 @@
 """What an engine that ended, or gave a session up, is known by."""
 
+import grpc
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, SparkException
 
@@ -14,7 +15,7 @@ DEAD = "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.U
 @pytest.mark.parametrize(
     "error",
     [
-        SparkConnectGrpcException(DEAD),
+        SparkConnectGrpcException(DEAD, grpc_status_code=grpc.StatusCode.UNAVAILABLE),
         SparkException("[INVALID_HANDLE.SESSION_CLOSED] The handle 9e10 is invalid. Session was closed."),
         SparkException("[INVALID_HANDLE.SESSION_CHANGED] The existing Spark server driver instance has restarted."),
         SparkException("[INVALID_HANDLE.OPERATION_ABANDONED] Operation was considered abandoned."),

@@ -137,7 +137,8 @@ def test_a_spark_server_that_is_gone_is_no_store_that_cannot_be_reached() -> Non
 
 
 def test_the_line_that_tells_is_found_among_the_others() -> None:
-    assert telling_line(PySparkException(f"first\n{CUT_LOG}"), Trouble.DAMAGED_LOG).startswith(": org.apache.spark")
+    last = PySparkException(f"java.lang.RuntimeException: first{TRACE}\nCaused by: {CUT_LOG.partition(': ')[2]}")
+    assert telling_line(last, Trouble.DAMAGED_LOG).startswith("Encountered error while reading file")
     assert telling_line(PySparkException("only"), Trouble.CONFLICT) == "only"
 
 

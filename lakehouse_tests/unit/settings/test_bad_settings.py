@@ -98,7 +98,21 @@ def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsy
 READ_OTHERWISE = ("file:///a%20b", "file:///a#b", "file:///a\\b", "file:///a\tb", "s3://bucket/a?sig=s3cret")
 SERVERS_WITH_SECRETS = ("me:s3cret@host:9092", "s3cret@host:9092", "host:9092?token=s3cret")
 WRONG_SETTINGS = {
-    "home": ("{file}", "{file}/below", "s3://bucket/home", "50%", "#1", "a?b", "a\\b", "a,b", "a\tb", "a\nb"),
+    "home": (
+        "{file}",
+        "{file}/below",
+        "s3://bucket/home",
+        "50%",
+        "#1",
+        "a?b",
+        "a\\b",
+        "a,b",
+        "a\tb",
+        "a\nb",
+        "a[1]",
+        "a^b",
+        "a|b",
+    ),
     "tables": (
         "{file}",
         "50%",

@@ -5,6 +5,7 @@ was asked, 130 interrupted.
 """
 
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -85,7 +86,10 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
         signal.signal(number, _end)
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries log, we say in one sentence
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks once more does not wait for what Python still ends
+        signal.signal(number, lambda *_: os._exit(code))
+    sys.exit(code)
 
 
 def _end(_number: int, _frame: object) -> NoReturn:

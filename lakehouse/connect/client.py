@@ -3,6 +3,7 @@
 import atexit
 import os
 from collections.abc import Callable
+from functools import partial
 from threading import Event, Thread, local
 from typing import NoReturn, cast
 
@@ -18,6 +19,7 @@ from lakehouse.errors.causes import SERVED, Cause, causes_of_task, make_cause
 
 FIRST_ANSWER = 30.0  # seconds for the first answer of a server that takes connections
 _SILENCE = 300.0  # seconds without an answer to a small question, after which a server is given up
+_FAREWELL = 4.0  # seconds for an answer to who ends: an interruption, a session that is given back
 _TOUCH = 60.0  # seconds between two of them: the engine gives up a session that has asked none for five minutes
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark's functions tell which kind of session there is
 
@@ -28,9 +30,29 @@ def open_session(channel: ChannelBuilder, patience: RetryPolicy) -> ConnectSessi
     session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
     session.client.set_retry_policies([patience])
     _keep_causes(session.client)
+    _bound_farewells(session.client)
     # a client that is open when Python ends sends one command more, and then the process hangs (seen)
     atexit.register(session.client.close)
     return session
+
+
+def _bound_farewells(client: SparkConnectClient) -> None:
+    """Have Ctrl-C and the end of a session wait for a silent server no longer than for one that answers slowly."""
+
+    def bound(ask: Callable[..., object]) -> Callable[..., list[str]]:
+        def asked(*given: object) -> list[str]:
+            try:
+                answered(partial(ask, *given), _FAREWELL)
+            except TimeoutError:
+                client._channel.close()
+            except Exception:  # noqa: S110 - who ends needs no answer
+                pass
+            return []
+
+        return asked
+
+    for name in ("interrupt_operation", "release_session"):
+        vars(client)[name] = bound(getattr(client, name))
 
 
 def _keep_causes(client: SparkConnectClient) -> None:

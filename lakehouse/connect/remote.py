@@ -41,12 +41,9 @@ def join(settings: Settings, conf: Mapping[str, str]) -> SparkSession:
     try:
         require_answer(session, settle)
     except TimeoutError:
-        limit = f"{client.FIRST_ANSWER:.0f} seconds"
-        action = (
-            "See whether it is one, whether it is busy, and whether it speaks TLS (use_ssl=true); " + _START.lower()
-        )
+        fact = f"What listens there does not answer as a Spark Connect server in {client.FIRST_ANSWER:.0f} seconds"
         raise _refused(
-            settings, f"What listens there does not answer as a Spark Connect server in {limit}", action
+            settings, fact, f"See whether it is busy, and whether it speaks TLS (use_ssl=true). {_START}"
         ) from None
     except PySparkException as error:
         raise _explained(settings, error) from None

@@ -35,7 +35,7 @@ _SEE = "See what it says, and that LAKEHOUSE_TABLES names the right place; then 
 _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
     Trouble.ENGINE_LOST: (
         EngineLostError,
-        "The engine has ended, or gave up this session",
+        "The engine or Spark Connect server has ended, is silent, or gave up this session",
         "Run it again: it goes on from the version the table has, and lakehouse up starts its engine again.",
     ),
     Trouble.INTERRUPTED: (EngineLostError, "The statement was interrupted on the engine", "Run it again."),

@@ -47,6 +47,7 @@ _QUOTED = re.compile(r"(?<![\w])(?P<mark>['\"`])(?:\\.|(?!(?P=mark))[^\\])*(?P=m
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+]*:/+[^\s'\"`<>]+")
 _ELEMENT = re.compile(r"<(?!Code>)(\w+)>[^<]*</\1>")
 _FRAME = re.compile(r"\n(?:\t| +)(?:at |\.\.\. \d+ more)[^\n]*")
+_DETAILS = re.compile(r"\bdetails = \"?([^\n\"]+)")
 _OS_ERROR = re.compile(r"\(os error (\d+)\)\s*\Z")
 _LIBRARIES = {"_internal": "deltalake.exceptions"}
 _NEXT = re.compile(r"(?<=\n)Caused by: ")
@@ -132,6 +133,8 @@ def _read(error: BaseException) -> list[Cause]:
     text = error_text(error)
     outer, *inner = _sections(trace or text)
     said = text.removesuffix(trace).removesuffix("\n\nJVM stacktrace:\n") if trace else outer.said
+    if code and (words := _DETAILS.search(text)):
+        said = words[1]
     kind = outer.kind or f"{_LIBRARIES.get(type(error).__module__, type(error).__module__)}.{type(error).__name__}"
     first = make_cause(kind, condition or outer.condition, said)
     return [first._replace(code="" if first.condition else code, number=_number(error, first.said)), *inner]

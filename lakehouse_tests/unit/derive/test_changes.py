@@ -18,9 +18,11 @@ from lakehouse.tables.temperatures import temperatures
 pytestmark = pytest.mark.invariant(10)
 
 OTHER_COLUMNS = PySparkException("[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA] Retrieving table changes")
+CALL = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:1)"
+ABORTED = f"org.apache.spark.SparkException: Job aborted{CALL}"
 GONE = [
     "[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [0 , 3]",
-    "Caused by: java.io.FileNotFoundException: File file:/tables/t/_change_data/x.parquet does not exist",
+    f"{ABORTED}\nCaused by: java.io.FileNotFoundException: File file:/tables/t/_change_data/x.parquet does not exist",
     "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (No such file or directory)",
     "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (Datei oder Verzeichnis nicht gefunden)",
 ]
@@ -30,8 +32,8 @@ PASSING = [
     "java.io.FileNotFoundException: /tmp/blockmgr-1/0c/temp_shuffle_x (Too many open files)",
     "java.io.FileNotFoundException: /tmp/blockmgr-77/11/rdd_5_0 (No such file or directory)",
     "java.io.FileNotFoundException: /tmp/blockmgr-1/0c/shuffle.index (No space left on device)",
-    f"{NOT_EXIST}\nCaused by: java.io.FileNotFoundException: /t/x (Too many open files)",
-    f"{NOT_EXIST}\nCaused by: java.net.SocketTimeoutException: Read timed out",
+    f"{NOT_EXIST}{CALL}\nCaused by: java.io.FileNotFoundException: /t/x (Too many open files)",
+    f"{NOT_EXIST}{CALL}\nCaused by: java.net.SocketTimeoutException: Read timed out",
     "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (Stale file handle)",
 ]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from lakehouse.declaration.nested import nested
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.vocabulary import Column
 
@@ -118,6 +119,21 @@ class Layout:
         return f"OPTIMIZE {self.sql}" + (f" ZORDER BY ({columns})" if columns else "")
 
     @property
+    def writing_anew(self, partitions: Collection[str | None]) -> str:
+        """The statement that writes every file of some partitions anew; ``None`` is that of NULL, or the whole table.
+
+        Compaction by itself passes over a file that has no other beside it; one that orders rows does not.
+        """
+        named = self.statistics_properties.get(STATISTICS, "").split(",")[0]
+        plain = (each.name for each in self.columns if not nested(each.type) and each.name != self.partition_by)
+        order = ", ".join(f"`{name}`" for name in self.cluster_by or [named or next(plain)])
+        where = ""
+        if self.partition_by:
+            told = [each for each in partitions if each is not None]
+            where = f" WHERE {is_within(f'`{self.partition_by}`', self, told)}"
+            where += f" OR `{self.partition_by}` IS NULL" if None in partitions else ""
+        return f"OPTIMIZE {self.sql}{where} ZORDER BY ({order})"
+
     def sql(self) -> str:
         """The table in a SQL statement."""
         return f"delta.`{self.uri.replace('`', '``')}`"

@@ -15,18 +15,18 @@ from deltalake import (
     DeltaTable,
     PostCommitHookProperties,
     Transaction,
-    WriterProperties,
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError
 
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.failures import write_failures
-from lakehouse.delta.layout import TEXT_BOUND, Layout, is_within
+from lakehouse.delta.layout import Layout, is_within
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.log import open_anew
 from lakehouse.delta.log_files import LOG
 from lakehouse.delta.order import STALE
+from lakehouse.delta.parquet import writer_properties
 from lakehouse.delta.write import commit_otherwise
 from lakehouse.errors import ConflictError
 
@@ -42,7 +42,7 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
     """
 
     def write(table: DeltaTable) -> None:
-        write_deltalake(table, _as_stored(rows, table), mode="append", **_fence(layout, commit))
+        write_deltalake(table, _as_stored(rows, table), mode="append", **_fence(layout, rows, commit))
 
     return commit_otherwise(layout, commit, lambda: _on_planned(layout, commit, write))
 
@@ -57,7 +57,7 @@ def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], gone: str,
 
     def write(table: DeltaTable) -> None:
         source = _as_stored(rows.drop_columns([gone]), table).append_column(gone, rows[gone])
-        fence = _fence(layout, commit)
+        fence = _fence(layout, rows, commit)
         merge = table.merge(source, _equal(key), source_alias="s", target_alias="t", streamed_exec=False, **fence)
         merge = merge.when_matched_delete(f"s.{gone}")
         merge = merge.when_matched_update(_from_source(others), f"NOT ({_equal(others)})")
@@ -84,7 +84,7 @@ def store_quickly(
 
     def write(table: DeltaTable) -> None:
         source = _as_stored(rows.drop_columns([STALE]), table).append_column(STALE, rows[STALE])
-        fence = _fence(layout, commit)
+        fence = _fence(layout, rows, commit)
         merge = table.merge(source, on, source_alias="s", target_alias="t", streamed_exec=streamed, **fence)
         merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
@@ -115,15 +115,15 @@ def _as_stored(rows: pa.Table, table: DeltaTable) -> pa.Table:
     return rows.select(schema.names).cast(schema)
 
 
-def _fence(layout: Layout, commit: Commit) -> dict[str, Any]:
-    """The transaction number and the metadata of a commit; where another takes its version, it is not made."""
+def _fence(layout: Layout, rows: pa.Table, commit: Commit) -> dict[str, Any]:
+    """The transaction number and the metadata of a commit of rows; where another takes its version, it is not made."""
     number = Transaction(app_id(layout.name), commit.number)
     said = {"userMetadata": commit.model_dump_json()}
     properties = CommitProperties(custom_metadata=said, max_commit_retries=0, app_transactions=[number])
     return {
         "commit_properties": properties,
         "post_commithook_properties": _HOOKS,
-        "writer_properties": WriterProperties(statistics_truncate_length=TEXT_BOUND),
+        "writer_properties": writer_properties(rows),
     }
 
 

@@ -20,6 +20,7 @@ from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger, still_holds
 from lakehouse.delta.log import active_files, read_history
+from lakehouse.delta.parquet import partitions_without_codec
 from lakehouse.delta.write import commit_nothing, upkeep
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
@@ -28,6 +29,7 @@ from lakehouse.spark import FILE_SIZE
 from lakehouse.upkeep.layouts import derived_layouts, layouts_of
 
 _SEVERAL = 2  # small files in one partition that are worth one instead
+_CODEC = "spark.sql.parquet.compression.codec"
 _RECENT = 20  # commits in which to look for what VACUUM tells of itself
 
 
@@ -141,16 +143,28 @@ class _Work:
         again(lambda: ensure_table(self.spark, self.layout, None))
         ledger, sizes = self._ledger(), _file_sizes(self.layout)
         before = sum(len(part) for part in sizes)
-        if _is_idle(ledger):
+        bare = self._bare()
+        if _is_idle(ledger) and not bare:
             return Maintained(self.layout.name, ledger.version, before, before, idle=True)
         if any(sum(size < FILE_SIZE for size in part) >= _SEVERAL for part in sizes):
             again(lambda: upkeep(self.spark, self.layout, self.layout.compaction, self.run))
+        if bare:
+            again(self._compress)
         kept = needed.reason() if needed else None
         removed = None if kept else self._vacuum(ledger.version)
         if kept is None:
             again(self._carry_on)
         after = sum(len(part) for part in _file_sizes(self.layout))
         return Maintained(self.layout.name, self._ledger().version, before, after, removed, kept=kept)
+
+    def _bare(self) -> set[str | None]:
+        """The partitions with files without a codec, where Spark writes one."""
+        found = partitions_without_codec(self.layout)
+        return found if found and self.spark.conf.get(_CODEC) not in ("none", "uncompressed") else set()
+
+    def _compress(self) -> None:
+        if bare := self._bare():  # what compaction left
+            upkeep(self.spark, self.layout, self.layout.writing_anew(bare), self.run)
 
     def _ledger(self) -> Ledger:
         ledger = read_ledger(self.layout.uri, self.layout.name)

@@ -1,19 +1,33 @@
 """Few rows are stored without Spark: to the same rows, counts and changes, or by Spark after all."""
 
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from lakehouse.batch import merge
 from lakehouse.declaration import Column
+from lakehouse.declaration.arrow import arrow_type
+from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.files import read_rows
+from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.order import merged_layout
-from lakehouse.delta.write import read_table
+from lakehouse.delta.parquet import partitions_without_codec
+from lakehouse.delta.plain import is_quick
+from lakehouse.delta.quick import append_quickly
+from lakehouse.delta.write import commit_append, read_table
 from lakehouse.errors import TableError
 from lakehouse.spark import collected
 from lakehouse.tables.temperatures import temperatures
+from lakehouse.upkeep.maintain import maintain
 from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, hour, record
 from lakehouse_tests.helpers.writers import by_spark
 
@@ -30,8 +44,8 @@ def sent(stream: Stream) -> None:
         record(time=hour(0), temperature_2m=ABSENT, note=None, revision=3),
         record(time=hour(1), temperature_2m=9.5, revision=1),  # older than the row, newer than its temperature
         record(time=hour(2), temperature_2m=ABSENT, revision=1),
-        record(time=hour(800), temperature_2m=1.0),
-        record(time=hour(800), temperature_2m=2.0),
+        record(time="2023-02-03T08:00", temperature_2m=1.0),
+        record(time="2023-02-03T08:00", temperature_2m=2.0),
         b"{",
     )
     stream.merge()
@@ -129,3 +143,65 @@ def test_rows_read_from_their_files_are_those_that_delta_reads(stream):
     assert found(few) == found(read_table(stream.spark, layout).where(january)) != found(few.limit(0))
     before = read_rows(stream.spark, layout, version - 1, ["2023-01-01"])
     assert found(before) == found(read_table(stream.spark, layout, version - 1)), "another version is Delta's to read"
+
+
+VALUES: dict[str, Any] = {
+    "STRING": ("é" * 10, "b", "\U0001f600"),
+    "BOOLEAN": (True, False, True),
+    "INT": (1, -(2**31), 2**31 - 1),
+    "BIGINT": (2**53 + 1, 0, -1),
+    "DATE": (date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)),
+    "TIMESTAMP": tuple(datetime(y, 1, 1, 0, 0, 0, us, UTC) for y, us in ((1500, 1), (1969, 999999), (9999, 123456))),
+    "DECIMAL(9,2)": (Decimal("1.10"), Decimal("-3.00"), Decimal("9999999.99")),
+    "DECIMAL(15,6)": (Decimal("1.100000"), Decimal("123456789.123456"), Decimal("-0.000001")),
+}
+
+
+def of_every_type(folder: Path) -> tuple[Layout, pa.Table]:
+    """A layout with statistics of a column of every type that has them, and rows: the last two of each are NULL."""
+    columns = [TableColumn(f"c{number}", type_, "d") for number, type_ in enumerate(VALUES)]
+    columns += [TableColumn("none", "BIGINT", "d"), TableColumn("other", "DOUBLE", "d")]
+    bounded = [column.name for column in columns[:-1]]
+    columns.append(TableColumn.struct("s", "d", [TableColumn("a", "INT", "d")]))
+    typed = enumerate(VALUES.items())
+    values = {f"c{number}": pa.array([*told, None, None], arrow_type(type_)) for number, (type_, told) in typed}
+    values |= {"none": pa.nulls(5, pa.int64()), "other": pa.array([1.5, float("nan"), None, None, None])}
+    inner = pa.array([{"a": 1}, {"a": None}, None, None, None], pa.struct([("a", pa.int32())]))
+    return Layout("t", str(folder / "t"), "d", columns, statistics=bounded), pa.table({**values, "s": inner})
+
+
+def told_of_file(layout: Layout, version: int) -> tuple[list[Any], dict[str, Any]]:
+    """What the footer of the file that a version added says of each column, and what the log says of the file."""
+    log = Path(layout.uri, "_delta_log", f"{version:020d}.json").read_text()
+    (added,) = (said["add"] for said in map(json.loads, log.splitlines()) if "add" in said)
+    footer = pq.read_metadata(Path(layout.uri, added["path"]))
+    columns = [footer.row_group(0).column(number) for number in range(footer.num_columns)]
+    said = [(each.path_in_schema, each.physical_type, each.compression, each.statistics.null_count) for each in columns]
+    return said, json.loads(added["stats"])
+
+
+def test_files_and_log_say_what_those_of_spark_say_of_every_type(spark, tmp_path):
+    layout, rows = of_every_type(tmp_path)
+    ensure_table(spark, layout)
+    assert is_quick(layout, 5)
+    append_quickly(layout, rows, read_ledger(layout.uri, "t").next_commit("derived", "test"))
+    commit = read_ledger(layout.uri, "t").next_commit("derived", "test")
+    commit_append(spark, layout, read_table(spark, layout).coalesce(1), commit)
+    by_deltalake, spark_s = (told_of_file(layout, version) for version in (1, 2))
+    assert by_deltalake == spark_s
+    assert {column[2] for column in by_deltalake[0]} == {"SNAPPY"} and len(spark_s[1]["nullCount"]) == len(VALUES)
+
+
+def test_files_that_are_not_compressed_are_written_once_more_by_maintenance(stream, monkeypatch):
+    """The one of a month among them, which has no other beside it."""
+    with monkeypatch.context() as patch:
+        patch.setattr("lakehouse.delta.parquet.CODEC", "UNCOMPRESSED")
+        sent(stream)
+    layout, rows = merged_layout(stream.table, stream.settings), stream.snapshot()
+    assert partitions_without_codec(layout) == {"2023-01-01", "2023-02-01"}
+    stream.refresh()
+    first = maintain(stream.engine)
+    assert partitions_without_codec(layout) == set() and stream.snapshot() == rows
+    assert all(outcome.changed == 0 for outcome in stream.refresh())
+    assert (first[0].idle, all(done.idle for done in maintain(stream.engine))) == (False, True)
+    stream.assert_accounted()

@@ -18,6 +18,9 @@ _WHOLE = "table"
 _OF_TABLE = ("format", "partition_by", "version", "order", "late", "gaps", "cluster_by")
 _SAYS_NOTHING = ("name", "doc", "widened_from")  # of the rows to come
 _TAKES = "takes"
+_COLUMN = "column "
+_FORMER = "former "
+"""Before a part: it is no longer declared, and its values stand in the table."""
 
 
 def facts_of(table: "StreamTable") -> str:
@@ -25,19 +28,53 @@ def facts_of(table: "StreamTable") -> str:
     whole = {name: _word(getattr(table, name)) for name in _OF_TABLE}
     framed = {"framed": "True"} if table.format.framed else {}
     told: dict[str, dict[str, str]] = {_WHOLE: whole | framed}
-    told |= {f"column {column.name}": _of_column(column) for column in table.columns}
+    told |= {f"{_COLUMN}{column.name}": _of_column(column) for column in table.columns}
     told |= {f"check {check.name}": _said(check, Check) for check in table.checks}
     return json.dumps(told, sort_keys=True)
 
 
+def with_former(before: str, now: str) -> str:
+    """The facts of a declaration, and beside them those of columns that were declared before it and are not any more.
+
+    ``before`` are the facts, with such, of the declaration before it. Nothing where nothing is declared.
+    """
+    was, is_ = read_facts(before), read_facts(now)
+    gone = {part.removeprefix(_FORMER): said for part, said in was.items()}
+    left = {_FORMER + part: said for part, said in gone.items() if part.startswith(_COLUMN) and part not in is_}
+    return json.dumps({**is_, **left}, sort_keys=True) if is_ else now
+
+
+def declared_again(before: str, now: str) -> Iterator[tuple[str, str, bool]]:
+    """Columns that are declared again: the name, what it took when it was declared, and whether it takes that now."""
+    was, is_ = read_facts(before), read_facts(now)
+    for part in sorted(is_):
+        if (former := was.get(_FORMER + part)) is not None and part not in was:
+            took = former.get("sql") or _path(former, _TAKES)
+            yield part.removeprefix(_COLUMN), took, _is_of(former, is_[part])
+
+
+def added(before: str, now: str) -> set[str]:
+    """Columns that are declared now and were not before."""
+    parts = {*read_facts(now)} - {*read_facts(before)}
+    return {part.removeprefix(_COLUMN) for part in parts if part.startswith(_COLUMN)}
+
+
 def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
     """What one declaration says otherwise than the one before it: the part, and a sentence about it."""
-    was, is_ = read_facts(before), read_facts(now)
+    was, is_ = (
+        {part: said for part, said in read_facts(each).items() if not part.startswith(_FORMER)}
+        for each in (before, now)
+    )
+    again = {f"{_COLUMN}{name}": (took, same) for name, took, same in declared_again(before, now)}
     for part in sorted({*was, *is_}):
-        if part not in was:
+        if part in again:
+            took, same = again[part]
+            fact = "is declared again" if same else f"is declared again and took {took} before"
+            yield part, f"{part} {fact}: rows that no record replaced since then hold their values of before"
+        elif part not in was:
             yield part, f"{part} is new"
         elif part not in is_:
-            stays = ": its values stay until newer records replace their rows" if part.startswith("column ") else ""
+            stays = ": its values stay until newer records replace their rows" if part.startswith(_COLUMN) else ""
             yield part, f"{part} is no longer declared{stays}"
         else:
             for word in sorted({*was[part], *is_[part]}):
@@ -49,15 +86,20 @@ def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
 def renamed(before: str, now: str) -> Iterator[tuple[str, str]]:
     """Columns that are gone, each with a new one that takes just what it took, or did formerly."""
     was, is_ = (
-        {part.removeprefix("column "): said for part, said in read_facts(each).items() if part.startswith("column ")}
+        {part.removeprefix(_COLUMN): said for part, said in read_facts(each).items() if part.startswith(_COLUMN)}
         for each in (before, now)
     )
     for gone in sorted({*was} - {*is_}):
         for new in sorted({*is_} - {*was}):
-            took, same_sql = _path(was[gone], _TAKES), was[gone].get("sql") == is_[new].get("sql")
-            taken = [_path(is_[new], word) for word in (_TAKES, "formerly")]
-            if same_sql and (took == taken[0] or (took and took == taken[1])):
+            if _is_of(was[gone], is_[new]):
                 yield gone, new
+
+
+def _is_of(was: Mapping[str, str], is_: Mapping[str, str]) -> bool:
+    """Whether a column takes just what another took, or did formerly."""
+    took, same_sql = _path(was, _TAKES), was.get("sql") == is_.get("sql")
+    taken = [_path(is_, word) for word in (_TAKES, "formerly")]
+    return same_sql and (took == taken[0] or bool(took and took == taken[1]))
 
 
 def _path(said: Mapping[str, str], word: str) -> str:

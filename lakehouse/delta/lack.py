@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from lakehouse.declaration.facts import renamed
+from lakehouse.declaration.facts import declared_again, renamed
 from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.widening import is_recast, is_widened
-from lakehouse.delta.layout import DECLARES, KEY, VERSION_COLUMN, Former, Layout, TableColumn, paths
+from lakehouse.delta.declarations import facts_before
+from lakehouse.delta.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Former, Layout, TableColumn, paths
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.migrate import is_former
 from lakehouse.errors import TableError
@@ -39,7 +40,8 @@ class Lack:
 
     ``widened`` are the columns that have a narrower type, ``remade`` those of another type, of a table that is computed
     anew as a whole then. Of a rewrite also: ``recast``, columns of another type that may hold each value as it is, and
-    by which columns rows are ``parted``, where by others than they are to be.
+    by which columns rows are ``parted``, where by others than they are to be. ``declared`` is what was declared before,
+    as facts.
     """
 
     form: bool
@@ -49,6 +51,7 @@ class Lack:
     remade: Sequence[str] = ()
     recast: Sequence[str] = ()
     parted: Sequence[str] | None = None
+    declared: str = ""
 
     @property
     def written(self) -> bool:
@@ -67,6 +70,7 @@ def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = Non
     if parted is not None and rewriting is None:
         raise _parted_otherwise(layout, parted)
     names = [path[0] for path in found if len(path) == 1]
+    declared = _require_former(layout, stands.configuration, names)
     former = layout.former if is_former(layout, names) else None
     if former:
         found = _in_todays_form(former, names, found)
@@ -77,6 +81,7 @@ def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = Non
         layout.corrections(stands.configuration),
         **other,
         parted=parted,
+        declared=declared,
     )
 
 
@@ -180,6 +185,29 @@ def _require_names(layout: Layout, declared: str) -> None:
             action=f"Name it {gone}, as in the table, and say source= for what records call it; or declare both"
             f" (without formerly), merge once, and leave {gone} out then.",
         )
+
+
+def _require_former(layout: Layout, stands: Mapping[str, str], names: Collection[str]) -> str:
+    """Return what was declared before, as facts, with what former columns took.
+
+    Raise where a column that the table has is declared again from another field: its values would come back as if they
+    were of this one.
+    """
+    declared = stands.get(DECLARES, "") if layout.declares else ""
+    before, untold = facts_before(layout.uri, declared, layout.declares, names)
+    others = [(name, f"from {took}") for name, took, same in declared_again(before, layout.declares) if not same]
+    others += [(name, "from a field of which nothing tells any more") for name in sorted(untold)]
+    ever = {*stands.get(DECLARED, "").split(",")}
+    for name, took in others:
+        if name in names and name in ever:
+            raise TableError(
+                f"Column {name} of {layout.name} still holds values {took}, as it was declared once, and would take"
+                " another field now",
+                where=layout.uri,
+                action=f"Give the new one another name, and say source= for what records call it; or declare {name} as"
+                " it was.",
+            )
+    return before
 
 
 def _require_same_rows(layout: Layout, missing: Sequence[tuple[str, ...]]) -> None:

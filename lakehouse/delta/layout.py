@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from lakehouse.declaration.facts import with_former
 from lakehouse.declaration.nested import nested
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.vocabulary import Column
@@ -13,7 +14,7 @@ from lakehouse.declaration.vocabulary import Column
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
 VERSION_COLUMN = "lakehouse.version"  # by which the values of kept columns are told to be newer
-DECLARES = "lakehouse.declaration"  # what was declared when rows came last, as facts
+DECLARES = "lakehouse.declaration"  # what was declared when rows came last, as facts, and what former columns took
 DECLARED = "lakehouse.columns"  # those of ours that the table ever had; all others are somebody else's
 STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
@@ -118,7 +119,6 @@ class Layout:
         columns = ", ".join(f"`{name}`" for name in self.cluster_by)
         return f"OPTIMIZE {self.sql}" + (f" ZORDER BY ({columns})" if columns else "")
 
-    @property
     def writing_anew(self, partitions: Collection[str | None]) -> str:
         """The statement that writes every file of some partitions anew; ``None`` is that of NULL, or the whole table.
 
@@ -134,6 +134,7 @@ class Layout:
             where += f" OR `{self.partition_by}` IS NULL" if None in partitions else ""
         return f"OPTIMIZE {self.sql}{where} ZORDER BY ({order})"
 
+    @property
     def sql(self) -> str:
         """The table in a SQL statement."""
         return f"delta.`{self.uri.replace('`', '``')}`"
@@ -163,10 +164,11 @@ class Layout:
         of_ours = bool(named) and {*named.split(",")} <= {*ever}  # and others were declared since
         if of_ours and wanted and {*named.split(",")} != {*wanted.split(",")}:
             wrong[STATISTICS] = wanted
-        if self.change_data and stands.get(DECLARED, "") != ",".join(ever):
+        if self.declares and stands.get(DECLARED, "") != ",".join(ever):
             wrong[DECLARED] = ",".join(ever)
-        if self.declares and stands.get(DECLARES) != self.declares:
-            wrong[DECLARES] = self.declares
+        declares = with_former(stands.get(DECLARES, ""), self.declares)
+        if declares and stands.get(DECLARES) != declares:
+            wrong[DECLARES] = declares
         return wrong
 
     @property

@@ -123,14 +123,13 @@ def _table_changes(layout: Layout) -> Iterator[Change]:
             return
         with log_failures(layout.uri):
             lack = lacking(layout, there)
-            declared = there.metadata().configuration.get(DECLARES, "")
     except StoreUnreachableError:
         raise
     except (TableError, LedgerError) as error:
         yield Change(layout.name, "refuse", str(error))
         return
     yield from _lacked(layout, lack)
-    yield from _declared_otherwise(layout, lack, declared)
+    yield from _declared_otherwise(layout, lack)
 
 
 def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
@@ -150,9 +149,9 @@ def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
             yield Change(layout.name, "set property", f"{name} = {value}")
 
 
-def _declared_otherwise(layout: Layout, lack: Lack, declared: str) -> Iterator[Change]:
+def _declared_otherwise(layout: Layout, lack: Lack) -> Iterator[Change]:
     """What the declaration says otherwise than the one before; columns that are added are told already."""
     added = {f"column {path[0]}" for path, _ in lack.columns}
-    for part, fact in differences(declared, layout.declares) if declared and layout.declares else ():
+    for part, fact in differences(lack.declared, layout.declares) if lack.declared else ():
         if part not in added:
             yield Change(layout.name, "declare", fact)

@@ -35,7 +35,7 @@ def _run(world: World) -> None:
     before = merged_ledger(world.settings, world.table).version
     world.merge()
     ledger = merged_ledger(world.settings, world.table)
-    found = [batches_accounted(ledger.entries, [each for each in ledger.entries if each.version > before])]
+    found = [batches_accounted(ledger, [each for each in ledger.entries if each.version > before])]
     found.append(changes_kept(reconciled=refresh_changes(world.engine).rebuilt))
     for rollup in world.table.rollups:
         found.append(verify.verify_touched(world.engine, rollup, refresh_rollup(world.engine, rollup)))

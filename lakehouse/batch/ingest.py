@@ -263,6 +263,6 @@ def require_accounted(entry: Entry, table: StreamTable) -> Entry:
             f"Batch {commit.number} read {commit.read} records but accounts for {commit.rejected} rejected,"
             f" {commit.duplicate} duplicate and {counted.source_rows} merged",
             where=f"table {table.name}, version {entry.version}",
-            action=f"Look at it with: lakehouse audit {table.name}",
+            action=f"See what to do with: lakehouse audit {table.name}",
         )
     return entry

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lakehouse.topic import Record
     from lakehouse.upkeep.rejections import Sample
 
+_NOT_SHOWN = ("other_fields", "accepted", "reason")  # facts that need more room than a column
 _SHOWN = 200  # characters of a key or a value
 _SHOWN_RANGES = 12  # of a commit; --json has all
 
@@ -27,6 +28,8 @@ def commit_facts(entry: "Entry") -> dict[str, Any]:
         **figures(entry),
         "ranges": {part.partition: [part.start, part.end] for part in commit.ranges if part.span},
         "gap": {part.partition: [part.start, part.end] for part in commit.gap},
+        "accepted": list(commit.accepted),
+        "reason": commit.reason,
         "run": commit.run,
     }
 
@@ -40,7 +43,7 @@ def outcome_facts(outcome: "Outcome") -> dict[str, Any]:
 def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts as a row of a table: ranges in one word each, times to the second."""
     words = {name: _in_words(facts[name]) for name in ("ranges", "gap")}
-    facts = {name: fact for name, fact in facts.items() if name != "other_fields"}
+    facts = {name: fact for name, fact in facts.items() if name not in _NOT_SHOWN}
     return facts | {"committed_at": seconds(facts["committed_at"]), **words}
 
 

@@ -1,6 +1,6 @@
-"""Verbs for a person who decides about loss: ``accept-gap`` and ``recover-progress``."""
+"""Verbs for a person who decides about loss: ``accept-gap``, ``accept-difference`` and ``recover-progress``."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from lakehouse.upkeep.repair import Proposal
 
 verbs = typer.Typer()
+
+VersionsOption = Annotated[
+    list[int],
+    typer.Option("--version", min=0, metavar="V", help="A version that does not add up; may be given several times."),
+]
+ReasonOption = Annotated[str, typer.Option(help="Why it is accepted, in words; the table's history keeps it.")]
 
 
 @verbs.command("accept-gap", epilog=examples("lakehouse accept-gap temperatures", "lakehouse accept-gap --yes"))
@@ -37,6 +43,34 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
         with engine(settings, chosen) as working:
             entry = repair.record(working, gap)
     return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
+
+
+@verbs.command(
+    "accept-difference",
+    epilog=examples("lakehouse accept-difference temperatures --version 7 --reason 'replayed by version 9'"),
+)
+def accept_difference(
+    versions: VersionsOption, reason: ReasonOption, table: TableArgument = None, yes: YesOption = False
+) -> None:
+    """Accept that a commit does not account for its records; the table's ledger records why.
+
+    A check fails with every run behind such a commit, until it is accepted or a RESTORE undoes it. Repair it first:
+    a replay merges what is missing. What does not add up is shown first. No row changes.
+    """
+    from lakehouse.upkeep import repair
+
+    if not reason.strip():
+        raise typer.BadParameter("Say why it is accepted.", param_hint="--reason")
+    settings = load_settings()
+    chosen = chosen_table(settings, table)
+    proposed = repair.propose_acceptance(settings, chosen, versions, reason.strip())
+    for fact in proposed.facts:
+        complain(fact)
+    if not yes:
+        typer.confirm(f"Accept this in {chosen.name}?", abort=True, err=True)
+    with engine(settings, chosen) as working:
+        entry = repair.record(working, proposed)
+    return say(f"Recorded in version {entry.version} of {chosen.name}. See: lakehouse audit {chosen.name}")
 
 
 @verbs.command("recover-progress", epilog=examples("lakehouse recover-progress temperatures"))

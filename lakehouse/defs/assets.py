@@ -78,11 +78,15 @@ def merged_asset(listed: Listed) -> dg.AssetsDefinition:
         )
         ledger = merged_ledger(run.settings, table)
         facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan), **changes}
-        found = batches_accounted(ledger.entries, [outcome.entry for outcome in done])
+        found = batches_accounted(ledger, [outcome.entry for outcome in done])
         return Done({table.name: facts, table.rejected_name: {"rejected": facts["rejected"]}}, [found])
 
-    doc = "What the run committed accounts for every record, no key it touched stands twice, and it goes on where the"
-    doc += " commit before it ended."
+    doc = (
+        "Every commit accounts for its records, no key it touched stands twice, and it goes on where the one before it"
+    )
+    doc += (
+        " ended. It fails until what does not add up is undone by a RESTORE, or accepted: lakehouse accept-difference."
+    )
     check = dg.AssetCheckSpec("batches_accounted", asset=listed.merged, description=doc)
     return step_of(listed, merge, [specs.merged_spec(listed), specs.rejected_spec(listed)], [check], MergeConfig)
 

@@ -36,4 +36,10 @@ def sentence(entry: Entry) -> str:
     if commit.kind == "gap":
         gone = ", ".join(f"partition {part.partition} {part.start} to {part.end}" for part in commit.gap)
         return f"{which}: offsets that are gone are stepped over, {gone}"
+    if commit.kind == "acceptance":
+        return f"{which}: accepted is what does not add up at version {_listed(commit.accepted)}: {commit.reason}"
     return f"{which}: {in_words(entry)}"
+
+
+def _listed(versions: Iterable[int]) -> str:
+    return ", ".join(map(str, versions))

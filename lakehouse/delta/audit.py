@@ -1,16 +1,19 @@
 """The proof that a ledger accounts for every record: arithmetic on the history alone."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
-from lakehouse.delta.accounting import in_words
 from lakehouse.delta.commits import Entry
+from lakehouse.delta.differences import accepted, differences, unaccounted
 from lakehouse.delta.ledger import Ledger
-from lakehouse.topic.offsets import Range
 
-_PROGRESS = ("batch", "gap", "recovery", "maintenance", "migration")  # kinds that say how far the table got
 _SHOWN = 5  # problems spelled out; the rest are counted
+_FACTS = {
+    "accounting_read": "read = rejected + duplicate + rows merged in every commit",
+    "accounting_stale": "stale = rows merged - inserted - updated is at least 0",
+    "ranges_contiguous": "every batch begins where the one before it ended",
+    "totals": "the running totals equal the sums of the batches",
+}
 
 
 @dataclass(frozen=True)
@@ -23,40 +26,47 @@ class Finding:
 
 
 def audit(ledger: Ledger) -> list[Finding]:
-    """Check a ledger that was read whole: both equations, the ranges and the running totals."""
-    oldest_first = ledger.entries[::-1]
-    return [
-        finding("accounting_read", _unread(oldest_first), "read = rejected + duplicate + rows merged in every commit"),
-        finding("accounting_stale", _overfull(oldest_first), "stale = rows merged - inserted - updated is at least 0"),
-        finding(
-            "ranges_contiguous",
-            [*_untold(ledger), *_breaks(oldest_first)],
-            "every batch begins where the one before it ended",
-        ),
-        finding("totals", _wrong_totals(oldest_first), "the running totals equal the sums of the batches"),
-    ]
+    """Check a ledger that was read whole: both equations, the ranges and the running totals.
+
+    A difference that a person accepted fails no check; the check names it, and the reason that was given.
+    """
+    told, known = differences(ledger.entries), accepted(ledger.entries)
+    findings = []
+    for check, fact in _FACTS.items():
+        here = [each for each in told if each.check == check]
+        wrong = [each for each in here if each.version not in known]
+        problems = [*(_untold(ledger) if check == "ranges_contiguous" else ()), *(each.text for each in wrong)]
+        but = _but({each.version: known[each.version] for each in here if each.version in known})
+        advice = accept_advice(ledger, [each.version for each in wrong])
+        findings.append(finding(check, problems, fact + but, advice))
+    return findings
 
 
-def batches_accounted(history: Sequence[Entry], written: Sequence[Entry]) -> Finding:
-    """Check the commits of one run by the arithmetic of ``audit``, and that they go on where the one before ended.
+def batches_accounted(ledger: Ledger, written: Sequence[Entry] = ()) -> Finding:
+    """Check by the arithmetic of ``audit`` every commit since the newest one behind which all adds up.
 
-    ``history`` are the entries of the ledger, newest first, as far as they were read: that need not be far.
-    ``written`` are those of the run. Where there are none, the newest of the history stands for them: the run that
-    made it may have stopped at it. A touched key that stands twice breaks the arithmetic: rows meet the
+    ``ledger`` need not be read far: its newest commit carries on which ones before that do not add up. It fails until
+    the audit passes: until a person accepts the difference, or a RESTORE undoes the commit. ``written`` are the entries
+    of a run, which may be more than are read. A touched key that stands twice breaks the arithmetic: rows meet the
     table before they are counted, so that its record counts twice.
     """
-    first = min((entry.version for entry in written), default=None)
-    if first is None:
-        newest = [*_unread(history[:1]), *_overfull(history[:1])]
-        return finding("batches_accounted", newest, "the run had nothing to commit, and the newest commit adds up")
-    oldest = min((entry.version for entry in history), default=first)
-    older = [entry for entry in written if entry.version < oldest]
-    told = sorted([*history, *older], key=lambda entry: entry.version)
-    before, own = [e for e in told if e.version < first], [e for e in told if e.version >= first]
-    progressed = [entry for entry in before if entry.commit.kind in _PROGRESS][-1:]
-    wrong = [*_unread(own), *_overfull(own), *_breaks([*progressed, *own]), *_wrong_totals([*before[-1:], *own])]
-    fact = "every commit of the run accounts for its records, follows the last, and touched no key that stands twice"
-    return finding("batches_accounted", wrong, fact)
+    oldest = min((entry.version for entry in ledger.entries), default=0)
+    older = sorted((e for e in written if e.version < oldest), key=lambda entry: entry.version, reverse=True)
+    told = replace(ledger, entries=(*ledger.entries, *older))
+    known = accepted(told.entries)
+    wrong = [each for each in differences(told.entries) if each.version not in known]
+    fact = "every commit accounts for its records, follows the last, and touched no key that stands twice"
+    nothing = "" if written else " (the run had nothing to commit)"
+    advice = accept_advice(ledger, unaccounted(told.entries))
+    return finding("batches_accounted", [each.text for each in wrong], fact + nothing, advice)
+
+
+def accept_advice(ledger: Ledger, versions: Iterable[int]) -> str:
+    """How a person accepts what does not add up at these versions; nothing where there are none."""
+    options = " ".join(f"--version {version}" for version in sorted(set(versions))[:_SHOWN])
+    name = ledger.uri.rstrip("/").rpartition("/")[2]
+    command = f"lakehouse accept-difference {name} {options} --reason '...'"
+    return f"It is told until it is accepted, once it is repaired or known: {command}" if options else ""
 
 
 def finding(check: str, problems: Iterable[str], fact: str, advice: str = "") -> Finding:
@@ -88,67 +98,12 @@ def changes_kept(*, reconciled: bool) -> Finding:
     return finding("changes_kept", [problem] if reconciled else [], "every change of the run is one the table recorded")
 
 
-def _unread(entries: Iterable[Entry]) -> Iterator[str]:
-    for entry in entries:
-        commit, rows = entry.commit, entry.metrics.source_rows
-        if commit.read != commit.rejected + commit.duplicate + rows:
-            yield f"Version {entry.version}: {in_words(entry)}; replay its ranges to merge what is missing."
-
-
-def _overfull(entries: Iterable[Entry]) -> Iterator[str]:
-    for entry in entries:
-        if entry.metrics.stale < 0:
-            yield f"Version {entry.version}: {in_words(entry)}; it writes more rows than it was given."
-
-
-def _breaks(entries: Iterable[Entry]) -> Iterator[str]:
-    """Where a batch does not begin at the progress before it, or a gap does not name what it steps over."""
-    told = [entry for entry in entries if entry.commit.kind in _PROGRESS]
-    for before, entry in pairwise(told):
-        same = before.commit.incarnation in (None, entry.commit.incarnation)
-        kind = entry.commit.kind
-        if kind in ("maintenance", "migration") and entry.commit.progress != before.commit.progress:
-            yield f"Version {entry.version}: {kind} carries another progress on than version {before.version}."
-        if kind == "recovery":  # a person recorded where to go on; what was before is not told
-            continue
-        if kind == "gap":
-            yield from _unnamed(before, entry) if same else ()
-        elif not same:
-            yield f"Version {entry.version}: reads another topic than version {before.version}, and no gap says so."
-        else:
-            yield from _jumps(before, entry)
-
-
 def _untold(ledger: Ledger) -> Iterator[str]:
     if ledger.untold is not None:
         yield f"Version {ledger.untold}: a RESTORE, and nothing tells what it put back; RESTORE again, by a version."
 
 
-def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
-    known = before.commit.progress or {}
-    for part in entry.commit.ranges:
-        expected = known.get(part.partition, part.start)
-        if part.start != expected:
-            kind = "gap" if part.start > expected else "overlap"
-            yield (
-                f"Version {entry.version}: {kind} in partition {part.partition}, offsets"
-                f" {min(expected, part.start)} to {max(expected, part.start) - 1}; replay them."
-            )
-
-
-def _unnamed(before: Entry, gap: Entry) -> Iterator[str]:
-    """What a gap in the same topic steps over without saying so."""
-    known = before.commit.progress or {}
-    for partition, start in sorted((gap.commit.progress or {}).items()):
-        skipped = Range(partition, known.get(partition, start), start)
-        if skipped.span > 0 and skipped not in gap.commit.gap:
-            yield (
-                f"Version {gap.version}: steps over offsets {skipped.start} to {start - 1} of partition"
-                f" {partition} without naming them; replay them."
-            )
-
-
-def _wrong_totals(entries: Iterable[Entry]) -> Iterator[str]:
-    for before, entry in pairwise(entries):
-        if entry.commit.totals_before != before.totals:
-            yield f"Version {entry.version}: begins with {entry.commit.totals_before}, expected {before.totals}."
+def _but(known: dict[int, Entry]) -> str:
+    """The versions of which a person accepted that the fact does not hold."""
+    told = [f"version {v} (accepted in version {by.version}: {by.commit.reason})" for v, by in sorted(known.items())]
+    return f", but for {', '.join(told)}" if told else ""

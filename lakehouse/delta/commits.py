@@ -22,12 +22,23 @@ from lakehouse.delta.reached import Reached
 from lakehouse.topic.offsets import Incarnation, Range
 
 Kind = Literal[
-    "batch", "base", "replay", "redrive", "gap", "recovery", "migration", "maintenance", "load", "rejected", "derived"
+    "batch",
+    "base",
+    "replay",
+    "redrive",
+    "gap",
+    "recovery",
+    "acceptance",
+    "migration",
+    "maintenance",
+    "load",
+    "rejected",
+    "derived",
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 5
-_OLDER: Final = (1, 2, 3, 4)
+VERSION: Final = 6
+_OLDER: Final = (1, 2, 3, 4, 5)
 
 
 class Frozen(BaseModel):
@@ -63,7 +74,7 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[5] = VERSION
+    metadata: Literal[6] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -75,7 +86,7 @@ class Upkeep(Frozen):
 
 
 class Commit(Frozen):
-    """What a commit says of itself: metadata version 5.
+    """What a commit says of itself: metadata version 6.
 
     ``late`` counts the late ones among the records read, whether they were rejected for it or not. ``progress`` holds
     the next offset of every partition after this commit, ``source`` the version of the base table (or, of a derived
@@ -83,10 +94,11 @@ class Commit(Frozen):
     ``rows_version`` the newest one until then that may have changed a row (``None``: not told). ``reached`` tells, by
     incarnation and partition, where the offsets end that were ever read, where that is not the progress: rows of them
     may be there. ``declaration`` is the hash of the one whose columns the table was given last: who commits without
-    that carries the one before on.
+    that carries the one before on. ``unaccounted`` are the versions before it that do not add up and that nobody has
+    accepted, ``accepted`` those whose differences a person accepts with this commit, and ``reason`` why.
     """
 
-    metadata: Literal[5] = VERSION
+    metadata: Literal[6] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -108,13 +120,17 @@ class Commit(Frozen):
     reconciled: bool = False
     declaration: str = ""
     run: str = ""
+    unaccounted: tuple[int, ...] = ()
+    accepted: tuple[int, ...] = ()
+    reason: str = ""
 
     @model_validator(mode="before")
     @classmethod
     def _from_older(cls, said: Any) -> Any:
         """Version 1 named cluster and topic apart, and told a progress recorded anew as a gap of no offsets.
 
-        Until version 3 what derives from a table was never appended, until version 4 no record was.
+        Until version 3 what derives from a table was never appended, until version 4 no record was. Until version 5 no
+        commit carried on what does not add up; what of it is in the part that is read is found there.
         """
         if not isinstance(said, dict) or said.get("metadata") not in _OLDER:
             return said

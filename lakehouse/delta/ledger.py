@@ -23,6 +23,7 @@ from lakehouse.delta.commits import (
     identity_of,
     said_by,
 )
+from lakehouse.delta.differences import unaccounted
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.kept import Kept
 from lakehouse.delta.log import history_of, open_table, read_commit
@@ -90,6 +91,7 @@ class Ledger:
             folder=last.folder if last else None,
             declaration=last.declaration if last else "",
             run=run,
+            unaccounted=self.unaccounted,
         )
 
     @property
@@ -109,6 +111,11 @@ class Ledger:
     def merged_by_key(self) -> "Ledger":
         """The ledger of a table with a key: what a RESTORE undid is read again into the same rows, and leaves none."""
         return replace(self, reread={})
+
+    @property
+    def unaccounted(self) -> tuple[int, ...]:
+        """The versions that do not add up, whose differences nobody accepted."""
+        return unaccounted(self.entries)
 
     @property
     def source(self) -> Source | None:

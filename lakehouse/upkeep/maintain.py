@@ -153,7 +153,7 @@ class _Work:
         kept = needed.reason() if needed else None
         removed = None if kept else self._vacuum(ledger.version)
         if kept is None:
-            again(self._carry_on)
+            again(lambda: self._carry_on(judged=needed is not None))
         after = sum(len(part) for part in _file_sizes(self.layout))
         return Maintained(self.layout.name, self._ledger().version, before, after, removed, kept=kept)
 
@@ -177,8 +177,13 @@ class _Work:
         counted: dict[str, Any] = told[0].get("operationMetrics", {}) if told else {}
         return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
 
-    def _carry_on(self) -> None:
-        commit_nothing(self.spark, self.layout, self._ledger().next_commit("maintenance", self.run))
+    def _carry_on(self, *, judged: bool) -> None:
+        """Carry on what the ledger tells; where it is ``judged``, also which of all its commits do not add up."""
+        commit = self._ledger().next_commit("maintenance", self.run)
+        if judged:
+            whole = read_ledger(self.layout.uri, self.layout.name, whole=True)
+            commit = commit.model_copy(update={"unaccounted": whole.unaccounted})
+        commit_nothing(self.spark, self.layout, commit)
 
 
 def _is_idle(ledger: Ledger) -> bool:

@@ -1,9 +1,9 @@
-"""What a person decides when records or the ledger are gone: accept a gap, record the progress anew.
+"""What a person decides when records or the ledger are gone, or a batch does not add up: accept it, or record it anew.
 
 Each is a commit of its own in the ledger, an empty MERGE, so that the decision stays visible.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -14,7 +14,8 @@ from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss, plan_next_of
 from lakehouse.batch.schemas import kept_schemas
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.engine import Engine, merged_ledger
+from lakehouse.delta.differences import differences
+from lakehouse.delta.engine import Engine, merged_ledger, whole_ledger
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.migrate import in_todays_form
@@ -31,7 +32,7 @@ from lakehouse.topic.offsets import Bounds, Gap, Plan, Range, TopicState
 class Proposal:
     """What a person is asked to decide, and the commit that records it: exactly what was shown.
 
-    ``facts`` say what is gone; ``offsets`` where each partition goes on.
+    ``facts`` say what is gone, or does not add up; ``offsets`` where each partition goes on.
     """
 
     facts: tuple[str, ...]
@@ -68,6 +69,33 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     if not can_be_accepted(plan.gap, table):
         raise loss(plan.gap, table)
     return Proposal(plan.gap.facts, gap_commit(ledger, plan, run))
+
+
+def propose_acceptance(
+    settings: Settings, table: StreamTable, versions: Sequence[int], reason: str, run: str = "cli"
+) -> Proposal:
+    """Propose to accept what does not add up at these versions, for a reason in words; without a JVM.
+
+    Its ``facts`` are the differences, oldest first. Raises ``LakehouseError`` where a version has none that is open,
+    and names those that have: a difference that was accepted cannot be accepted again.
+    """
+    ledger = whole_ledger(settings, table)
+    known = ledger.unaccounted
+    unknown = sorted(set(versions) - set(known))
+    if unknown:
+        those = ", ".join(map(str, known)) or "none"
+        raise LakehouseError(
+            f"Nothing is to be accepted at version {', '.join(map(str, unknown))} of {table.name}",
+            where=ledger.uri,
+            action=f"Versions with a difference that nobody accepted: {those}. See: lakehouse audit {table.name}",
+        )
+    facts = [each.text for each in differences(ledger.entries) if each.version in versions]
+    said = {
+        "unaccounted": tuple(version for version in known if version not in versions),
+        "accepted": tuple(sorted(set(versions))),
+        "reason": reason,
+    }
+    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).model_copy(update=said))
 
 
 @table_failures()

@@ -9,9 +9,13 @@ from pyspark.sql import SparkSession
 
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.delta.audit import audit
 from lakehouse.derive import rollup as rollups
-from lakehouse.errors import AccountingError
+from lakehouse.errors import AccountingError, LakehouseError
 from lakehouse.settings import Settings
+from lakehouse.upkeep.maintain import maintain
+from lakehouse.upkeep.repair import propose_acceptance
+from lakehouse.upkeep.repair import record as record_decision
 from lakehouse_tests.helpers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(7, 10)
@@ -96,3 +100,36 @@ def test_a_touched_key_that_stands_twice_stops_the_run_without_a_check_of_its_ow
     (said,) = checked.failures
     assert "A key of the batch stands in more than one row" in said
     assert not checked.run("verify")["keys_unique"].passed
+
+
+def test_a_commit_that_does_not_add_up_fails_every_run_until_a_person_accepts_it(checked: Checked) -> None:
+    checked.send(PLACES[0], 0)
+    checked.run("merge")
+    stream = checked.stream
+    row = stream.spark.read.format("delta").load(stream.uri).localCheckpoint()
+    row.write.format("delta").mode("append").save(stream.uri)
+    with pytest.raises(AccountingError):
+        stream.replay()
+    wrong = stream.ledger.version
+    stream.sql("DELETE FROM {t}")
+    row.write.format("delta").mode("append").save(stream.uri)
+
+    for number in (1, 2):
+        checked.send(PLACES[1], number)
+        told = checked.run("merge")["batches_accounted"]
+        assert not told.passed
+        assert f"Version {wrong}: 1 records read" in told.description
+        assert f"lakehouse accept-difference {stream.table.name} --version {wrong}" in told.description
+    assert not all(each.passed for each in audit(stream.ledger))
+    maintain(stream.engine)
+    assert stream.ledger.unaccounted == (wrong,)
+
+    with pytest.raises(LakehouseError, match=f"Versions with a difference that nobody accepted: {wrong}"):
+        propose_acceptance(stream.settings, stream.table, [wrong + 1], "a guess")
+    rows = stream.temperatures()
+    record_decision(stream.engine, propose_acceptance(stream.settings, stream.table, [wrong], "the key was doubled"))
+    assert stream.temperatures() == rows
+    assert checked.run("merge")["batches_accounted"].passed
+    found = {each.check: each for each in audit(stream.ledger)}
+    assert all(each.passed for each in found.values())
+    assert "the key was doubled" in found["accounting_read"].detail

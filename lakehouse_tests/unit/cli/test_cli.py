@@ -24,7 +24,7 @@ from lakehouse_tests.helpers.places import ROOT
 VERBS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite status audit rejected query accept-gap recover-progress"
+        " rewrite status audit rejected query accept-gap accept-difference recover-progress"
     ).split()
 )
 HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
@@ -53,6 +53,14 @@ def test_help_lists_exactly_the_verbs(capsys: pytest.CaptureFixture[str]) -> Non
     assert main.run(["--help"]) == 0
     listed = re.findall(r"^│ ([a-z][a-z-]*) ", capsys.readouterr().out, re.MULTILINE)
     assert sorted(listed) == VERBS
+
+
+def test_only_a_difference_that_there_is_can_be_accepted_and_for_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    accept = ["accept-difference", "temperatures", "--version", "7", "--yes", "--reason"]
+    assert main.run([*accept, " "]) == 2
+    assert "Say why it is accepted" in capsys.readouterr().err
+    assert main.run([*accept, "replayed"]) == 1
+    assert "Nothing is to be accepted at version 7 of temperatures" in one_sentence(capsys)
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -85,6 +85,6 @@ def test_advice_is_told_however_many_problems_there_are() -> None:
 def test_a_touched_key_that_stands_twice_is_not_accounted_for(counted: Metrics) -> None:
     """The rows merged meet the table before they are counted, so that such a record counts twice."""
     doubled = replace(entry(1, 0, 1, read=1), metrics=counted)
-    found = batches_accounted([doubled], [doubled])
+    found = batches_accounted(Ledger("", entries=(doubled,)), [doubled])
     assert not found.passed
     assert "touched no key that stands twice" in found.detail

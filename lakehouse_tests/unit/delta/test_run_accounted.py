@@ -1,11 +1,13 @@
 """The commits of one run are checked by themselves: the newest part of the history is enough, however long it is."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lakehouse.delta.accounting import FIGURES, figures, in_words, sentence, sums
-from lakehouse.delta.audit import Finding, batches_accounted
+from lakehouse.delta.audit import Finding, audit, batches_accounted
 from lakehouse.delta.commits import Commit, Entry, Kind, Metrics, Totals
+from lakehouse.delta.ledger import Ledger
 from lakehouse.topic.offsets import Range
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
@@ -19,12 +21,30 @@ def entry(version: int, start: int, end: int, kind: Kind = "batch", **said: Any)
     return Entry(version, TIME, commit, Metrics(source_rows=end - start, inserted=end - start))
 
 
+def accepting(versions: tuple[int, ...], reason: str, totals: Totals) -> Entry:
+    """Version 6, in which a person accepts what does not add up at these versions."""
+    return entry(6, 50, 50, kind="acceptance", accepted=versions, reason=reason, totals_before=totals)
+
+
 ENTRIES = [entry(number, 10 * number - 10, 10 * number) for number in (1, 2, 3, 4, 5)]
 NEWEST_FIRST = ENTRIES[::-1]
 
 
 def found(history: list[Entry], written: list[Entry]) -> Finding:
-    return batches_accounted(history, written)
+    return batches_accounted(ledger(history), written)
+
+
+def ledger(history: list[Entry]) -> Ledger:
+    """The ledger of table readings; ``history`` is newest first."""
+    return Ledger("/tables/readings", entries=tuple(history), transaction=history[0].version if history else 0)
+
+
+def followed(history: list[Entry], start: int, end: int) -> list[Entry]:
+    """The history with one batch more, which carries on what the ledger carries on; newest first."""
+    told = ledger(history)
+    carried = told.next_commit("batch", "run")
+    following = entry(carried.number, start, end, totals_before=told.totals, unaccounted=carried.unaccounted)
+    return [following, *history]
 
 
 def test_a_run_that_follows_the_history_is_accounted_for() -> None:
@@ -58,10 +78,68 @@ def test_totals_that_do_not_go_on_are_told() -> None:
     assert "Version 5: begins with" in found([wrong, *NEWEST_FIRST[1:]], [wrong]).detail
 
 
-def test_what_is_behind_the_run_is_for_the_whole_checks() -> None:
-    """An old fault is not told anew with every run."""
-    old = [ENTRIES[0], entry(2, 13, 20), *ENTRIES[2:]]
-    assert found(old[::-1], old[4:]).passed
+def test_a_batch_that_does_not_add_up_fails_the_next_runs_too() -> None:
+    wrong = entry(5, 40, 50, read=11)
+    history = followed([wrong, *NEWEST_FIRST[1:]], 50, 60)
+    told = found(history, history[:1])
+    assert "Version 5: 11 records read" in told.detail
+    assert "lakehouse accept-difference readings --version 5 --reason" in told.detail
+    assert not found(history, []).passed
+
+
+def test_a_range_that_was_stepped_over_fails_the_next_runs_too() -> None:
+    history = followed([entry(5, 42, 50, totals_before=ENTRIES[3].totals), *NEWEST_FIRST[1:]], 50, 60)
+    assert "gap in partition 0, offsets 40 to 41" in found(history, history[:1]).detail
+
+
+def test_a_batch_that_does_not_add_up_is_told_however_long_ago_it_was() -> None:
+    """Each commit carries on which ones do not, so that no more of the history has to be read."""
+    history = [entry(5, 40, 50, read=11), *NEWEST_FIRST[1:]]
+    for start in range(50, 90, 10):
+        history = followed(history, start, start + 10)[:2]
+    told = found(history, history[:1])
+    assert not told.passed
+    assert "Version 5" in told.detail
+
+
+def test_what_the_history_shows_to_be_right_is_carried_on_no_longer() -> None:
+    carrying = entry(6, 50, 60, unaccounted=(4,), totals_before=ENTRIES[4].totals)
+    assert found([carrying, *NEWEST_FIRST], []).passed
+    assert ledger([carrying, *NEWEST_FIRST]).next_commit("batch", "run").unaccounted == ()
+    assert not found([carrying, *NEWEST_FIRST[:1]], []).passed
+
+
+def test_a_difference_that_a_person_accepted_fails_no_run_and_is_told_by_the_audit() -> None:
+    before = [entry(5, 40, 50, read=11), *NEWEST_FIRST[1:]]
+    history = [accepting((5,), "one record was a test", before[0].totals), *before]
+    assert found(history, []).passed
+    assert ledger(history).next_commit("batch", "run").unaccounted == ()
+    read = next(each for each in audit(ledger(history)) if each.check == "accounting_read")
+    assert read.passed
+    assert "version 5 (accepted in version 6: one record was a test)" in read.detail
+
+
+def test_one_difference_that_is_accepted_hides_no_other() -> None:
+    wrong = [entry(4, 30, 40, read=11), entry(5, 40, 50, read=12)]
+    totals = wrong[0].totals
+    before = [replace(wrong[1], commit=wrong[1].commit.model_copy(update={"totals_before": totals})), wrong[0]]
+    history = [accepting((4,), "known", before[0].totals), *before, *NEWEST_FIRST[2:]]
+    assert "Version 4" not in found(history, []).detail
+    assert "Version 5" in found(history, []).detail
+    assert ledger(history).next_commit("batch", "run").unaccounted == (5,)
+
+
+def test_the_audit_tells_of_a_difference_whose_commit_has_expired() -> None:
+    left = [entry(9, 80, 90, unaccounted=(5,))]
+    read = next(each for each in audit(ledger(left)) if each.check == "accounting_read")
+    assert not read.passed
+    assert "Version 5" in read.detail
+
+
+def test_tables_without_records_have_nothing_to_account_for() -> None:
+    rows = [entry(1, 0, 0, kind=kind, progress=None, ranges=(), totals_before=Totals()) for kind in ("load", "derived")]
+    written = [replace(each, metrics=Metrics(source_rows=3, inserted=3)) for each in rows]
+    assert ledger(written).next_commit("derived", "run").unaccounted == ()
 
 
 def test_a_replay_between_two_batches_does_not_hide_where_the_first_ended() -> None:

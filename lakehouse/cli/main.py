@@ -1,7 +1,7 @@
 """The ``lakehouse`` command: its verbs, its exit codes, and one sentence where something goes wrong.
 
 Exit codes: 0 done, 1 failed with a clear error, 2 wrong use, 3 nothing to do where ``--fail-if-idle``
-was asked, 130 interrupted.
+was asked, 4 not up to date where ``status --exit-code`` was asked, 130 interrupted.
 """
 
 import logging

@@ -44,14 +44,20 @@ def rejected(
 
     Records that were resolved since are left out. The whole bytes are in the table of rejected records.
     """
+    from lakehouse.delta.engine import merged_ledger
+    from lakehouse.upkeep.counted import count_rejected
     from lakehouse.upkeep.rejections import list_rejected
 
     settings = load_settings()
-    found = {each.name: list_rejected(settings, each, reason, limit) for each in chosen_tables(settings, table)}
+    found = []
+    for each in chosen_tables(settings, table):
+        reasons = list_rejected(settings, each, reason, limit)
+        counted = count_rejected(settings, each, merged_ledger(settings, each))
+        found.append({"resolved": counted.resolved if counted else 0, **_facts(each.name, reasons)})
     if json:
-        return print_json([_facts(name, reasons) for name, reasons in found.items()])
-    for name, reasons in found.items():
-        _print_reasons(_facts(name, reasons))
+        return print_json(found)
+    for facts in found:
+        _print_reasons(facts)
     return None
 
 
@@ -75,9 +81,10 @@ def _sample_facts(sample: "Sample") -> dict[str, Any]:
 
 
 def _print_reasons(facts: dict[str, Any]) -> None:
+    resolved = f" Resolved since they were: {facts['resolved']:,}." if facts["resolved"] else ""
     if not facts["reasons"]:
-        return say(f"{facts['table']}: no record is rejected.")
-    say(f"{facts['table']}: {facts['rejected']:,} records are rejected.")
+        return say(f"{facts['table']}: no record is rejected.{resolved}")
+    say(f"{facts['table']}: {facts['rejected']:,} records are rejected.{resolved}")
     print_table(["reason", "records"], [(each["reason"], each["count"]) for each in facts["reasons"]])
     for each in facts["reasons"]:
         rows = [[*(sample | {"time": seconds(sample["time"])}).values()] for sample in each["samples"]]

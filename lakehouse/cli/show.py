@@ -22,11 +22,22 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 _SHOWN_ROWS = 1_000
+NOT_UP_TO_DATE = 4
 
 
 @verbs.command(epilog=examples("lakehouse status", "lakehouse status temperatures --json"))
-def status(table: TableArgument = None, json: JsonOption = False) -> None:
-    """Show how far each table is: progress and lag, version, last commit, counts.
+def status(
+    table: TableArgument = None,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code",
+            help=f"Exit with code {NOT_UP_TO_DATE} where a table lags or has a difference, or the broker is not there.",
+        ),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show how far each table is: progress and lag, version, last commit, counts; and whether feed and rollups lag.
 
     Works without the broker, and says so: the lag is then not known.
     """
@@ -35,10 +46,12 @@ def status(table: TableArgument = None, json: JsonOption = False) -> None:
     settings = load_settings()
     found = [_status_facts(look(settings, each)) for each in chosen_tables(settings, table)]
     if json:
-        return print_json({"bootstrap_servers": found[0]["bootstrap_servers"], "tables": found})
-    for facts in found:
-        _print_status(facts)
-    return None
+        print_json({"bootstrap_servers": found[0]["bootstrap_servers"], "tables": found})
+    else:
+        for facts in found:
+            _print_status(facts)
+    if exit_code and not all(facts["up_to_date"] for facts in found):
+        raise typer.Exit(NOT_UP_TO_DATE)
 
 
 def _status_facts(found: "Status") -> dict[str, Any]:
@@ -55,6 +68,10 @@ def _status_facts(found: "Status") -> dict[str, Any]:
         "partitions": [asdict(part) for part in found.partitions],
         "last_commit": commit_facts(ledger.newest) if ledger.newest else None,
         "totals": ledger.totals.model_dump(),
+        "rejected": asdict(found.rejected) if found.rejected else None,
+        "derived": [asdict(each) for each in found.derived],
+        "unaccounted": list(ledger.unaccounted),
+        "up_to_date": found.is_up_to_date,
         "foreign": [asdict(foreign) for foreign in ledger.foreign],
     }
 
@@ -72,9 +89,24 @@ def _print_status(facts: dict[str, Any]) -> None:
         last = facts["last_commit"]
         what = f"{last['kind']} {last['number']}"
         say(f"Last commit: version {last['version']}, {what}, {seconds(last['committed_at'])}.")
-        print_table(list(facts["totals"]), [list(facts["totals"].values())])
+        print_table(list(facts["totals"]), [list(facts["totals"].values())], title="All batches so far:")
+        _print_open(facts)
     for foreign in facts["foreign"]:
         say(f"Not ours: version {foreign['version']}, {foreign['operation']}, {seconds(foreign['committed_at'])}.")
+
+
+def _print_open(facts: dict[str, Any]) -> None:
+    """What is still to be done about a table: records that are out, tables that lag, what does not add up."""
+    table, rejected = facts["table"], facts["rejected"]
+    if rejected and any(rejected.values()):
+        say(f"Rejected: {rejected['open']:,} open (lakehouse rejected {table}), {rejected['resolved']:,} resolved.")
+    for each in facts["derived"]:
+        at = "has read nothing yet" if each["source_version"] is None else f"has read version {each['source_version']}"
+        if each["lags"]:
+            say(f"Lags: {each['table']} {at} of {table}; bring it up to date with: lakehouse merge {table}")
+    if facts["unaccounted"]:
+        versions = ", ".join(map(str, facts["unaccounted"]))
+        say(f"Does not add up: version {versions}; see: lakehouse audit {table}")
 
 
 @verbs.command(epilog=examples("lakehouse audit", "lakehouse audit temperatures --json"))

@@ -78,8 +78,9 @@ def merged_asset(listed: Listed) -> dg.AssetsDefinition:
         )
         ledger = merged_ledger(run.settings, table)
         facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan), **changes}
+        rejected = {"rejected": facts["rejected"], **results.rejected(run.settings, table, ledger)}
         found = batches_accounted(ledger, [outcome.entry for outcome in done])
-        return Done({table.name: facts, table.rejected_name: {"rejected": facts["rejected"]}}, [found])
+        return Done({table.name: facts, table.rejected_name: rejected}, [found])
 
     doc = (
         "Every commit accounts for its records, no key it touched stands twice, and it goes on where the one before it"

@@ -31,7 +31,7 @@ _MERGED = {
     "keys_unique": "No key stands in two rows, in a log table no record, and each stands in its partition.",
 }
 _DOUBTS = {
-    "rejected_share": "Few records are rejected.",
+    "rejected_share": "Few of the records that were read in the last 24 hours are rejected.",
     "producer_time": "The broker dates the records, so that no producer's clock decides which is newer.",
 }
 

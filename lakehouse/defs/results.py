@@ -6,15 +6,18 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.batch.ingest import Outcome, others_beyond, others_of
+from lakehouse.declaration import StreamTable
 from lakehouse.delta.accounting import sums
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.audit import Finding
-from lakehouse.delta.commits import Totals
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.commits import OF_RECORDS, Entry, Totals
+from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan
+from lakehouse.upkeep.counted import count_rejected
 from lakehouse.upkeep.plan import Change
 
+DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed
 Facts = Mapping[str, Any]
 # worth a look; the tables are right all the same
 _WARNINGS = {"rejected_share", "producer_time", "every_change_kept", "changes_kept"}
@@ -27,39 +30,64 @@ def materialized(spec: dg.AssetSpec, settings: Settings, facts: Facts) -> dg.Mat
     """
     if "dagster/table_name" not in spec.metadata:
         return dg.MaterializeResult(asset_key=spec.key, metadata=facts)
+    now = table_facts(spec, settings)
+    version = dg.DataVersion(str(now["table_version"]))
+    return dg.MaterializeResult(asset_key=spec.key, metadata={**now, **facts}, data_version=version)
+
+
+def table_facts(spec: dg.AssetSpec, settings: Settings) -> dict[str, Any]:
+    """A table as it is now: rows, place and version, and where its columns come from."""
     name = spec.key.path[-1]
     uri = settings.table_uri(name)
-    version = read_ledger(uri, name).version
-    metadata = {"dagster/row_count": count_rows(uri), "dagster/uri": uri, "table_version": version, **facts}
-    if "dagster/column_lineage" in spec.metadata:
-        metadata["dagster/column_lineage"] = spec.metadata["dagster/column_lineage"]
-    return dg.MaterializeResult(asset_key=spec.key, metadata=metadata, data_version=dg.DataVersion(str(version)))
+    lineage = "dagster/column_lineage"
+    told = {"dagster/row_count": count_rows(uri), "dagster/uri": uri, "table_version": read_ledger(uri, name).version}
+    return {**told, **({lineage: spec.metadata[lineage]} if lineage in spec.metadata else {})}
 
 
 def checked(found: Finding, asset: dg.AssetKey, *, doubtful: bool = False) -> dg.AssetCheckResult:
     """Tell a finding as the result of a declared check; where it is ``doubtful``, a failure is only a warning."""
-    doubtful = doubtful or found.check in _WARNINGS
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=found.check,
         passed=found.passed,
-        severity=dg.AssetCheckSeverity.WARN if doubtful else dg.AssetCheckSeverity.ERROR,
+        severity=_severity(found, doubtful=doubtful),
         description=found.detail,
     )
 
 
+def evaluated(found: Finding, asset: dg.AssetKey) -> dg.AssetCheckEvaluation:
+    """Tell the same as an event of no run."""
+    severity = _severity(found)
+    return dg.AssetCheckEvaluation(asset, found.check, found.passed, severity=severity, description=found.detail)
+
+
+def _severity(found: Finding, *, doubtful: bool = False) -> dg.AssetCheckSeverity:
+    return dg.AssetCheckSeverity.WARN if doubtful or found.check in _WARNINGS else dg.AssetCheckSeverity.ERROR
+
+
 def accounting(outcomes: Sequence[Outcome], totals: Totals) -> dict[str, Any]:
     """Account for every record of a run's batches, for base rows apart, and for all batches so far."""
-    base = sums(outcome.entry for outcome in outcomes if outcome.entry.commit.kind == "base")
+    return {**committed([outcome.entry for outcome in outcomes], totals), **_other_fields(outcomes)}
+
+
+def committed(entries: Sequence[Entry], totals: Totals) -> dict[str, Any]:
+    """Account for every record that commits merged, for base rows apart, and for all batches so far."""
+    merged = [entry for entry in entries if entry.commit.kind in OF_RECORDS]
+    base = sums(entry for entry in entries if entry.commit.kind == "base")
     return {
-        "batches": sum(outcome.plan is not None for outcome in outcomes),
-        "gaps": sum(outcome.entry.commit.kind == "gap" for outcome in outcomes),
-        **sums(outcome.entry for outcome in outcomes if outcome.plan),
+        "batches": len(merged),
+        "gaps": sum(entry.commit.kind == "gap" for entry in entries),
+        **sums(merged),
         "base_rows_inserted": base["inserted"],
         "base_rows_updated": base["updated"],
         **{f"total_{name}": count for name, count in totals.model_dump().items()},
-        **_other_fields(outcomes),
     }
+
+
+def rejected(settings: Settings, table: StreamTable, merged: Ledger) -> dict[str, int]:
+    """How many of the stored rejected records are still out, and how many passed since."""
+    counted = count_rejected(settings, table, merged)
+    return {"open": counted.open, "resolved": counted.resolved} if counted else {}
 
 
 def _other_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:

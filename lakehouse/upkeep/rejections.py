@@ -10,6 +10,7 @@ from lakehouse.delta.log import open_table
 from lakehouse.errors import TableError
 from lakehouse.serve import query
 from lakehouse.settings import Settings
+from lakehouse.upkeep.counted import quoted_text
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
     if "position" not in (field.name for field in stored.schema().fields):
         action = f"It gets today's form with the next: lakehouse merge {table.name}"
         raise TableError(f"Table {name} was written by an older lakehouse", where=stored.table_uri, action=action)
-    which = f"reason = {_quoted(reason)} AND " if reason is not None else ""
+    which = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
     sample = (
         "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"
         " 'time': time, 'key': key, 'value': value, 'detail': detail}"
@@ -56,12 +57,7 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
     found = query(
         settings,
         f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
-        f" WHERE {which}{unresolved(ledger, _quoted)} GROUP BY reason ORDER BY 2 DESC, 1",
+        f" WHERE {which}{unresolved(ledger, quoted_text)} GROUP BY reason ORDER BY 2 DESC, 1",
         [name],
     )
     return [Reason(why, count, tuple(Sample(**each) for each in newest[:limit])) for why, count, newest in found.rows]
-
-
-def _quoted(text: str) -> str:
-    """Text in DuckDB's SQL, in which a backslash is itself."""
-    return "'" + text.replace("'", "''") + "'"

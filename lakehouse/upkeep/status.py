@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.engine import merged_ledger
-from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import look
 from lakehouse.topic.offsets import TopicState
+from lakehouse.upkeep.counted import Counted, count_rejected
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,23 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True)
+class DerivedStatus:
+    """The change feed or a rollup: the version of the merged table it stands for, ``None`` where it stands for none.
+
+    It ``lags`` where it has not seen every row that the merged table holds.
+    """
+
+    table: str
+    source_version: int | None
+    lags: bool
+
+
+@dataclass(frozen=True)
 class Status:
-    """One merged table; ``problem`` says in a sentence why the broker's side is not known."""
+    """One merged table; ``problem`` says in a sentence why the broker's side is not known.
+
+    ``rejected`` is ``None`` where an older lakehouse wrote the table of rejected records.
+    """
 
     table: str
     uri: str
@@ -35,11 +51,19 @@ class Status:
     partitions: tuple[PartitionStatus, ...]
     rows: int
     ledger: Ledger
+    rejected: Counted | None
+    derived: tuple[DerivedStatus, ...]
 
     @property
     def lag(self) -> int | None:
         """Offsets still to merge over all partitions; ``None`` where the broker does not tell."""
         return sum(part.lag or 0 for part in self.partitions) if self.problem is None else None
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether every record is merged, derived tables have seen every row, and no commit has a difference."""
+        lags = any(each.lags for each in self.derived)
+        return self.lag == 0 and not lags and not self.ledger.unaccounted
 
 
 def status(settings: Settings, table: StreamTable) -> Status:
@@ -52,7 +76,17 @@ def status(settings: Settings, table: StreamTable) -> Status:
     except LakehouseError as error:
         problem = str(error)
     partitions = _partitions(state, dict(ledger.progress.offsets) if ledger.progress else {})
-    return Status(table.name, ledger.uri, servers, problem, partitions, count_rows(ledger.uri), ledger)
+    rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
+    derived = _derived(settings, table, ledger)
+    return Status(table.name, ledger.uri, servers, problem, partitions, rows, ledger, rejected, derived)
+
+
+def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
+    sources = {name: read_ledger(settings.table_uri(name), name).source for name in table.derived}
+    return tuple(
+        DerivedStatus(name, source.version if source else None, merged.exists and not merged.is_consumed(source))
+        for name, source in sources.items()
+    )
 
 
 def _partitions(state: TopicState | None, progress: dict[int, int]) -> tuple[PartitionStatus, ...]:

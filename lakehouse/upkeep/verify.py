@@ -1,5 +1,7 @@
 """Checks of the data itself: keys, rollups, the share of rejected records, who dates the records."""
 
+from datetime import UTC, datetime, timedelta
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
@@ -15,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Check, Rollup, StreamTable
+from lakehouse.delta.accounting import sums
 from lakehouse.delta.audit import Finding, finding
 from lakehouse.delta.engine import Engine
 from lakehouse.delta.failures import table_failures
@@ -37,6 +40,8 @@ _OF_A_CONDITION = (
     NumberFormatException,
     SparkRuntimeException,
 )
+_RECENT = timedelta(hours=24)  # in which the share of rejected records is judged
+_COMMITS = 100  # the newest, which are read anyway
 _SHOWN = 5  # rows named in a failed check
 
 
@@ -149,12 +154,23 @@ def _made_right(table: StreamTable, rollup: Rollup, layout: Layout) -> str:
     )
 
 
-def rejected_share(ledger: Ledger, most: float = 0.01) -> Finding:
-    """Check that the share of rejected records among those read stays small."""
-    totals = ledger.totals
-    share = totals.rejected / totals.read if totals.read else 0.0
-    problem = f"{totals.rejected} of {totals.read} records were rejected ({share:.2%}): see their reasons."
-    return finding("rejected_share", [problem] if share > most else [], f"at most {most:.0%} of records are rejected")
+def rejected_share(ledger: Ledger, now: datetime | None = None, most: float = 0.01) -> Finding:
+    """Check that few records are rejected of those that were read in the last 24 hours, in a hundred commits at most.
+
+    What was rejected before is no alarm any more; ``lakehouse rejected`` tells what of it is still out. Without such a
+    batch there is nothing to judge, and the check passes.
+    """
+    after = (now or datetime.now(UTC)) - _RECENT
+    batches = (entry for entry in ledger.entries[:_COMMITS] if entry.commit.kind == "batch")
+    recent = [entry for entry in batches if entry.committed_at > after]
+    if not recent:
+        return finding("rejected_share", [], "no batch was merged in the last 24 hours")
+    told = sums(recent)
+    share = told["rejected"] / told["read"] if told["read"] else 0.0
+    since = f"since {recent[-1].committed_at:%Y-%m-%d %H:%M} UTC"
+    fact = f"at most {most:.0%} of the records read {since} are rejected (the last 24 hours, a hundred commits at most)"
+    problem = f"{told['rejected']} of {told['read']} records were rejected ({share:.2%}): see their reasons."
+    return finding("rejected_share", [problem] if share > most else [], fact)
 
 
 def producer_time(state: TopicState, table: StreamTable) -> Finding:

@@ -76,7 +76,7 @@ class World(Lakehouse):
         with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.delete_records(gone))
 
 
-def write_log(folder: Path, commit: Commit) -> None:
+def write_log(folder: Path, commit: Commit, name: str = "temperatures") -> None:
     """The log of a table without rows whose first commit is this one."""
     fields = [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]
     schema = json.dumps({"type": "struct", "fields": fields})
@@ -86,7 +86,7 @@ def write_log(folder: Path, commit: Commit) -> None:
         {"commitInfo": said},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {"metaData": {**meta, "partitionColumns": [], "configuration": {}}},
-        {"txn": {"appId": app_id("temperatures"), "version": commit.number}},
+        {"txn": {"appId": app_id(name), "version": commit.number}},
     ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))

@@ -70,7 +70,8 @@ def test_a_run_without_configuration_makes_every_table_and_accounts_for_every_re
     assert (merged["lag_before"], merged["lag_after"]) == (len(FIRST), 0)
     assert merged["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336
     assert merged["dagster/row_count"] == 60 + merged["base_rows_inserted"]
-    assert first["temperatures_rejected"]["dagster/row_count"] == 2
+    rejected = first["temperatures_rejected"]
+    assert [rejected[name] for name in ("dagster/row_count", "rejected", "open", "resolved")] == [2, 2, 2, 0]
     assert first["locations"]["dagster/row_count"] == 6
     parts = [record.data for record in merged["ranges"].records]
     assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)

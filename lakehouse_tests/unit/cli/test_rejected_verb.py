@@ -123,3 +123,18 @@ def test_a_long_value_is_cut(tables: Path, capsys: pytest.CaptureFixture[str]) -
 def test_without_a_table_nothing_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["rejected"]) == 0
     assert capsys.readouterr().out == "temperatures: no record is rejected.\n"
+
+
+def test_what_was_resolved_is_told_beside_what_is_open(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pending ones are neither."""
+    table_id = str(DeltaTable(tables / "temperatures").metadata().id)
+    resolved = [row(offset, resolved_number=1, resolved_table_id=table_id) for offset in (3, 4, 5)]
+    store(tables, row(9), row(10), *resolved)
+    assert told(capsys)["resolved"] == 3
+    assert main.run(["rejected"]) == 0
+    assert "1 records are rejected. Resolved since they were: 3." in capsys.readouterr().out
+    assert main.run(["status"]) == 0
+    assert "Rejected: 1 open (lakehouse rejected temperatures), 3 resolved." in capsys.readouterr().out
+    assert main.run(["status", "--json"]) == 0
+    (status,) = json.loads(capsys.readouterr().out)["tables"]
+    assert status["rejected"] == {"open": 1, "resolved": 3}

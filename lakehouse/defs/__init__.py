@@ -3,8 +3,8 @@
 ``build`` puts it all together; ``listed`` is a table and its place in the catalog. ``specs`` describes the assets of a
 declaration; ``assets`` makes them, each a ``steps`` that begins, explains and reports alike; ``results`` is what a step
 tells, ``config`` what it may be told. ``automation`` has the job and the sensor: ``waiting`` what there is to merge,
-``runs`` which runs are at it, ``retries`` when a failed one is asked for again. ``checks`` are those of whole tables,
-with their job and schedule, ``maintenance`` keeps tables in shape,
+``runs`` which runs are at it, ``retries`` when a failed one is asked for again, ``reported`` what was written without
+one. ``checks`` are those of whole tables, with their job and schedule, ``maintenance`` keeps tables in shape,
 ``resources`` holds the one Spark session of a run.
 
 What they do stands in ``lakehouse.batch``, ``lakehouse.derive`` and ``lakehouse.upkeep``. A new kind of asset is a

@@ -8,7 +8,9 @@ import dagster as dg
 
 from lakehouse.defs.checks import checks_of_their_own
 from lakehouse.defs.listed import Listed
+from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.results import DATA_VERSION
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.waiting import alarming, is_away, look_ahead
@@ -16,7 +18,6 @@ from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Plan, TopicState
 
 _INTERVAL = 4  # seconds between two ticks: Dagster's daemon looks every five
-_DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed
 _OFFSETS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 
 
@@ -30,6 +31,8 @@ def automation_of(listed: Listed) -> dg.Definitions:
         description=f"Merge what is new in topic {table.topic} and bring everything derived from it up to date: "
         "one process and one Spark session. What the run touched is checked with it.",
     )
+
+    reporter = CommitReporter(listed)
 
     @dg.sensor(
         name=f"{table.name}_sensor",
@@ -45,7 +48,9 @@ def automation_of(listed: Listed) -> dg.Definitions:
         except LakehouseError as error:
             if not is_away(error):
                 raise
+            reporter.report(context.instance, lakehouse.settings)
             return dg.SensorResult(skip_reason=str(error))
+        reporter.report(context.instance, lakehouse.settings)
         wanted = _request(context.instance, listed, plan)
         return dg.SensorResult(
             run_requests=[wanted] if isinstance(wanted, dg.RunRequest) else None,
@@ -100,6 +105,6 @@ def _moved(cursor: str | None, listed: Listed, state: TopicState) -> list[dg.Ass
             "cluster_id": state.incarnation.cluster_id,
             "topic_id": state.incarnation.topic_id,
         },
-        tags={_DATA_VERSION: hashlib.sha256(written.encode()).hexdigest()[:12]},
+        tags={DATA_VERSION: hashlib.sha256(written.encode()).hexdigest()[:12]},
     )
     return [event]

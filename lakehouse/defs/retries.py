@@ -6,6 +6,7 @@ from itertools import takewhile
 
 import dagster as dg
 
+COMMITTED_AT = "committed_at"  # of a materialization that no run made: when its rows were merged
 _FIRST, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
 _ENOUGH = 8  # failures in a row that make the pause the longest
 _FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
@@ -20,8 +21,8 @@ def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now
     """Why a run of the job is not asked for yet, or ``None`` where none of them failed, or the pause is over.
 
     Counted are the failures since the last run of the job that succeeded; runs that somebody canceled do not count.
-    An asset that Dagster saw written since the newest of them, by whatever job, is nothing to wait for. The clock is
-    only there to wait: a failure that lies further in the future than its pause does not block.
+    An asset that was written since the newest of them, by whatever job or without one, is nothing to wait for. The
+    clock is only there to wait: a failure that lies further in the future than its pause does not block.
     """
     failed = _failures(instance, job)
     if not failed or _written_since(instance, failed[0], [key]):
@@ -51,10 +52,15 @@ def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
 
 
 def _written_since(instance: dg.DagsterInstance, failed: dg.RunRecord, keys: Iterable[dg.AssetKey]) -> bool:
-    """Whether all the assets were reported as written after a run ended; who writes without Dagster is not seen."""
+    """Whether all the assets were written after a run ended: as a run reported, or as a tick did for who has none."""
     ended = _ended(failed).timestamp()
     written = map(instance.get_latest_materialization_event, keys)
-    return all(event is not None and event.timestamp > ended for event in written)
+    return all(event is not None and _written_at(event) > ended for event in written)
+
+
+def _written_at(event: dg.EventLogEntry) -> float:
+    told = event.asset_materialization.metadata.get(COMMITTED_AT) if event.asset_materialization else None
+    return told.value if isinstance(told, dg.TimestampMetadataValue) else event.timestamp
 
 
 def _ended(record: dg.RunRecord) -> datetime:

@@ -82,6 +82,19 @@ def rollup_spec(listed: Listed, rollup: Rollup) -> dg.AssetSpec:
     return _spec(listed, rollup_layout(table, rollup, _NOWHERE), origins, [table.name])
 
 
+def table_specs(listed: Listed) -> list[dg.AssetSpec]:
+    """The tables of a declaration: the merged one first, then what is written with it, what derives, what it reads."""
+    table = listed.table
+    return [
+        merged_spec(listed),
+        rejected_spec(listed),
+        *([] if table.is_log else [changes_spec(listed)]),
+        *(rollup_spec(listed, rollup) for rollup in table.rollups),
+        *([base_spec(listed)] if table.base else []),
+        *(reference_spec(listed, reference) for reference in table.references),
+    ]
+
+
 def maintenance_spec(listed: Listed) -> dg.AssetSpec:
     """Compaction and vacuum of all tables of a declaration: what it did, night by night."""
     table = listed.table

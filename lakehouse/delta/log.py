@@ -115,6 +115,12 @@ def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
         yield _changes(version, actions)
 
 
+def holds_version(uri: str, version: int) -> bool:
+    """Whether the log of a table holds the commit of this version; it is not read."""
+    with log_failures(uri):
+        return _log_of(uri).holds(version)
+
+
 def read_commit(uri: str, version: int) -> Info | None:
     """What the commit of one version says of itself; ``None`` where the log no longer holds it, or it says nothing."""
     with log_failures(uri):

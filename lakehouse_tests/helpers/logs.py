@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -24,12 +24,13 @@ class Written:
     """A merged table of one partition: the batch of number n has one row, and the progress n after it."""
 
     folder: Path
+    name: str = NAME
 
     @classmethod
-    def create(cls, folder: Path) -> "Written":
+    def create(cls, folder: Path, name: str = NAME) -> Self:
         """A table as version 0, without rows."""
         DeltaTable.create(str(folder), SCHEMA)
-        return cls(folder)
+        return cls(folder, name)
 
     @property
     def table(self) -> DeltaTable:
@@ -37,7 +38,7 @@ class Written:
 
     @property
     def ledger(self) -> Ledger:
-        return read_ledger(str(self.folder), NAME)
+        return read_ledger(str(self.folder), self.name)
 
     @property
     def progress(self) -> int | None:
@@ -57,7 +58,7 @@ class Written:
         said = self._next(kind)
         properties = CommitProperties(
             custom_metadata={"userMetadata": said.model_dump_json()},
-            app_transactions=[Transaction(app_id(NAME), said.number)],
+            app_transactions=[Transaction(app_id(self.name), said.number)],
         )
         source = pa.table({"number": pa.array(rows, pa.int64())})
         merge = self.table.merge(source, "s.number = t.number", "s", "t", commit_properties=properties)
@@ -68,13 +69,13 @@ class Written:
         """One MERGE of ours that changes no file, as Spark commits it (deltalake makes no commit of it)."""
         said = self._next(kind)
         info = {"timestamp": 1, "operation": "MERGE", "operationParameters": {}, "userMetadata": said.model_dump_json()}
-        actions = [{"commitInfo": info}, {"txn": {"appId": app_id(NAME), "version": said.number}}]
+        actions = [{"commitInfo": info}, {"txn": {"appId": app_id(self.name), "version": said.number}}]
         self.log_file(self.version + 1).write_text("".join(f"{json.dumps(action)}\n" for action in actions))
         return self.version
 
     def _next(self, kind: Kind) -> Commit:
         table = self.table
-        number = (table.transaction_version(app_id(NAME)) or 0) + 1
+        number = (table.transaction_version(app_id(self.name)) or 0) + 1
         return Commit(
             kind=kind,
             number=number,

@@ -25,6 +25,7 @@ from lakehouse.topic.offsets import Progress, TopicState
 from lakehouse_tests.helpers.clients import delete_before
 from lakehouse_tests.helpers.sensors import World
 from lakehouse_tests.helpers.sockets import free_address
+from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.invariant(12)
 
@@ -165,6 +166,19 @@ def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
     assert ids[1] == look(world.settings, world.table.topic).incarnation.topic_id != ids[0]
     versions = {result.asset_events[0].tags["dagster/data_version"] for result in (before, after)}
     assert len(versions) == 2
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["", "also while the topic is away"])
+def test_what_was_written_without_a_run_is_told_by_the_next_tick(world, away):
+    create_topic(world.settings, world.table)
+    world.merged()
+    if away:
+        delete_topic(world.settings, world.table.topic)
+        assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
+    for _ in range(2):
+        world.tick()
+    told = world.instance.fetch_materializations(dg.AssetKey("temperatures"), limit=10).records
+    assert [each.asset_materialization.metadata["table_version"].value for each in told] == [0]
 
 
 def test_a_missing_topic_is_a_reason_to_skip(world):

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse import declaration
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
+from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.verdicts import Decoded, Rules, decode_values, sliced
@@ -37,10 +38,13 @@ def decode_records(records_read: DataFrame, table: StreamTable, schemas: Schemas
     In: the columns of ``PLACE`` and ``RAW``. Out, one row for each record: its place; ``_reason`` and
     ``_detail`` (NULL where the record may enter); the raw parts (NULL where it may); ``_late``; ``_others`` (of some
     records together, by one of them: fields that no column takes, as JSON); the declared
-    columns (NULL where it may not), computed ones among them, and the partition column; ``_schema``, where its format
+    columns (NULL where it may not), computed ones among them, and the partition column; of those whose null erases,
+    whether the record says it (``_null_said_NAME``); ``_schema``, where its format
     tells one, is the id of its schema, NULL where none can be read. No declared name begins with an underscore.
     """
-    columns = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
+    columns = ", ".join(
+        [*(f"`{f.name}` {f.type}" for f in table.fields), *(f"{NULL_SAID}{name} BOOLEAN" for name in table.null_erases)]
+    )
     decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()

@@ -17,6 +17,7 @@ from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, Rows, StreamTable
+from lakehouse.declaration.names import NULL_SAID
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
@@ -209,6 +210,7 @@ def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
             "_partition": F.lit(None).cast("int"),
             "_offset": F.lit(None).cast("bigint"),
             "_base": F.lit(ledger.next_number).cast("bigint"),
+            **{f"{NULL_SAID}{name}": F.lit(False) for name in table.null_erases},
         }
     )
     counts = count_batch(rows, table)

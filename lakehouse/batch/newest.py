@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.names import NULL_SAID, RECORD
 from lakehouse.delta.layout import TableColumn
 from lakehouse.delta.order import KEPT, ORDER, kept_order, order_of
 
@@ -15,15 +15,16 @@ def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) 
     """Reduce rows to one for each key: the newest row, and of each kept column its newest value.
 
     In: declared columns, partition column and order (``_time``, ``_partition``, ``_offset``, ``_base``). Out: as
-    the merged table stores them; the order of a kept column is NULL where no row of the key has a value. Where each
-    row is ``alone`` for its key, as was counted, it is the newest, and nothing is compared.
+    the merged table stores them; the order of a kept column is NULL where no row of the key has a value, nor a null
+    that erases: that one has its order, and no value. Where each row is ``alone`` for its key, as was counted, it is
+    the newest, and nothing is compared.
     """
     apart = {*table.key, *table.keep}
     own = [c.name for c in table.stored if c.name not in apart]
     columns = ", ".join(f"`{c}`" for c in [*own, *(f"_{c.name}" for c in ORDER)])
     came_with = ", ".join(_read_as(kept_order(table), table).values())
     parts = {"_newest": (f"struct({columns})", "true")}
-    parts |= {f"_newest_{name}": (f"struct(`{name}`, {came_with})", f"`{name}` IS NOT NULL") for name in table.keep}
+    parts |= {f"_newest_{name}": (f"struct(`{name}`, {came_with})", _brings(table, name)) for name in table.keep}
     if alone:
         taken = (F.expr(f"IF({there}, {part}, NULL)").alias(name) for name, (part, there) in parts.items())
         reduced = rows.select(*table.key, *taken)
@@ -37,6 +38,12 @@ def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) 
         kept = ", ".join(f"'{name}', {_named(f'_newest_{name}', kept_order(table), table)}" for name in table.keep)
         orders.append(F.expr(f"named_struct({kept})").alias(KEPT))
     return reduced.select(*table.key, *(F.col(f"_newest.{c}") for c in own), *values, *orders)
+
+
+def _brings(table: StreamTable, name: str) -> str:
+    """Whether a row brings something for a kept column, in SQL."""
+    value = f"`{name}` IS NOT NULL"
+    return f"({value} OR {NULL_SAID}{name})" if name in table.null_erases else value
 
 
 def _named(newest: str, fields: Sequence[TableColumn], table: StreamTable) -> str:

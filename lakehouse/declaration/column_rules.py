@@ -54,8 +54,7 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
         yield from _time_problems(column, typed)
     if column.between is not None:
         yield from _between_problems(column)
-    if column.keep and column.required:
-        yield "required or keep, not both", "A record without a value leaves a kept column alone: leave one out."
+    yield from _keep_problems(column)
     yield from _source_problems(column)
     if column.default is not None:
         yield from _default_problems(column)
@@ -63,11 +62,36 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
 
 def _computed_problems(column: Column) -> Iterator[Problem]:
     """What says how a record tells a value: of a computed column none does."""
-    for word in ("source", "formerly", "pattern", "epoch", "default", "null_values", "between", "required", "keep"):
+    for word in (
+        "source",
+        "formerly",
+        "pattern",
+        "epoch",
+        "default",
+        "null_values",
+        "between",
+        "required",
+        "keep",
+        "null_erases",
+    ):
         if getattr(column, word) not in (None, False, ()):
             yield f"sql or {word}, not both", "A computed column is what its SQL gives: leave one out."
     if not column.sql:
         yield "has no SQL", "Declare an expression over other columns, as rating >= 7."
+
+
+def _keep_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with how its stored value is kept, and erased."""
+    if column.keep and column.required:
+        yield "required or keep, not both", "A record without a value leaves a kept column alone: leave one out."
+    if column.null_erases and not column.keep:
+        yield (
+            "null_erases and no keep",
+            "A null is stored as it is where a column is not kept: declare keep, or neither.",
+        )
+    if column.null_erases and column.field.part != VALUE:
+        fact = "null_erases is for fields of a record's value"
+        yield fact, "What stands beside the value is there or missing: leave null_erases out."
 
 
 def _broker_time_problems(column: Column) -> Iterator[Problem]:

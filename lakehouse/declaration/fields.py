@@ -40,7 +40,8 @@ class Field(NamedTuple):
     written as it would be in the record. ``part`` is where it stands: in the value of the record, or beside it.
     ``former`` are the names that led to it before; they are asked where it is missing. ``nulls`` are what stands for
     null, as it is written. ``inner`` are the rules for what its values hold, where they hold others; ``leaves`` is how
-    many plain values one of them has room for, itself or in a struct, where it is there or not.
+    many plain values one of them has room for, itself or in a struct, where it is there or not. Of one whose
+    ``null_erases`` it matters whether a record says null, or nothing.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Field(NamedTuple):
     nulls: tuple[str, ...] = ()
     inner: tuple["Field", ...] = ()
     leaves: int = 1
+    null_erases: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.quick_columns import Converted, Mask, convert, convert_any, read_parts
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import Lateness
-from lakehouse.declaration.values import NOTHING, is_null
+from lakehouse.declaration.values import NOTHING, is_null, says_null
 from lakehouse.declaration.verdicts import Rules
 
 _QUOTE, _BACKSLASH = b'"\\'
@@ -34,6 +34,7 @@ _FAR_AWAY = 2**62
 class Plain(NamedTuple):
     """What became of a batch: the columns, which records are late, and the rows of those that are not plain.
 
+    Behind the columns of the fields stand those of which tell where a record says null, of fields whose null erases.
     ``objects`` are what the others were parsed into.
     """
 
@@ -94,7 +95,8 @@ def decode_plain(
         plain &= certain & ~(judged & late.reject)
     doubtful = np.flatnonzero(~plain).tolist()
     sure = list(compress(objects, plain.tolist())) if doubtful else objects
-    return Plain([column.values for column in columns], pa.array(judged), doubtful, sure)
+    said = [_where_null_is_said(objects, field, plain) for field in fields if field.null_erases]
+    return Plain([*(column.values for column in columns), *said], pa.array(judged), doubtful, sure)
 
 
 def _written(values: pa.Array) -> _Written:
@@ -153,6 +155,15 @@ def _by_its_name(objects: list[dict[str, Any]], field: Field) -> Mask:
     """Where nothing stands under the names that a field had before, or something under those that it has."""
     told = zip(_values(objects, field.names), _values(objects, field.former), strict=True)
     return np.fromiter((now is not None or before is None for now, before in told), bool, len(objects))
+
+
+def _where_null_is_said(objects: list[dict[str, Any]], field: Field, plain: Mask) -> pa.Array:
+    """Which of the plain records say null for a field."""
+    said = (
+        fine and value is None and says_null(each, field)
+        for each, value, fine in zip(objects, _values(objects, field.names), plain.tolist(), strict=True)
+    )
+    return pa.array(said, pa.bool_(), size=len(objects))
 
 
 def _may_be_null(raw: Any, field: Field) -> bool:

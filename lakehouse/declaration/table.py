@@ -140,6 +140,11 @@ class StreamTable:
         return tuple(column.name for column in self.columns if column.keep)
 
     @property
+    def null_erases(self) -> tuple[str, ...]:
+        """Of those that are merged by themselves, the columns of which a null is the newest value."""
+        return tuple(column.name for column in self.columns if column.null_erases)
+
+    @property
     def values(self) -> tuple[str, ...]:
         """Declared columns outside the key."""
         return tuple(column.name for column in self.columns if column.name not in self.key)
@@ -215,6 +220,7 @@ class StreamTable:
         said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
         said += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
         said += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
+        said += [(c.name, "null_erases") for c in self.columns if c.null_erases]
         columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
         parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *said)
         return fingerprint_of(*parts)

@@ -24,9 +24,7 @@ def convert(parsed: dict[str, Any], fields: tuple[Field, ...], beside: Mapping[s
     converted = {}
     for field in fields:
         if field.part == VALUE:
-            raw, missing = _found(parsed, field.names)
-            if missing and field.former:
-                raw, missing = _found(parsed, field.former)
+            raw, missing = _value_of(parsed, field)
         else:
             raw = as_read(beside.get(field.part), field)
             missing = raw is None
@@ -85,6 +83,21 @@ def as_read(part: bytes | int | None, field: Field) -> Any:
     if field.type == "BOOLEAN":
         return {"true": True, "false": False}.get(text, text)
     return as_written(text) if _NUMBER.fullmatch(text) else text
+
+
+def says_null(parsed: dict[str, Any], field: Field) -> bool:
+    """Whether a record says null for a field, or for what it is within; a missing one and ``null_values`` do not.
+
+    Raises ``Rejection`` with the reason ``wrong_type`` where something on the way is no object.
+    """
+    raw, missing = _value_of(parsed, field)
+    return raw is None and not missing
+
+
+def _value_of(parsed: dict[str, Any], field: Field) -> tuple[Any, bool]:
+    """The value of a field by its names, else by those it had before, and whether it is missing."""
+    raw, missing = _found(parsed, field.names)
+    return _found(parsed, field.former) if missing and field.former else (raw, missing)
 
 
 def _found(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, bool]:

@@ -14,11 +14,12 @@ import pyarrow as pa
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import Field, Rejection
 from lakehouse.declaration.framing import Parse
+from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import Lateness, judge_late
-from lakehouse.declaration.values import NOTHING, convert
+from lakehouse.declaration.values import NOTHING, convert, says_null
 
 Beside = Mapping[str, pa.Array]
 """Parts of records beside their values, from which fields take theirs: binary, the newest header of a name."""
@@ -36,6 +37,11 @@ class Rules(NamedTuple):
     fields: tuple[Field, ...]
     late: Lateness | None
     parse: Parse | None = None
+
+    @property
+    def null_erases(self) -> tuple[Field, ...]:
+        """The fields of which it matters whether a record says null, or nothing."""
+        return tuple(field for field in self.fields if field.null_erases)
 
 
 class Judged(NamedTuple):
@@ -82,7 +88,7 @@ def decode_values(
     """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC, where they are asked for.
 
     A verdict is: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
-    each field (NULL where it may not).
+    each field (NULL where it may not), and of fields whose null erases, whether the record says it.
     """
     if quick is None or not len(values):
         return _strictly(values, arrived, rules, beside)
@@ -115,6 +121,9 @@ def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: 
     ]
     for field in rules.fields:
         columns.append(pa.array([each.row.get(field.name) for each in judged], arrow_type(field.type)))
+    for field in rules.null_erases:
+        said = [bool(each.row) and says_null(each.parsed or {}, field) for each in judged]
+        columns.append(pa.array(said, pa.bool_()))
     objects = [each.parsed for each in judged if each.parsed is not None]
     return Decoded(_verdicts(columns, rules), others_in(objects, rules.fields))
 
@@ -135,5 +144,5 @@ def judge(
 
 
 def _verdicts(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
-    names = ["_reason", "_detail", "_late", *(field.name for field in rules.fields)]
-    return pa.StructArray.from_arrays(columns, names)
+    names = [*(field.name for field in rules.fields), *(f"{NULL_SAID}{field.name}" for field in rules.null_erases)]
+    return pa.StructArray.from_arrays(columns, ["_reason", "_detail", "_late", *names])

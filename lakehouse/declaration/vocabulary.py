@@ -59,7 +59,8 @@ class Column:
     ``formerly`` is the name of that field, or those that lead to it, before it was renamed: asked where it is missing.
     ``widened_from`` is the narrower type that it had: tables that have it are written once with the wider one.
     ``null_values`` are texts that say that there is no value, and where they are written numbers, those numbers.
-    ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone.
+    ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone. With
+    ``null_erases`` only a missing field and one of ``null_values`` do; a null is the newest value, and is stored.
     ``sql`` computes it from other columns of the same record instead, NULL where it cannot be computed.
     """
 
@@ -77,6 +78,7 @@ class Column:
     formerly: str | Sequence[str] | None = field(default=None, repr=False)
     widened_from: str | None = field(default=None, repr=False)
     null_values: Sequence[str] = field(default=(), repr=False)
+    null_erases: bool = field(default=False, repr=False)
 
     @property
     def field(self) -> Field:
@@ -89,7 +91,8 @@ class Column:
         shown, path, part = self._place
         former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
         rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
-        return with_inner(Field(self.name, shown, self.type, self.required, least, most, *rules))
+        found = Field(self.name, shown, self.type, self.required, least, most, *rules, null_erases=self.null_erases)
+        return with_inner(found)
 
     @property
     def is_nested(self) -> bool:

@@ -159,7 +159,8 @@ def _came_with(table: StreamTable, side: str, name: str | None) -> dict[str, str
 def stored_with(table: StreamTable, name: str) -> dict[str, str]:
     """What the stored value (of ``t``) of a kept column came with: the fields of its order in SQL.
 
-    A value without an order beside it came while the column was not kept: with its row. The version of an order from
+    A value without an order beside it came while the column was not kept: with its row. Where there is an order and no
+    value, that was erased by the record. The version of an order from
     before one was declared is that of the row, where both came with one record; else nobody knows it, and it is NULL.
     """
     kept, row = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
@@ -180,9 +181,12 @@ class Newer:
 
 
 def newer_than_stored(table: StreamTable) -> Newer:
-    """When a source row is newer than the stored one of its key."""
+    """When a source row is newer than the stored one of its key.
+
+    Where it brings nothing for a kept column it has no order of it, which is newer than none.
+    """
 
     def beats(name: str | None = None) -> str:
         return f"{order_of(table, 's', name)} > {order_of(table, 't', name)}"
 
-    return Newer(f"({beats()})", {name: f"(s.`{name}` IS NOT NULL AND {beats(name)})" for name in table.keep})
+    return Newer(f"({beats()})", {name: f"({beats(name)})" for name in table.keep})

@@ -20,7 +20,7 @@ from lakehouse.topic import registry
 from lakehouse_tests.helpers.histories import FEW, Histories
 from lakehouse_tests.helpers.model import Rules
 from lakehouse_tests.helpers.registries import body, register
-from lakehouse_tests.helpers.surroundings import Letter, declared, post
+from lakehouse_tests.helpers.surroundings import PLACEHOLDER, Letter, declared, post
 
 _NUMBERS = [{"name": "latitude", "type": "double"}, {"name": "longitude", "type": "double"}]
 _TEMPERATURE = {"name": "temperature_2m", "type": ["null", "double"], "default": None}
@@ -57,7 +57,10 @@ class AvroLetter(Letter):
         latitude, longitude, hour = self.key
         time: Any = f"{hour:%Y-%m-%dT%H:%M}" if self.as_text else hour
         told = {"latitude": float(latitude), "longitude": float(longitude), "time": time}
-        told |= {"temperature_2m": self.temperature} | ({} if self.as_text else {"station": "south"})
+        none = PLACEHOLDER if self.without == "placeholder" else None
+        told |= {"temperature_2m": none if self.temperature is None else self.temperature} | (
+            {} if self.as_text else {"station": "south"}
+        )
         good = framed(self.schema_id, body(AS_TEXT if self.as_text else AS_TIME, told))
         spoiled = {
             "tombstone": None,
@@ -66,6 +69,11 @@ class AvroLetter(Letter):
             "unknown_schema": framed(UNKNOWN, good[5:]),
         }
         return spoiled[self.malformed] if self.malformed else good
+
+
+def _without(letter: Letter) -> dict[str, Any]:
+    """No field of a schema is missing: its record says null."""
+    return {"without": "null" if letter.without == "missing" else letter.without}
 
 
 class AvroHistories(Histories):
@@ -87,7 +95,7 @@ class AvroHistories(Histories):
         partition %= len(self.model.topic)
         how = dict(schema_id=self.ids[self.as_text], as_text=self.as_text)
         as_avro = [
-            AvroLetter(**{**vars(each), "malformed": REASONS.get(each.malformed or "")}, **how)  # type: ignore[arg-type]
+            AvroLetter(**{**vars(each), "malformed": REASONS.get(each.malformed or ""), **how, **_without(each)})
             for each in sent
         ]
         self.model.topic[partition] += post(self.settings, self.table.topic, partition, list(as_avro))

@@ -3,7 +3,7 @@
 The model is that of the keyed tables but for the merge: a position is its own key, and nothing replaces a row.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from lakehouse_tests.helpers.histories import FEW, Histories, ranges_of
 from lakehouse_tests.helpers.log_tables import COLUMNS, log_table
 from lakehouse_tests.helpers.model import LATE_AFTER, Counted, Key, Model, Order, Row, Rules
 from lakehouse_tests.helpers.rows import rows_of
-from lakehouse_tests.helpers.surroundings import Letter, make_topic
+from lakehouse_tests.helpers.surroundings import NULLS, Letter, make_topic
 from lakehouse_tests.helpers.tables import Tables
 from lakehouse_tests.helpers.writers import by_spark
 
@@ -30,7 +30,7 @@ from lakehouse_tests.helpers.writers import by_spark
 class LogModel(Model):
     """A log table, step by step: its rows by position."""
 
-    def _merge(self, rows: Iterable[tuple[Any, float | None, Order]]) -> Counted:
+    def _merge(self, rows: Iterable[tuple[Any, float | None, Order]], _: Collection[Order] = ()) -> Counted:
         inserted = stale = 0
         for key, temperature, order in rows:
             position: Any = order[2:]
@@ -63,7 +63,7 @@ class LogHistories(Histories):
 
     @staticmethod
     def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        column = replace(COLUMNS[3], between=(-100, rules.hottest))
+        column = replace(COLUMNS[3], between=(-100, rules.hottest), null_values=NULLS)
         late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
         return replace(like or log_table(), columns=[*COLUMNS[:3], column], late=late)
 

@@ -5,7 +5,7 @@ A key is (latitude, longitude, hour). An order is a tuple that compares: ``(0, n
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,7 +20,10 @@ LATE_AFTER = timedelta(days=5)
 
 @dataclass(frozen=True)
 class Record:
-    """A record as it was sent; ``malformed`` is the reason for which no declaration takes it."""
+    """A record as it was sent; ``malformed`` is the reason for which no declaration takes it.
+
+    Without a temperature it ``says_null``, or nothing.
+    """
 
     partition: int
     offset: int
@@ -28,6 +31,7 @@ class Record:
     key: Key | None
     temperature: float | None
     malformed: str | None = None
+    says_null: bool = False
 
     @property
     def position(self) -> Position:
@@ -52,15 +56,16 @@ class Record:
 
 @dataclass(frozen=True)
 class Rules:
-    """What of a declaration may change: the highest temperature, and what happens to late records."""
+    """What of a declaration may change: the highest temperature, and what happens to late records and to nulls."""
 
     hottest: float = 70.0
     rejects_late: bool = True
+    null_erases: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the merged table: a temperature is kept by itself, with the order it came with."""
+    """A row of the merged table: a temperature is kept by itself, with the order it came with, or was erased with."""
 
     temperature: float | None
     order: Order
@@ -134,8 +139,9 @@ class Model:
         for record in records:
             self.now.decided[record.position] = record.reason(self.rules)
         passing = [record for record in records if record.reason(self.rules) is None]
-        rows = [(r.key, r.temperature, r.order) for r in passing if r.key is not None]
-        counted = self._merge(rows)
+        keyed = [(r.key, r) for r in passing if r.key is not None]
+        erasing = {r.order for _, r in keyed if r.says_null and self.rules.null_erases}
+        counted = self._merge([(key, r.temperature, r.order) for key, r in keyed], erasing)
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
         return replace(counted, read=len(records), rejected=len(records) - len(passing), late=late)
 
@@ -146,14 +152,15 @@ class Model:
         self.now.base_version = self.base_version
         return self._merge([(key, value, (0, number)) for key, value in self.base.items()])
 
-    def _merge(self, rows: Iterable[tuple[Key, float | None, Order]]) -> Counted:
+    def _merge(self, rows: Iterable[tuple[Key, float | None, Order]], erasing: Collection[Order] = ()) -> Counted:
         newest: dict[Key, Row] = {}
         read = 0
         for key, value, order in sorted(rows, key=lambda row: row[2]):
             read += 1
             before = newest.get(key)
-            kept, kept_order = (value, order) if value is not None else (None, None)
-            if before and value is None:
+            brings = value is not None or order in erasing
+            kept, kept_order = (value, order) if brings else (None, None)
+            if before and not brings:
                 kept, kept_order = before.temperature, before.temperature_order
             newest[key] = Row(kept, order, kept_order)
         figures = dict(inserted=0, updated=0, stale=0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -29,6 +29,10 @@ TEMPERATURES = [-5.5, 0.0, 20.0, 20.25]
 HOT = 80.0
 DELAYS = [timedelta(hours=hours) for hours in (0, 1, 2, 26)] + [LATE_AFTER, LATE_AFTER + timedelta(minutes=1)]
 RULES = [Rules(), Rules(hottest=100.0), Rules(rejects_late=False), Rules(hottest=100.0, rejects_late=False)]
+RULES += [Rules(null_erases=True), Rules(hottest=100.0, rejects_late=False, null_erases=True)]
+PLACEHOLDER = -999.0
+NULLS = ("-999",)
+Ways = Literal["null", "missing", "placeholder"]
 MALFORMED: dict[str, bytes | None] = {
     "tombstone": None,
     "truncated": b'{"latitude": 13.0',
@@ -39,12 +43,15 @@ MALFORMED: dict[str, bytes | None] = {
 
 @dataclass(frozen=True)
 class Letter:
-    """What is to be sent: a row, or the reason for which it is malformed; ``delay`` until the broker gets it."""
+    """What is to be sent: a row, or the reason for which it is malformed; ``delay`` until the broker gets it.
+
+    ``without`` is how it has no temperature.
+    """
 
     key: Key
     temperature: float | None
     delay: timedelta
-    absent: bool = False
+    without: Ways = "null"
     malformed: str | None = None
 
     @property
@@ -54,8 +61,10 @@ class Letter:
         latitude, longitude, hour = self.key
         fields: dict[str, Any] = {"latitude": float(latitude), "longitude": float(longitude)}
         fields["time"] = f"{hour:%Y-%m-%dT%H:%M}"
-        if not (self.absent and self.temperature is None):
+        if self.temperature is not None or self.without == "null":
             fields["temperature_2m"] = self.temperature
+        elif self.without == "placeholder":
+            fields["temperature_2m"] = PLACEHOLDER
         return json.dumps(fields).encode()
 
 
@@ -64,7 +73,7 @@ letters = st.builds(
     st.sampled_from(KEYS),
     st.sampled_from([None, *TEMPERATURES, *TEMPERATURES, HOT]),
     st.sampled_from(DELAYS),
-    st.booleans(),
+    st.sampled_from(get_args(Ways)),
     st.sampled_from([None] * 9 + list(MALFORMED)),
 )
 
@@ -73,6 +82,7 @@ def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
     """The temperatures table under rules of the model; ``like``: under the names it has already."""
     table = like or unique_table(partitions=2)
     column = replace(temperatures.by_name["temperature_2m"], between=(-100, rules.hottest))
+    column = replace(column, null_values=NULLS, null_erases=rules.null_erases)
     late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
     return replace(table, columns=[*temperatures.columns[:3], column], late=late)
 
@@ -110,6 +120,7 @@ def post(settings: Settings, topic: str, partition: int, sent: list[Letter]) -> 
             key=None if letter.malformed else letter.key,
             temperature=letter.temperature,
             malformed=letter.malformed,
+            says_null=letter.temperature is None and letter.without == "null",
         )
         for letter, found in zip(sent, asyncio.run(run()), strict=True)
     ]

@@ -82,8 +82,10 @@ def columns(draw: st.DrawFn, name: str) -> Column:
     rules["between"] = draw(st.sampled_from([None, None, *bounds])) if type_ in NUMBERS else None
     if not draw(st.integers(0, 3)):
         rules["source"] = draw(st.sampled_from(PATHS))
+    if not rules["required"] and not draw(st.integers(0, 3)):
+        rules |= {"keep": True, "null_erases": True, "null_values": draw(st.sampled_from([(), ("x", "1")]))}
     column = Column(name, type_, "A field.", **rules)
-    if rules["required"] or draw(st.integers(0, 3)):
+    if rules["required"] or column.keep or draw(st.integers(0, 3)):
         return column
     with_default = replace(column, default=_default(type_, **rules))
     return column if [*column_problems(with_default)] else with_default

@@ -20,6 +20,7 @@ from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.avro import WriterSchema, reader_of
 from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.framing import Schemas, framed, parser_of
+from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.values import convert
 from lakehouse.declaration.verdicts import Rules, decode_values, sliced
@@ -130,6 +131,27 @@ def reason(schema: Any, body: bytes) -> str:
 
 SCHEMAS = Schemas({7: schema_of(ALL)}, {})
 RULES = Rules(TABLE.fields, None, parser_of(TABLE.format, SCHEMAS))
+
+
+def test_a_null_branch_is_a_null_and_a_field_its_schema_lacks_is_missing() -> None:
+    columns = [
+        Column(name, "STRING", "A.", source=path, keep=True, null_erases=True, null_values=("n/a",))
+        for name, path in {"there": ("text",), "within": ("place", "city"), "not_there": ("absent",)}.items()
+    ]
+    place = {"type": "record", "name": "P", "fields": [{"name": "city", "type": "string"}]}
+    fields = [{"name": "text", "type": ["null", "string"]}, {"name": "place", "type": ["null", place]}]
+    schema = {"type": "record", "name": "S", "fields": fields}
+    rules = Rules(tuple(each.field for each in columns), None, parser_of(Avro(), Schemas({1: schema_of(schema)}, {})))
+    told: list[dict[str, Any]] = [
+        {"text": None, "place": None},
+        {"text": "n/a", "place": {"city": "n/a"}},
+        {"text": "a", "place": None},
+    ]
+    values = pa.array([framed(1, written(schema, each)) for each in told])
+    for path in (decode_plain, None):
+        rows = decode_values(values, None, rules, path).verdicts.to_pylist()
+        found = [[row[f"{NULL_SAID}{each.name}"] for each in columns] for row in rows]
+        assert found == [[True, True, False], [False, False, False], [False, True, False]]
 
 
 @given(SALES)

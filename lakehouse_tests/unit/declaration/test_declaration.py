@@ -139,3 +139,9 @@ def test_a_table_without_a_key_is_a_log_and_has_no_change_feed() -> None:
     assert (log.derived, keyed.derived) == (("ratings_by_movie",), ("ratings_changes", "ratings_by_movie"))
     assert "ratings_changes" not in log.names
     assert "ratings_changes_every_change_kept" not in log.names
+
+
+def test_a_null_that_erases_is_another_declaration_and_one_that_does_not_is_the_same_as_before() -> None:
+    kept = Column("stars", "INT", between=(1, 5), keep=True, doc="One to five.")
+    one, other = (declare(columns=[ID, RATED_AT, replace(kept, null_erases=erases)]) for erases in (False, True))
+    assert (one.fingerprint, other.fingerprint) == ("f387a6755237", "fd924f6b3053")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.declaration.facts import facts_of, renamed
+from lakehouse.declaration.facts import differences, facts_of, renamed
 
 CITY = Column("city", "STRING", "Where.")
 
@@ -30,3 +30,8 @@ def facts(column: Column) -> str:
 def test_a_column_that_takes_what_another_took_is_that_one_renamed(said: dict[str, Any], is_renamed: bool) -> None:
     now = facts(Column("town", "STRING", "Where.", **said))
     assert [*renamed(facts(CITY), now)] == [("city", "town")] * is_renamed
+
+
+def test_a_null_that_erases_from_now_on_is_a_difference() -> None:
+    before, now = (facts(Column("city", "STRING", "Where.", keep=True, null_erases=erases)) for erases in (False, True))
+    assert [*differences(before, now)] == [("column city", "column city: null_erases was not said, is True")]

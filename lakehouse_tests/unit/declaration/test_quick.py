@@ -11,10 +11,12 @@ from hypothesis import HealthCheck, example, given, settings
 from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey, quick, verdicts
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import OF_SCHEMAS, REASONS, Rejection
+from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.quick import decode_plain
-from lakehouse.declaration.records import decode
+from lakehouse.declaration.records import decode, parse
 from lakehouse.declaration.times import judge_late
+from lakehouse.declaration.values import says_null
 from lakehouse.declaration.verdicts import Rules, decode_values
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.written import EDGES, NUMBERS, ODD, TIME_TEXTS, TIMES, WHOLE, Written, batches
@@ -35,7 +37,8 @@ def expected(value: bytes | None, arrived: int | None, rules: Rules) -> dict[str
         row = found
     except Rejection as no:
         verdict = {"_reason": no.reason, "_detail": no.detail, "_late": no.reason == "late"}
-    return verdict | {field.name: row.get(field.name) for field in rules.fields}
+    said = {f"{NULL_SAID}{f.name}": bool(row) and says_null(parse(value), f) for f in rules.fields if f.null_erases}
+    return verdict | {field.name: row.get(field.name) for field in rules.fields} | said
 
 
 def decoded(written: Written) -> pa.StructArray:
@@ -158,6 +161,20 @@ def test_what_stands_for_null_becomes_the_same(type_: str, default: Any, rule: s
     written = ['"n/a"', '""', '"N/A"', '"-999"', "-999", "-999.0", "-9.99e2", "-999.0000000000000001", "1", '"true"']
     written += ["-99.9", "-99.90", "-9.99e1", "-99.90000000000000000001", "-99.8", "9.96921e36"]
     same(of_one(column, [*written, "true", *EDGES, *ODD]))
+
+
+@pytest.mark.parametrize("path", [("n",), ("o", "n")])
+def test_a_null_a_placeholder_and_a_missing_field_are_told_apart(path: Any) -> None:
+    column = Column(
+        "n", "INT", "A.", source=path, formerly="was", null_values=("n/a", "-1"), keep=True, null_erases=True
+    )
+    inner = ["{}", '{"n":null}', '{"n":"n/a"}', '{"n":-1}', '{"n":-1.0}', '{"n":5}', '{"was":null}', '{"was":"n/a"}']
+    written = inner if path == ("n",) else [f'{{"o":{each}}}' for each in inner[:6]] + ['{"was":null}', '{"was":"n/a"}']
+    written += ['{"o":null}', '{"x":null}', '{"n":null,"was":5,"o":{"n":null}}']
+    rows = same(Written([each.encode() for each in written], [None] * len(written), Rules((column.field,), None)))
+    said = [nth for nth, row in enumerate(rows) if row[f"{NULL_SAID}n"]]
+    assert said == [1, 6, *([8] if path == ("o", "n") else []), 10]  # a null on the way is one
+    assert [row["_reason"] for row in rows] == [None] * len(written)
 
 
 def test_a_value_of_another_type_beside_a_default_does_not_make_up_for_a_name_that_stands_twice() -> None:

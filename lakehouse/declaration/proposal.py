@@ -1,8 +1,9 @@
 """A declaration proposed from records: what they tell of their fields, and what a person has to decide."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from reprlib import repr as shortened
@@ -13,20 +14,21 @@ from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.names import IN_FEED, is_name
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.proposed_avro import Path, Told, as_proposed, told_fields
-from lakehouse.declaration.proposed_key import exact, is_id, proposed_key, value_at
+from lakehouse.declaration.proposed_key import are_like_times, is_id, proposed_key, value_at
+from lakehouse.declaration.proposed_kinds import seen_kinds
 from lakehouse.declaration.proposed_types import are_keys, fits, kind_of, left_out, type_of
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.vocabulary import Avro, Column, Json
 
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
-_LIKE_A_TIME = re.compile(
-    r"\d{4}[-/.]?\d\d[-/.]?\d\d([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{4}( .*)?|\w{3}, \d\d? \w{3} \d{4}.*"
-    r"|1\d{9}(\d{3}|\d{6}|\d{9})?"
-)
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
 _MOST_LEVELS = 5  # of objects within objects
 PLAIN = Json()
+_SEVERAL_TYPES = (
+    "Records of several types were seen, {}. Of one key the newer would overwrite the other with NULLs, so each record"
+    " is a row, in a log table: to merge them by a key, have each type in a topic of its own."
+)
 _OUR_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 
 
@@ -66,24 +68,39 @@ def propose(values: Iterable[bytes | None], form: Json | Avro = PLAIN, schemas: 
             sources = ", ".join(repr(column.field.source) for column in columns if column.name == name)
             doubts.append(f"Fields {sources} would each be column {name}: only the first is declared, name the others.")
     columns = list({column.name: column for column in reversed(columns)}.values())[::-1]
-    key = proposed_key(columns, objects, doubts)
+    kinds = _kinds(columns, objects, form, schemas)
+    key = () if kinds else proposed_key(columns, objects, doubts)
+    doubts += [_SEVERAL_TYPES.format(kinds)] if kinds else []
     columns = [_as_schemas_allow(column, key, told or {}, doubts) for column in columns]
     if any(column.required for column in columns) and objects:
         doubts.append("Required is what every one of these records has: drop required=True where one may come without.")
-    whole = [column.name for column in columns if column.type == "BIGINT" and not is_id(column.name)]
-    if whole and told is None:
-        doubts.append(f"{', '.join(whole)}: whole numbers so far, and one with a fraction would be rejected.")
-    doubles = [column.name for column in columns if column.type == "DOUBLE" and column.name not in key]
-    if doubles:
-        are = f"{', '.join(doubles)} {'is a DOUBLE' if len(doubles) == 1 else 'are DOUBLEs'}"
-        doubts.append(f"{are}: where it is added up or is money, declare DECIMAL(precision,scale).")
-    columns = [exact(column, objects, doubts) if column.name in key else column for column in columns]
+    doubts += _doubts_of_numbers(columns, typed=told is not None)
     taken = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
     times = [name for name in times if Month(name).name not in taken]
     month = times[0] if times else None
     (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
     return Proposal(tuple(columns), key, month, tuple(doubts), len(held), len(refusals), refusal, form)
+
+
+def _doubts_of_numbers(columns: Sequence[Column], *, typed: bool) -> Iterator[str]:
+    """What numbers may turn out to be that these records do not hold, or hold in another way."""
+    whole = [column.name for column in columns if column.type == "BIGINT" and not is_id(column.name)]
+    if whole and not typed:
+        yield f"{', '.join(whole)}: whole numbers so far, and one with a fraction would be rejected."
+    doubles = [column.name for column in columns if column.type == "DOUBLE"]
+    if doubles:
+        are = f"{', '.join(doubles)} {'is a DOUBLE' if len(doubles) == 1 else 'are DOUBLEs'}"
+        yield f"{are}: where it is added up or is money, declare DECIMAL(precision,scale)."
+
+
+def _kinds(
+    columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Json | Avro, schemas: Schemas
+) -> str | None:
+    """The types of records that were seen, in words; ``None`` where there is one."""
+    typed = isinstance(form, Avro)
+    names = sorted({json.loads(each.text)["name"] for each in schemas.known.values()} if typed and objects else ())
+    return f"by their schemas: {', '.join(names)}" if len(names) > 1 else seen_kinds(columns, objects, typed=typed)
 
 
 def _read(
@@ -154,8 +171,9 @@ def _column(
         doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0][:60]}.")
         return None
     if found is None:
-        kinds = sorted({kind_of(value) for value in held})
-        of_what = "no column is of the type that its schema has" if told else f"it holds {' and '.join(kinds)}"
+        kinds = " and ".join(sorted({kind_of(value) for value in held}))
+        kinds += " of more digits than any type has" if kinds == "numbers" else ""
+        of_what = "no column is of the type that its schema has" if told else f"it holds {kinds}"
         doubts.append(f"Field {source!r} is left out: {of_what}.")
         return None
     type_, pattern = found
@@ -163,10 +181,12 @@ def _column(
     if unit:
         doubts.append(f"{name} is taken for a time, in {unit} since 1970: declare BIGINT if it is a number.")
         type_ = "TIMESTAMP"
+    if told is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
+        doubts.append(f"{name} holds more digits than a DOUBLE: it is {type_}, and what is finer is rounded.")
     required = len(held) == len(objects)
     where = None if path == (name,) else path[0] if len(path) == 1 else path
     column = Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
-    if type_ == "STRING" and held and all(_LIKE_A_TIME.fullmatch(each) for each in held):
+    if type_ == "STRING" and held and are_like_times(held):
         doubts.append(f"{name} looks like a time, and no one pattern reads it: declare how it is written, in UTC.")
     missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
     if missed:

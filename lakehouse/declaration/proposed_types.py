@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
+from math import isinf
 from typing import Any
 
 from lakehouse.declaration.fields import WHOLE, Field, Rejection
@@ -18,7 +19,7 @@ _TIMES = (
 )  # fmt: skip
 _MOST_NEW = 4  # times as many names as any one object has: keys of a map
 _MOST_NESTED = 9  # of values within values, the plain ones among them
-_MOST_DIGITS = 38
+_MOST_DIGITS, _DIGITS_OF_DOUBLE = 38, 17
 
 
 def type_of(held: Sequence[Any], levels: int = _MOST_NESTED) -> tuple[str, str | None] | None:
@@ -34,7 +35,27 @@ def type_of(held: Sequence[Any], levels: int = _MOST_NESTED) -> tuple[str, str |
         return None
     if all(map(_is_whole, held)):
         return ("BIGINT" if all(abs(value) < WHOLE["BIGINT"] for value in held) else "DECIMAL(38,0)"), None
-    return "DOUBLE", None
+    type_ = _fraction(held)
+    return (type_, None) if type_ else None
+
+
+def _fraction(held: Sequence[Decimal]) -> str | None:
+    """DOUBLE where it is what was written, to the last digit, else a DECIMAL; ``None`` where none has the digits."""
+    if all(map(_is_double, held)):
+        return "DOUBLE"
+    written = [value.as_tuple() for value in held]
+    scale = max(0, *(-int(each.exponent) for each in written))
+    whole = max(0, *(len(each.digits) + int(each.exponent) for each in written))
+    return f"DECIMAL({_MOST_DIGITS},{scale})" if whole + scale <= _MOST_DIGITS else None
+
+
+def _is_double(value: Decimal) -> bool:
+    """Whether a number is a double as programs write one: in the fewest digits, in seventeen, or in all that it has."""
+    _, digits, exponent = value.as_tuple()
+    double = float(value)
+    if isinf(double) or (int(exponent) >= 0 and len(digits) > _DIGITS_OF_DOUBLE):
+        return False
+    return value in (Decimal(repr(double)), Decimal(f"{double:.{_DIGITS_OF_DOUBLE - 1}e}"), Decimal(double))
 
 
 def _holding(held: Sequence[Any], levels: int) -> str | None:

@@ -101,6 +101,20 @@ def test_versions_of_a_schema_are_one_declaration_with_what_may_be_missing_not_r
     assert proposal.key == ("id",)
 
 
+def test_records_of_schemas_of_several_names_have_no_key_and_are_named() -> None:
+    other = schema_of(id="long", reason="string") | {"name": "Refund", "namespace": "shop"}
+    proposal = of_avro(
+        (schema_of(id="long", total="double"), [{"id": 1, "total": 2.5}]), (other, [{"id": 1, "reason": "x"}])
+    )
+    assert proposal.key == ()
+    assert any("several types were seen, by their schemas: R, shop.Refund" in each for each in proposal.doubts)
+
+
+def test_a_field_that_a_newer_version_calls_otherwise_makes_no_other_type() -> None:
+    old, new = schema_of(id="long", city="string"), schema_of(id="long", town="string")
+    assert of_avro((old, [{"id": 1, "city": "Oslo"}]), (new, [{"id": 2, "town": "Oslo"}])).key == ("id",)
+
+
 def test_what_is_null_in_every_record_has_the_type_of_its_schema() -> None:
     schema = schema_of(id="long", to=["null", CUSTOMER], at=["null", {"type": "int", "logicalType": "date"}])
     proposal = of_avro((schema, [{"id": 1, "to": None, "at": None}]))

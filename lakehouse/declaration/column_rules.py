@@ -13,7 +13,7 @@ from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import WHOLE, Beyond, Rejection
 from lakehouse.declaration.names import SHAPE, is_name, is_text
 from lakehouse.declaration.nested import plain_types
-from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader
+from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
 from lakehouse.declaration.type_rules import column_type_problems, digits_of
 from lakehouse.declaration.values import convert_value, number_in
@@ -132,8 +132,7 @@ def _source_problems(column: Column) -> Iterator[Problem]:
         yield "its source names no field", "Name it, or the fields that lead to it."
     if any(isinstance(number_in(each), Beyond) for each in column.null_values):
         yield "its null_values have a number that is beyond any", "Leave it out: no record can have it."
-    if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
-        yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
+    yield from _beside_problems(column)
     if column.formerly is None:
         return
     if column.field.part != VALUE:
@@ -142,6 +141,15 @@ def _source_problems(column: Column) -> Iterator[Problem]:
         yield "formerly names no field", "Name it, or the fields that led to it."
     if column.field.former == column.field.names:
         yield f"formerly is the name that it has: {column.field.source}", "Name the one that it had before."
+
+
+def _beside_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with a source that stands beside the value of a record."""
+    if isinstance(column.source, RecordKey) and column.source.written == "big_endian" and column.type not in WHOLE:
+        fact = f"its key is the bytes of a number, and it is {column.type}"
+        yield fact, "Declare INT for four bytes, BIGINT for eight."
+    if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
+        yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
 
 
 def _default_problems(column: Column) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from lakehouse.declaration.parts import VALUE
+from lakehouse.declaration.parts import VALUE, Written
 
 OF_SCHEMAS = ("wrong_magic", "unknown_schema", "unusable_schema", "invalid_avro")
 """Reasons to reject a record that only those have before which the id of a schema stands."""
@@ -41,7 +41,7 @@ class Field(NamedTuple):
     ``former`` are the names that led to it before; they are asked where it is missing. ``nulls`` are what stands for
     null, as it is written. ``inner`` are the rules for what its values hold, where they hold others; ``leaves`` is how
     many plain values one of them has room for, itself or in a struct, where it is there or not. Of one whose
-    ``null_erases`` it matters whether a record says null, or nothing.
+    ``null_erases`` it matters whether a record says null, or nothing. ``written`` is how the key of a record is.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Field(NamedTuple):
     inner: tuple["Field", ...] = ()
     leaves: int = 1
     null_erases: bool = False
+    written: Written = "text"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,11 +1,25 @@
 """Where a column takes its value from, where that is not the value of a record."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Written = Literal["text", "any_text", "big_endian"]
 
 
 @dataclass(frozen=True)
 class RecordKey:
-    """The key of the record, as text in UTF-8; no value where it has none."""
+    """The key of the record; no value where it has none.
+
+    ``written`` is how: as ``text`` in UTF-8, where a control character in a STRING rejects the record, since bytes that
+    are no text often are UTF-8; as ``any_text``, with control characters; or ``big_endian``, as the four bytes of an
+    INT or the eight of a BIGINT, which is how Kafka's serializers write whole numbers.
+    """
+
+    written: Written = "text"
+
+    def __repr__(self) -> str:
+        """As it is declared."""
+        return f"RecordKey({'' if self.written == 'text' else repr(self.written)})"
 
     @property
     def part(self) -> str:

@@ -7,11 +7,13 @@ from typing import Any
 
 from lakehouse.declaration.fields import Beyond, Field, Rejection, kind, shown, wrong_type
 from lakehouse.declaration.numbers import as_written, read_number
-from lakehouse.declaration.parts import VALUE
+from lakehouse.declaration.parts import KEY, VALUE
 from lakehouse.declaration.times import read_time
 
 NOTHING: Mapping[str, Any] = {}
 _MOST_LACKING = 100_000  # values of structs in one value
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_BYTES = {"INT": 4, "BIGINT": 8}
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -70,19 +72,41 @@ def number_in(text: str) -> Decimal | Beyond | None:
 def as_read(part: bytes | int | None, field: Field) -> Any:
     """What a part of a record beside its value says, as JSON would have it: a text, or what it is the text of.
 
-    Raises ``Rejection`` with the reason ``invalid_utf8``.
+    Raises ``Rejection`` with the reason ``invalid_utf8``, ``invalid_text`` or ``wrong_type``.
     """
     if not isinstance(part, bytes):
         return part
+    if field.written == "big_endian":
+        return _number_of(part, field)
     try:
         text = part.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Rejection("invalid_utf8", f"{field.source!r}: byte {error.start} is not UTF-8") from None
+    if field.type == "STRING" and field.part == KEY and field.written == "text":
+        return _without_controls(text, field)
     if field.type == "STRING" or field.pattern is not None:
         return text
     if field.type == "BOOLEAN":
         return {"true": True, "false": False}.get(text, text)
     return as_written(text) if _NUMBER.fullmatch(text) else text
+
+
+def _number_of(part: bytes, field: Field) -> int:
+    """The whole number whose bytes a key is, the highest first."""
+    if len(part) != _BYTES[field.type]:
+        expected = f"{_BYTES[field.type]} of {field.type}"
+        raise Rejection("wrong_type", f"{field.source!r} has the length of {len(part)} bytes, expected {expected}")
+    return int.from_bytes(part, "big", signed=True)
+
+
+def _without_controls(text: str, field: Field) -> str:
+    """A text in which no character is one that no text has; bytes of a number are full of them."""
+    found = _CONTROL.search(text)
+    if found is None:
+        return text
+    type_ = {size: name for name, size in _BYTES.items()}.get(len(text.encode()))
+    hint = f"; it may be a number: declare {type_} with RecordKey('big_endian')" if type_ else ""
+    raise Rejection("invalid_text", f"{field.source!r} holds the control character U+{ord(found[0]):04X}{hint}")
 
 
 def says_null(parsed: dict[str, Any], field: Field) -> bool:

@@ -92,7 +92,8 @@ class Column:
         former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
         rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
         found = Field(self.name, shown, self.type, self.required, least, most, *rules, null_erases=self.null_erases)
-        return with_inner(found)
+        written = self.source.written if isinstance(self.source, RecordKey) else found.written
+        return with_inner(found._replace(written=written))
 
     @property
     def is_nested(self) -> bool:

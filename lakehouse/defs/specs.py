@@ -171,7 +171,8 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 def _record_type(column: Column) -> str:
     """What a field is in a record, which is JSON; what stands beside its value is text, but for the broker's time."""
     if column.field.part != VALUE:
-        return "timestamp" if column.field.part == TIME else "string"
+        written = "bytes" if column.field.written == "big_endian" else "string"
+        return "timestamp" if column.field.part == TIME else written
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") else "object"
     if column.type == "STRING" or column.pattern is not None:

@@ -198,6 +198,8 @@ REFUSED: Sequence[tuple[Callable[[], StreamTable], str]] = [
     (one(null_erases=True), "column n: null_erases and no keep"),
     (one(keep=True, null_erases=True, source=RecordKey()), "column n: null_erases is for fields of a record's value"),
     (one(null_erases=True, sql="id"), "column n: sql or null_erases, not both"),
+    (one(type_="STRING", source=RecordKey("big_endian")), "its key is the bytes of a number, and it is STRING"),
+    (one(source=RecordKey("bytes")), "column n: source: written is text or any_text"),  # type: ignore[arg-type]
     (one(null_values=("1e99999999999999999999",)), "column n: its null_values have a number that is beyond any"),
     (lambda: declare(samples=SampleRecords([{"id": Decimal(1)}])), "its samples are no JSON"),
     (one(type_="TIMESTAMP", pattern="%Y %Y"), "column n: its pattern has %Y twice"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, RecordKey, StreamTable
 from lakehouse.declaration.facts import differences, facts_of, renamed
 
 CITY = Column("city", "STRING", "Where.")
@@ -35,3 +35,11 @@ def test_a_column_that_takes_what_another_took_is_that_one_renamed(said: dict[st
 def test_a_null_that_erases_from_now_on_is_a_difference() -> None:
     before, now = (facts(Column("city", "STRING", "Where.", keep=True, null_erases=erases)) for erases in (False, True))
     assert [*differences(before, now)] == [("column city", "column city: null_erases was not said, is True")]
+
+
+def test_how_a_key_is_written_is_a_difference_and_one_that_is_plain_text_is_as_before() -> None:
+    assert repr(RecordKey()) == "RecordKey()"
+    before, now = (facts(Column("city", "INT", "Where.", source=RecordKey(how))) for how in ("text", "big_endian"))
+    assert [said for _, said in differences(before, now)] == [
+        "column city: takes was RecordKey(), is RecordKey('big_endian')"
+    ]

@@ -448,3 +448,49 @@ def test_a_column_may_be_the_key_a_header_or_the_broker_s_time() -> None:
         with pytest.raises(Rejection) as rejected:
             table.decode(b"{}", key=key)
         assert (rejected.value.reason, rejected.value.detail) == (reason, detail)
+
+
+LONG = (7).to_bytes(8, "big")
+
+
+def keyed(type_: str, key: bytes, source: RecordKey) -> Any:
+    column = Column("id", type_, "Which.", source=source, required=True)
+    return StreamTable("parts", "parts", "", [column], ["id"]).decode(b"{}", key=key)["id"]
+
+
+@pytest.mark.parametrize(
+    ("key", "detail"),
+    [
+        (LONG, "U+0000; it may be a number: declare BIGINT with RecordKey('big_endian')"),
+        ((7).to_bytes(4, "big"), "U+0000; it may be a number: declare INT with RecordKey('big_endian')"),
+        (b"\x00\x00\x00\x00\x01\x02\x0e", "U+0000"),  # Avro, after the id of its schema
+        (b"\x0eA", "U+000E"),
+        (b"a\n", "U+000A"),
+        (b"a\x7f", "U+007F"),
+        ("a\u0085".encode(), "U+0085"),
+    ],
+)
+def test_a_binary_key_is_no_text(key: bytes, detail: str) -> None:
+    with pytest.raises(Rejection) as rejected:
+        keyed("STRING", key, RecordKey())
+    assert rejected.value.reason == "invalid_text"
+    assert rejected.value.detail == f"'key of the record' holds the control character {detail}"
+    assert keyed("STRING", key, RecordKey("any_text")) == key.decode()
+
+
+@pytest.mark.parametrize("key", ["a b", "é", "\u00a0", "\u200d", "7", ""])
+def test_a_text_key_may_hold_whatever_no_control_character_is(key: str) -> None:
+    assert keyed("STRING", key.encode(), RecordKey()) == key
+
+
+@pytest.mark.parametrize(("type_", "size"), [("INT", 4), ("BIGINT", 8)])
+def test_a_key_may_be_the_bytes_of_a_number(type_: str, size: int) -> None:
+    for number in (0, 7, -1, 2 ** (8 * size - 1) - 1, -(2 ** (8 * size - 1)), 0x30303030):
+        assert keyed(type_, number.to_bytes(size, "big", signed=True), RecordKey("big_endian")) == number
+    for key in (b"", b"7", bytes(size - 1), bytes(size + 1), bytes(12 - size)):
+        with pytest.raises(Rejection, match=f"has the length of {len(key)} bytes, expected {size} of {type_}"):
+            keyed(type_, key, RecordKey("big_endian"))
+    bounded = Column("id", type_, "", source=RecordKey("big_endian"), between=(0, 9), required=True)
+    table = StreamTable("parts", "parts", "", [bounded], ["id"])
+    with pytest.raises(Rejection, match="out_of_range"):
+        table.decode(b"{}", key=b"\xff" * size)

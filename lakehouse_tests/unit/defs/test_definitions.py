@@ -9,11 +9,13 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Check
+from lakehouse.declaration import Check, RecordKey
 from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
+from lakehouse.defs.listed import Listed
+from lakehouse.defs.specs import topic_spec
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.log_tables import log_table
@@ -216,3 +218,13 @@ def test_a_log_table_has_the_assets_checks_and_jobs_of_any_other_but_no_change_f
     written = {(log.name, "batches_accounted"), (rollup.name, "touched_groups_stored")}
     doubts = {(log.name, name) for name in ("rejected_share", "producer_time")}
     assert checks_in(repository.get_job(f"merge_{log.name}")) == written | doubts
+
+
+def test_the_topic_says_of_a_key_whether_it_is_text_or_bytes():
+    id_ = temperatures.columns[0]
+    nothing_else = {"partition_by": None, "base": None, "references": (), "rollups": ()}
+    for written, type_ in (("text", "string"), ("big_endian", "bytes")):
+        column = replace(id_, name="id", type="INT", source=RecordKey(written), between=None)
+        table = replace(temperatures, columns=[column], key=["id"], **nothing_else)
+        schema = topic_spec(Listed(table)).metadata["dagster/column_schema"]
+        assert [(each.name, each.type) for each in schema.columns] == [("key of the record", type_)]

@@ -10,18 +10,23 @@ from lakehouse.delta.commits import Commit
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.reached import beyond
 from lakehouse.errors import DataLossError, DeclarationError
-from lakehouse.topic.offsets import Bounds, Gap, Plan, TopicState, find_expired, plan_batch
+from lakehouse.topic.offsets import Bounds, Gap, Plan, Progress, TopicState, find_expired, find_gap, plan_batch
 
 
 def plan_next_of(ledger: Ledger, state: TopicState, bounds: Bounds) -> Plan:
     """Plan what a table merges next, with the gap before it.
 
-    Where a RESTORE undid every batch, records that were merged may have expired: whatever did is a gap then.
+    Where a RESTORE undid every batch, records that were merged may have expired: whatever did is a gap then. Where
+    the topic was read before another one was, so is what is gone since.
     """
     plan = plan_batch(state, ledger.progress, bounds)
-    if ledger.progress is None and ledger.unread:
-        return replace(plan, gap=find_expired(state))
-    return plan
+    if ledger.progress is None:
+        return replace(plan, gap=find_expired(state)) if ledger.unread else plan
+    former = ledger.reached.get(state.incarnation.text)
+    if plan.gap is None or former is None or ledger.progress.incarnation == state.incarnation:
+        return plan
+    since = find_gap(state, Progress(state.incarnation, former)) or Gap((), ())
+    return replace(plan, gap=Gap(plan.gap.facts + since.facts, plan.gap.ranges + since.ranges))
 
 
 def plan_table(table: StreamTable, state: TopicState, ledger: Ledger, bounds: Bounds) -> Plan:

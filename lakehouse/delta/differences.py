@@ -97,9 +97,15 @@ def _between(before: Entry, entry: Entry) -> Iterator[str]:
 
 def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
     known = before.commit.progress or {}
-    for part in entry.commit.ranges:
-        expected = known.get(part.partition, part.start)
-        if part.start != expected:
+    for part in entry.commit.ranges if known else ():
+        expected = known.get(part.partition, 0)
+        if part.partition not in known and part.start:
+            yield (
+                f"partition {part.partition} was new, and its offsets 0 to {part.start - 1} had expired: they were"
+                " never merged, and no gap names them. The topic no longer has those records: publish them again where"
+                " somebody still does."
+            )
+        elif part.start != expected:
             kind = "gap" if part.start > expected else "overlap"
             first, last = min(expected, part.start), max(expected, part.start) - 1
             yield f"{kind} in partition {part.partition}, offsets {first} to {last}; replay them."
@@ -109,7 +115,7 @@ def _unnamed(before: Entry, gap: Entry) -> Iterator[str]:
     """What a gap in the same topic steps over without saying so."""
     known = before.commit.progress or {}
     for partition, start in sorted((gap.commit.progress or {}).items()):
-        skipped = Range(partition, known.get(partition, start), start)
+        skipped = Range(partition, known.get(partition, 0 if known else start), start)
         if skipped.span > 0 and skipped not in gap.commit.gap:
             yield (
                 f"steps over offsets {skipped.start} to {start - 1} of partition {partition} without naming them;"

@@ -63,10 +63,17 @@ class TopicState:
 
 @dataclass(frozen=True)
 class Progress:
-    """The next offset to read of every partition, for one incarnation of a topic."""
+    """The next offset to read of every partition, for one incarnation of a topic.
+
+    It names every partition that the topic had when it was looked at; one that is not named was added since.
+    """
 
     incarnation: Incarnation
     offsets: Offsets
+
+    def next_offset(self, partition: int) -> int:
+        """Where the reading of a partition goes on: one that was added since is read from its very first record."""
+        return self.offsets.get(partition, 0)
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ class Bounds:
 def plan_batch(state: TopicState, progress: Progress | None, bounds: Bounds = Bounds()) -> Plan:
     """Decide what the next batch reads, from one look at the broker and the table's progress.
 
-    Partitions without progress start at their earliest offset, and so do those that lost records: nothing
+    A table without progress starts at the earliest offsets, and so do partitions that lost records: nothing
     that is still there is stepped over. A limit is shared out so that all partitions with lag advance; where
     there are more of them, each does within as many batches as all partitions need at ``max_records`` a batch.
     Nothing to read gives a plan with ``span`` 0.
@@ -136,7 +143,7 @@ def _start(partition: int, state: TopicState, progress: Progress | None) -> int:
     earliest = state.earliest[partition]
     if progress is None or state.incarnation != progress.incarnation:
         return earliest
-    known = progress.offsets.get(partition, earliest)
+    known = progress.next_offset(partition)
     return known if earliest <= known <= state.end[partition] else earliest
 
 
@@ -169,14 +176,18 @@ def lag_of(state: TopicState, progress: Progress | None) -> dict[int, int]:
 
 
 def find_gap(state: TopicState, progress: Progress | None) -> Gap | None:
-    """Find what is gone from the topic before it was merged; ``None`` where the progress fits it."""
+    """Find what is gone from the topic before it was merged; ``None`` where the progress fits it.
+
+    Of a partition that was added since the progress, that is whatever is gone from its front.
+    """
     if progress is None:
         return None
     if state.incarnation != progress.incarnation:
         left = ", ".join(f"partition {p} from offset {offset}" for p, offset in sorted(progress.offsets.items()))
         fact = f"{_who_it_was(state, progress)}; what was not merged of it is not here: {left}"
         return Gap((fact,), tuple(Range(p, offset, offset) for p, offset in sorted(progress.offsets.items())))
-    lost = [found for p, offset in sorted(progress.offsets.items()) for found in _lost(p, offset, state)]
+    known = sorted({*progress.offsets, *state.end})
+    lost = [found for p in known for found in _lost(p, progress.next_offset(p), state)]
     expired = all(part.end == state.earliest.get(part.partition) for _, part in lost)
     return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost), expired) if lost else None
 

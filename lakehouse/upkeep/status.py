@@ -10,7 +10,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import look
-from lakehouse.topic.offsets import TopicState
+from lakehouse.topic.offsets import Progress, TopicState
 from lakehouse.upkeep.counted import Counted, count_rejected
 
 
@@ -75,7 +75,7 @@ def status(settings: Settings, table: StreamTable) -> Status:
         state = look(settings, table.topic, limit=1.5)
     except LakehouseError as error:
         problem = str(error)
-    partitions = _partitions(state, dict(ledger.progress.offsets) if ledger.progress else {})
+    partitions = _partitions(state, ledger.progress)
     rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
     derived = _derived(settings, table, ledger)
     return Status(table.name, ledger.uri, servers, problem, partitions, rows, ledger, rejected, derived)
@@ -89,15 +89,15 @@ def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[De
     )
 
 
-def _partitions(state: TopicState | None, progress: dict[int, int]) -> tuple[PartitionStatus, ...]:
+def _partitions(state: TopicState | None, progress: Progress | None) -> tuple[PartitionStatus, ...]:
+    merged = progress.offsets if progress else {}
     if state is None:
-        return tuple(PartitionStatus(p, offset, None, None, None) for p, offset in sorted(progress.items()))
-    known = sorted({*state.end, *progress})
-    return tuple(_partition(p, state, progress.get(p)) for p in known)
+        return tuple(PartitionStatus(p, offset, None, None, None) for p, offset in sorted(merged.items()))
+    starts = {p: progress.next_offset(p) if progress else earliest for p, earliest in state.earliest.items()}
+    return tuple(_partition(p, state, merged.get(p), starts.get(p)) for p in sorted({*state.end, *merged}))
 
 
-def _partition(partition: int, state: TopicState, progress: int | None) -> PartitionStatus:
+def _partition(partition: int, state: TopicState, progress: int | None, start: int | None) -> PartitionStatus:
     earliest, end = state.earliest.get(partition), state.end.get(partition)
-    start = progress if progress is not None else earliest
     lag = max(0, end - start) if end is not None and start is not None else None
     return PartitionStatus(partition, progress, earliest, end, lag)

@@ -12,6 +12,7 @@ from lakehouse.errors import DataLossError
 from lakehouse.topic import add_partitions, create_topic, delete_topic
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.repair import propose_gap
+from lakehouse.upkeep.status import status
 from lakehouse_tests.helpers.clients import delete_before, with_client
 from lakehouse_tests.helpers.streams import Stream, record
 
@@ -64,6 +65,22 @@ def test_records_deleted_before_they_were_merged_are_named_and_stepped_over(stre
     stream.accept_gap()
     assert stream.ledger.newest.commit.gap == (Range(1, before, before + 1),)
     stream.merge()
+    assert set(held) <= set(stream.temperatures())
+    assert not set(lost) & set(stream.temperatures())
+
+
+def test_records_of_a_new_partition_that_expired_before_it_was_first_seen_are_a_gap(stream):
+    added = len(stream.ledger.progress.offsets)
+    add_partitions(stream.settings, stream.table.topic, added + 1)
+    lost, held = stream.send_hours(2, partition=added), stream.send_hours(1, partition=added)
+    delete_before(stream.settings, stream.table.topic, {added: 2})
+    assert_stops(stream, f"Partition {added}: records from 0 to 1 were deleted")
+    with pytest.raises(DataLossError, match=f"Partition {added}"):
+        stream.replay()
+    assert status(stream.settings, stream.table).lag == 3
+    assert [outcome.entry.commit.kind for outcome in accepting(stream).merge()] == ["gap", "batch"]
+    gap = next(entry for entry in stream.ledger.entries if entry.commit.kind == "gap")
+    assert gap.commit.gap == (Range(added, 0, 2),)
     assert set(held) <= set(stream.temperatures())
     assert not set(lost) & set(stream.temperatures())
 

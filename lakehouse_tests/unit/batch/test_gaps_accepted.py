@@ -144,3 +144,37 @@ def test_rows_of_another_topic_that_a_restore_took_out_are_in_nobodys_way() -> N
     )
     since = replace(undone, entries=(Entry(3, datetime.now(UTC), first, Metrics()),), transaction=first.number)
     assert planned(state, by_offset, since).span == 8
+
+
+WIDENED = looked({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
+
+
+def test_what_expired_of_a_partition_before_it_was_first_seen_stops_or_is_accepted_by_the_declaration() -> None:
+    with pytest.raises(DataLossError, match=r"Partition 2: records from 0 to 4.* lakehouse accept-gap temperatures"):
+        planned(WIDENED, temperatures)
+    plan = planned(WIDENED)
+    assert plan.gap and plan.gap.ranges == (Range(2, 0, 5),)
+    assert gap_commit(LEDGER, plan, "run").progress == {0: 3, 1: 4, 2: 5}
+
+
+def test_a_topic_made_anew_begins_at_its_earliest_record_once_the_loss_is_accepted() -> None:
+    """It was never followed; a partition that it gets later is."""
+    anew = looked({0: 5}, {0: 9}, topic_id="other")
+    gap = gap_commit(LEDGER, plan_next_of(LEDGER, anew, Bounds()), "run")
+    assert gap.progress == {0: 5}
+    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    assert planned(anew, temperatures, since).span == 4
+    with pytest.raises(DataLossError, match="Partition 1: records from 0 to 1 were deleted"):
+        planned(looked({0: 5, 1: 2}, {0: 9, 1: 2}, topic_id="other"), temperatures, since)
+
+
+def test_a_topic_that_was_read_before_another_one_names_what_expired_since() -> None:
+    """As where a wrong address was accepted, and is corrected."""
+    wrong = looked({0: 0}, {0: 9}, cluster_id="wrong")
+    gap = gap_commit(LEDGER, plan_next_of(LEDGER, wrong, Bounds()), "run")
+    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    back = plan_next_of(since, looked({0: 5, 1: 4, 2: 1}, {0: 9, 1: 9, 2: 3}), Bounds()).gap
+    assert back and not back.expired
+    assert back.ranges == (Range(0, 0, 0), Range(0, 3, 5), Range(2, 0, 1))
+    whole = plan_next_of(since, looked({0: 0, 1: 0}, {0: 9, 1: 9}), Bounds()).gap
+    assert whole and whole.ranges == (Range(0, 0, 0),)

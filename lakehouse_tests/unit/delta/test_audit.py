@@ -34,6 +34,11 @@ def gap(number: int, end: int, *gone: Range, **said: Any) -> Entry:
     return entry(number, end, end, **{"kind": "gap", "ranges": (), "gap": gone, **said})
 
 
+def wide(number: int, start: int, end: int) -> Entry:
+    """A batch that reads a second partition from start to end."""
+    return entry(number, 6, 6, ranges=(Range(0, 6, 6), Range(1, start, end)), progress={0: 6, 1: end})
+
+
 def contiguous(*history: Entry) -> str | None:
     """What the audit says of a history, oldest first; ``None`` where it holds."""
     findings = {each.check: each for each in audit(Ledger("", entries=history[::-1]))}
@@ -48,8 +53,17 @@ def contiguous(*history: Entry) -> str | None:
         (entry(1, 0, 3), gap(2, 5, Range(0, 3, 5)), entry(3, 5, 9)),
         (entry(1, 0, 3), gap(2, 0, Range(0, 2, 3)), entry(3, 0, 2)),
         (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), incarnation=ANEW), entry(3, 7, 9, incarnation=ANEW)),
+        (entry(1, 4, 6), wide(2, 0, 2)),
+        (entry(1, 4, 6), gap(2, 6, Range(1, 0, 5), progress={0: 6, 1: 5}), wide(3, 5, 7)),
     ],
-    ids=["batches", "a gap that is named", "a topic cut off", "a topic made anew"],
+    ids=[
+        "batches",
+        "a gap that is named",
+        "a topic cut off",
+        "a topic made anew",
+        "a new partition",
+        "a new partition of which records expired",
+    ],
 )
 def test_a_history_without_a_break_holds(history: tuple[Entry, ...]) -> None:
     assert contiguous(*history) is None
@@ -62,6 +76,8 @@ def test_a_history_without_a_break_holds(history: tuple[Entry, ...]) -> None:
         ((entry(1, 0, 3), entry(2, 2, 5)), "Version 2: overlap in partition 0, offsets 2 to 2"),
         ((entry(1, 0, 3), gap(2, 5)), "Version 2: steps over offsets 3 to 4 of partition 0 without naming them"),
         ((entry(1, 0, 3), gap(2, 6, Range(0, 3, 5))), "steps over offsets 3 to 5 of partition 0"),
+        ((entry(1, 4, 6), wide(2, 5, 7)), "Version 2: partition 1 was new, and its offsets 0 to 4 had expired"),
+        ((entry(1, 4, 6), gap(2, 6, progress={0: 6, 1: 5})), "steps over offsets 0 to 4 of partition 1"),
         ((entry(1, 0, 3), entry(2, 0, 2, incarnation=ANEW)), "reads another topic than version 1, and no gap says so"),
     ],
 )

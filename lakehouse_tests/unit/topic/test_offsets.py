@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lakehouse.topic.offsets import (
     Bounds,
+    Gap,
     Incarnation,
     Plan,
     Progress,
@@ -45,7 +46,7 @@ def topics(draw: st.DrawFn) -> tuple[TopicState, Progress | None]:
     )
     earliest = {p: first for p, (first, _) in spans.items()}
     end = {p: first + length for p, (first, length) in spans.items()}
-    known = draw(st.sets(st.sampled_from(sorted(spans))))
+    known = draw(st.sets(st.sampled_from(sorted(spans)))) | {p for p, first in earliest.items() if first}
     merged = {p: draw(st.integers(earliest[p], end[p])) for p in sorted(known)}
     return state(earliest, end), draw(st.sampled_from([None, progress(merged)]))
 
@@ -57,13 +58,33 @@ def test_a_table_without_progress_starts_at_the_earliest_offsets() -> None:
     assert plan.progress == progress({0: 9, 1: 3})
 
 
-def test_a_table_goes_on_at_its_progress_and_a_new_partition_at_its_earliest_offset() -> None:
-    plan = plan_batch(state({0: 0, 1: 4}, {0: 9, 1: 6}), progress({0: 7}))
-    assert ranges(plan) == {0: (7, 9), 1: (4, 6)}
+def test_a_table_goes_on_at_its_progress_and_reads_a_new_partition_from_its_first_record() -> None:
+    plan = plan_batch(state({0: 0, 1: 0}, {0: 9, 1: 6}), progress({0: 7}))
+    assert ranges(plan) == {0: (7, 9), 1: (0, 6)}
+    assert plan.gap is None
+
+
+def test_what_expired_of_a_new_partition_before_it_was_first_seen_is_a_gap() -> None:
+    looked = state({0: 0, 1: 4, 2: 6}, {0: 9, 1: 6, 2: 6})
+    plan = plan_batch(looked, progress({0: 7}))
+    assert plan.gap
+    assert plan.gap.ranges == (Range(1, 0, 4), Range(2, 0, 6))
+    assert plan.gap.facts[0] == "Partition 1: records from 0 to 3 were deleted before they were merged"
+    assert plan.gap.expired
+    assert ranges(plan) == {0: (7, 9), 1: (4, 6), 2: (6, 6)}
+    assert find_gap(looked, plan.progress) is None
+
+
+def test_a_partition_that_was_empty_when_it_was_seen_is_read_from_there() -> None:
+    first = plan_batch(state({0: 0, 1: 4}, {0: 9, 1: 4}), None)
+    assert first.gap is None
+    assert find_gap(state({0: 0, 1: 6}, {0: 9, 1: 6}), first.progress) == Gap(
+        ("Partition 1: records from 4 to 5 were deleted before they were merged",), (Range(1, 4, 6),), expired=True
+    )
 
 
 def test_nothing_to_read_is_a_plan_of_empty_ranges() -> None:
-    plan = plan_batch(state({0: 0, 1: 2}, {0: 9, 1: 2}), progress({0: 9}))
+    plan = plan_batch(state({0: 0, 1: 2}, {0: 9, 1: 2}), progress({0: 9, 1: 2}))
     assert ranges(plan) == {0: (9, 9), 1: (2, 2)}
     assert plan.span == 0
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from lakehouse.delta.reached import Reached
 from lakehouse.topic.offsets import Incarnation, Range
@@ -143,6 +143,13 @@ class Commit(Frozen):
             now["kind"] = "recovery"
         return now | {"metadata": VERSION}
 
+    @field_validator("incarnation", mode="before")
+    @classmethod
+    def _cluster_without_id(cls, told: Any) -> Any:
+        """The id of a cluster that has none was written as null, before such a broker was refused."""
+        unnamed = isinstance(told, dict) and told.get("cluster_id", "") is None
+        return told | {"cluster_id": ""} if unnamed else told
+
     @property
     def ends(self) -> Reached:
         """Its progress, by its incarnation."""
@@ -150,10 +157,16 @@ class Commit(Frozen):
 
 
 @dataclass(frozen=True)
-class Newer:
-    """What a commit says that a newer lakehouse made; ``metadata`` is the version of its form."""
+class NotUnderstood:
+    """What a commit of ours says that this process cannot read; ``metadata`` is the version of its form."""
 
     metadata: int
+    problem: str
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer lakehouse made the commit."""
+        return self.metadata > VERSION
 
 
 @dataclass(frozen=True)
@@ -199,11 +212,10 @@ class Entry:
 
 _EITHER: Final = ("MERGE", "WRITE")
 _OPERATIONS: Final = {"migration": ("WRITE",), "derived": _EITHER, "batch": _EITHER}  # of other kinds: MERGE
-_OURS: TypeAdapter[Commit | Upkeep] = TypeAdapter(Commit | Upkeep)
 
 
 @lru_cache(maxsize=4096)
-def said_in(metadata: str) -> Commit | Upkeep | Newer | None:
+def said_in(metadata: str) -> Commit | Upkeep | NotUnderstood | None:
     """What the metadata of a commit says; ``None`` where it is not ours. The same history is read again and again."""
     try:
         said = json.loads(metadata)
@@ -212,13 +224,14 @@ def said_in(metadata: str) -> Commit | Upkeep | Newer | None:
     if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
         return None
     try:
-        return _OURS.validate_python(said)
-    except ValidationError:
-        version = said.get("metadata")
-        return Newer(version) if isinstance(version, int) else None
+        return (Upkeep if said["kind"] == "upkeep" else Commit).model_validate(said)
+    except ValidationError as error:
+        version, first = said.get("metadata"), error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return NotUnderstood(version, problem) if isinstance(version, int) else None
 
 
-def said_by(info: Mapping[str, Any]) -> Commit | Upkeep | Newer | None:
+def said_by(info: Mapping[str, Any]) -> Commit | Upkeep | NotUnderstood | None:
     """What a commit of a history says of itself."""
     return said_in(info.get("userMetadata") or "")
 

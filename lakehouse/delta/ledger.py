@@ -16,7 +16,7 @@ from lakehouse.delta.commits import (
     Commit,
     Entry,
     Kind,
-    Newer,
+    NotUnderstood,
     Source,
     Totals,
     entry_of,
@@ -225,16 +225,24 @@ def _oldest(history: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
-    """Raise where a newer lakehouse committed: to pass its commits over would be to go on at an older progress."""
+    """Raise where a commit of ours is not understood: to pass it over would be to go on at an older progress."""
     for info in history:
         said = said_by(info)
-        if isinstance(said, Newer):
+        if not isinstance(said, NotUnderstood):
+            continue
+        if said.is_newer:
             raise LedgerError(
                 f"Version {info['version']} was committed by a newer lakehouse (metadata {said.metadata};"
                 f" this process understands {VERSION})",
                 where=uri,
                 action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
             )
+        raise LedgerError(
+            f"What the commit of version {info['version']} says of itself cannot be read ({said.problem}): another"
+            " lakehouse wrote it, or it is damaged",
+            where=f"{uri}/_delta_log/{info['version']:020d}.json",
+            action="Use the lakehouse that wrote it, or bring back a backup from before; nothing was changed.",
+        )
 
 
 def require_told(ledger: Ledger, name: str) -> Ledger:

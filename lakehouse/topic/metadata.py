@@ -16,9 +16,11 @@ from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
 
+from lakehouse.errors import BrokerRefusedError
 from lakehouse.topic.offsets import Incarnation
 
 _MISSING = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
+_NO_ID = bytes(16)
 _TAGS = ("tags", TaggedFields)
 
 
@@ -32,13 +34,30 @@ class TopicMetadata:
     leaders: dict[int, int]
 
 
+def require_ids(found: TopicMetadata) -> None:
+    """Raise ``BrokerRefusedError`` where the broker gives the topic, or itself, no id: no loss could be told then."""
+    lacking = {
+        "its cluster": not found.incarnation.cluster_id,
+        "the topic": found.incarnation.topic_id == _text(_NO_ID),
+    }
+    without = " and ".join(name for name, lacks in lacking.items() if lacks)
+    if without:
+        raise BrokerRefusedError(
+            f"The broker tells no id of {without}: a topic that is deleted and created again could not be told from"
+            " this one, and its records would be lost without a word",
+            where=f"topic {found.topic}",
+            action="Nothing was written. Use a broker that gives ids to its cluster and to topics, as Kafka 3.1 does;"
+            " one that was upgraded needs its inter.broker.protocol.version raised to 2.8 at least.",
+        )
+
+
 async def describe(admin: AIOKafkaAdminClient, topics: Sequence[str] | None = None) -> list[TopicMetadata]:
     """Return what the broker knows of these topics, or of all; a topic that does not exist is left out."""
     client = admin._client
     answer = await client.send(client.get_random_node(), _MetadataRequest(topics))
     return [
         TopicMetadata(
-            name, Incarnation(answer.cluster_id, _text(topic_id)), internal, {part[1]: part[2] for part in parts}
+            name, Incarnation(answer.cluster_id or "", _text(topic_id)), internal, {part[1]: part[2] for part in parts}
         )
         for code, name, topic_id, internal, parts, *_ in answer.topics
         if _exists(code)
@@ -131,5 +150,5 @@ class _MetadataRequest(Request[_RequestV12]):  # type: ignore[misc]
     def build(self, request_struct_class: type[_RequestV12]) -> _RequestV12:
         topics: list[Any] | None = None
         if self._topics is not None:
-            topics = [(bytes(16), name, {}) for name in self._topics]
+            topics = [(_NO_ID, name, {}) for name in self._topics]
         return request_struct_class(topics, False, False, {})

@@ -9,7 +9,7 @@ from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
 from lakehouse.topic.clients import Clients
 from lakehouse.topic.connection import ask
-from lakehouse.topic.metadata import TopicMetadata, describe
+from lakehouse.topic.metadata import TopicMetadata, describe, require_ids
 from lakehouse.topic.offsets import TopicState
 
 _DATED_BY = "message.timestamp.type"
@@ -21,13 +21,15 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
     An open transaction holds the end back: records beyond it are not committed. ``producer_time`` is true
     also where the broker does not tell who dates the records.
 
-    Raises ``BrokerError`` within ``limit`` seconds where the broker is down or hangs, ``TopicError`` where
-    the topic is missing or changes while it is looked at.
+    Raises ``BrokerError`` within ``limit`` seconds where the broker is down or hangs, ``BrokerRefusedError`` where it
+    gives no id to its cluster or to the topic, ``TopicError`` where the topic is missing or changes while it is looked
+    at.
     """
 
     async def question(clients: Clients) -> TopicState:
         async with clients.open(AIOKafkaAdminClient) as admin:
             before = await find(admin, topic)
+            require_ids(before)
             producer_time = await _producer_time(admin, topic)
             earliest, end = await _offsets(clients, before)
             after = await find(admin, topic)

@@ -1,5 +1,6 @@
 """A broker that is there and refuses us is no broker that is away: nobody has to wait, and a setting has to change."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,12 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
+from lakehouse.cli.doctor import _topic
 from lakehouse.cli.following import _Follower
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import BrokerError, BrokerRefusedError
 from lakehouse.settings import Settings
+from lakehouse.topic import metadata
 from lakehouse.topic.connection import ask
 from lakehouse_tests.helpers.sensors import World
 
@@ -48,6 +51,19 @@ def test_follow_does_not_wait_for_a_broker_that_begins_to_refuse_it(world: World
 
     with pytest.raises(BrokerRefusedError):
         Follower(working, None).follow(30.0)
+
+
+def test_a_topic_without_an_id_fails_the_tick_and_doctor_says_it_before_the_first_merge(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zero = metadata._text(bytes(16))
+    monkeypatch.setattr(metadata, "_text", lambda _: zero)
+    said = world.fails(BrokerRefusedError)
+    assert "tells no id of the topic" in said
+    assert world.told == [(False, said)]
+    part = _topic(world.settings, world.table, [world.table.topic])
+    assert (part.state, part.detail) == ("broken", said)
+    assert not Path(world.settings.table_uri(world.table.name)).exists()
 
 
 @pytest.mark.parametrize("answer", [TopicAuthorizationFailedError, ClusterAuthorizationFailedError])

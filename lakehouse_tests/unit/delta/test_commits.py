@@ -9,10 +9,10 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pydantic import BaseModel
 
-from lakehouse.delta.commits import VERSION, Commit, Metrics, Newer, Source, Totals, Upkeep, entry_of, said_in
+from lakehouse.delta.commits import VERSION, Commit, Metrics, NotUnderstood, Source, Totals, Upkeep, entry_of, said_in
 from lakehouse.delta.ledger import app_id, read_ledger
 from lakehouse.errors import LedgerError
-from lakehouse.topic.offsets import Incarnation, Range
+from lakehouse.topic.offsets import Incarnation, Progress, Range, TopicState, find_gap
 
 SAID_BY_VERSION_1 = {
     "metadata": 1,
@@ -66,14 +66,39 @@ def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
 
 @pytest.mark.parametrize("changes", [{"number": "seven"}, {"kind": "compaction"}, {"another": 1}])
 def test_a_newer_commit_is_known_whatever_else_it_says(changes):
-    assert said_in(newer(**changes)) == Newer(VERSION + 1)
+    said = said_in(newer(**changes))
+    assert isinstance(said, NotUnderstood) and said.is_newer
 
 
-def test_a_field_this_process_does_not_know_is_that_of_a_newer_one():
-    """It would be dropped when the rest is carried on."""
-    said = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
-    assert said_in(json.dumps(said | {"another": 1})) == Newer(VERSION)
-    assert said_in(json.dumps(said | {"totals_before": {"another": 1}})) == Newer(VERSION)
+OURS = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"another": 1}, "another: "),
+        ({"totals_before": {"another": 1}}, "totals_before.another: "),
+        ({"number": "seven"}, "number: "),
+        ({"kind": "upkeep"}, "run: "),
+    ],
+)
+def test_what_is_not_understood_stops_a_process_and_is_newer_only_where_it_says_so(tmp_path, changes, named):
+    """What is not known would be dropped when the rest is carried on."""
+    metadata = json.dumps({name: value for name, value in OURS.items() if name != "run"} | changes)
+    said = said_in(metadata)
+    assert isinstance(said, NotUnderstood) and not said.is_newer and said.problem.startswith(named)
+    with pytest.raises(LedgerError, match=f"commit of version 1 .* cannot be read .{named}.*1.json") as caught:
+        read_ledger(table_with(tmp_path, metadata), "readings")
+    assert "newer" not in str(caught.value)
+
+
+def test_a_commit_from_a_cluster_without_an_id_is_read_and_is_of_another_cluster_than_one_with_an_id(tmp_path):
+    unnamed = {"cluster_id": None, "topic_id": "t"}
+    said = OURS | {"incarnation": unnamed, "progress": {"0": 5}}
+    progress = read_ledger(table_with(tmp_path, json.dumps(said)), "readings").progress
+    assert progress == Progress(Incarnation("", "t"), {0: 5})
+    gap = find_gap(TopicState("readings", Incarnation("c", "t"), {0: 0}, {0: 9}), progress)
+    assert gap and "cluster c" in gap.facts[0]
 
 
 @pytest.mark.parametrize(

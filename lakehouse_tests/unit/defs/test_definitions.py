@@ -222,7 +222,7 @@ def test_a_log_table_has_the_assets_checks_and_jobs_of_any_other_but_no_change_f
 
 def test_the_topic_says_of_a_key_whether_it_is_text_or_bytes():
     id_ = temperatures.columns[0]
-    nothing_else = {"partition_by": None, "base": None, "references": (), "rollups": ()}
+    nothing_else: dict[str, Any] = {"partition_by": None, "base": None, "references": (), "rollups": ()}
     for written, type_ in (("text", "string"), ("big_endian", "bytes")):
         column = replace(id_, name="id", type="INT", source=RecordKey(written), between=None)
         table = replace(temperatures, columns=[column], key=["id"], **nothing_else)

@@ -51,11 +51,16 @@ _FILES = {
     # counted: Delta then says that it had none
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
 }
+_PLANS = {
+    # from the comparison of rows that hold maps, Spark derives filters without end: a first merge never ended
+    "spark.sql.constraintPropagation.enabled": "false",
+}
 _WHY = (
     (_TIMES, "what a time means depends on it, and times are UTC everywhere"),
     (_VALUES, "what is stored of a value depends on it"),
     (_STATEMENTS, "what a statement means depends on it"),
     (_FILES, "which rows a table holds depends on it"),
+    (_PLANS, "whether Spark ever ends the planning of a merge depends on it"),
 )
 EXACT: Mapping[str, str] = {name: value for settings, _ in _WHY for name, value in settings.items()}
 """What every session of ours has set, whatever a server, another session or a file of defaults says."""

@@ -118,10 +118,11 @@ def _watch(running: Sequence[Running], port: int | None, detail: Detail) -> None
 
 
 def _answers(url: str) -> bool:
+    from http.client import HTTPException
     from urllib.request import urlopen
 
     try:
         with urlopen(url, timeout=1) as response:  # noqa: S310 - an address of our own
             return bool(response.status == 200)
-    except OSError:
+    except (OSError, HTTPException):
         return False

@@ -2,7 +2,7 @@
 
 ``java``, ``ivy`` and ``jars`` find or fetch what has to be there; ``embedded`` is a server of a home as a child of a
 command: ``broker`` (with ``kafka`` and ``ports``) and ``registry`` are such. ``process`` is a child, ``wire`` asks one
-question over a plain socket, ``tail`` follows a log while it is written;
+question over a plain socket, ``tail`` follows a log while it is written, ``locks`` waits for a lock with a limit;
 ``engine`` runs the warm Spark of a home, and knows its lock, its address and its token, ``engine_main`` is its process,
 and ``own_spark`` starts a Spark in it or in a command;
 ``dagster_home`` and ``dagster_run`` prepare and start Dagster's own commands. Another service of the laptop's stack

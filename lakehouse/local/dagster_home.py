@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-from filelock import FileLock
-
 from lakehouse.errors import SettingsError, SetupError
+from lakehouse.local.locks import held_lock
 from lakehouse.settings import Settings
 
+_STORAGE_SECONDS = 120.0
 _DAGSTER_YAML = """\
 # Written once by lakehouse and yours to change; delete the file to get it back.
 telemetry:
@@ -74,14 +74,21 @@ def migrate_dagster_storage(settings: Settings) -> None:
     folder = prepare_dagster_home(settings)
     command = [sys.executable, "-m", "dagster", "instance", "migrate"]
     environment = {**os.environ, "DAGSTER_HOME": str(folder)}
-    with FileLock(folder / "storage.lock"):
+    action = f"Correct {folder / 'dagster.yaml'}, then start again."
+    with held_lock(folder / "storage.lock", 2 * _STORAGE_SECONDS):
         # what it prints holds Dagster's settings: only its errors are kept
-        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        try:
+            told = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=False, timeout=_STORAGE_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            fact = f"Dagster's storage does not answer within {_STORAGE_SECONDS:.0f} seconds"
+            raise SetupError(fact, where=str(folder), action=action) from None
     if told.returncode:
         log = settings.make_folder("logs") / "dagster-storage.log"
         log.write_text(told.stderr, encoding="utf-8")
         fact = "Dagster's storage cannot be opened; what it says is in this file"
-        raise SetupError(fact, where=str(log), action=f"Correct {folder / 'dagster.yaml'}, then start again.")
+        raise SetupError(fact, where=str(log), action=action)
 
 
 def _made(folder: Path) -> Path:

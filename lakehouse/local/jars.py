@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock
-
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.local.ivy import fetch
+from lakehouse.local.locks import held_lock
 from lakehouse.settings import Settings
 
 Group = Literal["broker", "registry", "spark"]
 State = Literal["sound", "missing", "damaged"]
 GROUPS: tuple[Group, ...] = ("broker", "spark")
 """What everybody needs; the registry is for tables whose records name a schema."""
+_LOCK_SECONDS = 1000.0  # for another process that fetches jars, which has a limit of its own
 _LIST = Path(__file__).parent / "jars.sha256"
 
 
@@ -121,7 +121,7 @@ def _keep(incoming: Path, jar: Jar) -> None:
 def _locked(settings: Settings) -> Iterator[None]:
     try:
         settings.jar_folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(settings.jar_folder / "lock"):
+        with held_lock(settings.jar_folder / "lock", _LOCK_SECONDS):
             yield
     except OSError as error:
         raise SetupError(

@@ -12,6 +12,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK, Ports
 
 _HERE = Path(__file__).parent
+_FORMAT_SECONDS = 60.0
 
 
 class Kafka:
@@ -58,7 +59,11 @@ class Kafka:
         tool = [*self._java("128m"), "kafka.tools.StorageTool", "format", "--ignore-formatted"]
         command = [*tool, "--cluster-id", new_cluster_id(), "--config", str(self._properties)]
         with self.log.open("ab") as output:
-            return subprocess.run(command, stdout=output, stderr=output, check=False).returncode == 0
+            try:
+                done = subprocess.run(command, stdout=output, stderr=output, check=False, timeout=_FORMAT_SECONDS)
+            except subprocess.TimeoutExpired:
+                return False
+            return done.returncode == 0
 
     def _java(self, memory: str) -> list[str]:
         flags = [f"-Xmx{memory}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]

@@ -10,12 +10,11 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from filelock import FileLock
-
 from lakehouse.errors import RegistryError
 from lakehouse.local.embedded import Embedded, wait
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
+from lakehouse.local.locks import held_lock
 from lakehouse.local.ports import draw_port, is_free
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
@@ -23,6 +22,7 @@ from lakehouse.settings.registry import PORT_FILE, registry_folder, registry_url
 
 _LEAVE_SECONDS = 5.0
 _LIMIT = 2.0  # seconds for one look
+_LOCK_SECONDS = 120.0  # for another process that unpacks the program
 
 
 class EmbeddedRegistry(Embedded):
@@ -98,7 +98,7 @@ def _unpacked(settings: Settings) -> Path:
     """The program, unpacked beside its archive, once for all homes."""
     (archive,) = ensure_jars(settings, "registry")
     folder = archive.with_name(archive.name.removesuffix(".tar.gz"))
-    with FileLock(archive.with_name("lock")):
+    with held_lock(archive.with_name("lock"), _LOCK_SECONDS):
         if not folder.is_dir():
             fresh = folder.with_name(f"{folder.name}.new")
             shutil.rmtree(fresh, ignore_errors=True)

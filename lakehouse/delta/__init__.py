@@ -13,8 +13,8 @@ Read by Spark: ``files`` (few of the newest version, by their names).
 Read back, without a JVM: ``log`` (opened, and read commit by commit: ``log_files``), ``kept`` (what was read, until
 something is written), ``active`` (the files and rows there are), ``ledger`` (how far the table got; ``reached``: and
 ever was), ``restores`` (what a RESTORE put back), ``row_versions`` (which versions changed a row), ``audit`` (the proof
-that every record is accounted for), ``accounting`` (the figures of a commit and their words). ``failures`` says in our
-errors what a table, its log or its store cannot do.
+that every record is accounted for), ``differences`` (what is not), ``accounting`` (the figures of a commit and their
+words). ``failures`` says in our errors what a table, its log or its store cannot do.
 
 It knows declarations, topics' offsets and Spark; batches, derived tables and upkeep are made of it. What is
 true of every table of ours goes here: a property into ``layout``, a figure or field of a commit into ``commits``.

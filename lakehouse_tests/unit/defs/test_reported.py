@@ -138,6 +138,17 @@ def test_a_commit_that_does_not_add_up_fails_the_check_until_it_is_accepted(home
     assert home.check("batches_accounted") == [False, False, True]
 
 
+def test_a_restore_undoes_a_commit_that_does_not_add_up_and_one_to_it_brings_it_back(home: Home) -> None:
+    home.merged.batches(1)
+    wrong = home.merged.merge(1, 2)
+    home.report()
+    for version in (wrong - 1, wrong):
+        home.merged.restore(version)
+        home.merged.batches(1)
+        home.report()
+    assert home.check("batches_accounted") == [False, True, False]
+
+
 def test_every_table_of_the_declaration_is_told(home: Home) -> None:
     home.merged.batches(1)
     others = {spec.key: spec.key.path[-1] for spec in SPECS if spec.key != MERGED}

@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
-from lakehouse.local.java import find_java, garbage_collector
-from lakehouse.local.own_session import activate, is_classic, make_exact, new_session, running_session, stop
-from lakehouse.local.own_spark import start_spark
+from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
+from lakehouse.local.own_session import activate, is_classic, make_exact, new_session, running_session
+from lakehouse.local.own_spark import start_spark, stop_spark
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_session
 
@@ -117,7 +117,8 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     local = settings.spark_is_local
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     zone = dict.fromkeys((_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"), "-Duser.timezone=UTC")
-    given, needed = settings.spark_settings, {**shipped, **zone}
+    ended = {_DRIVER_OPTIONS: f"{zone[_DRIVER_OPTIONS]} {EXIT_WITHOUT_MEMORY}"}
+    given, needed = settings.spark_settings, {**shipped, **zone, **ended}
     return {
         **_WARM,
         **(_QUIET if local else {}),
@@ -247,11 +248,12 @@ def collected(rows: DataFrame) -> "pa.Table | None":
         raise
 
 
-def stop_session(spark: SparkSession) -> None:
-    """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted.
+def stop_session(spark: SparkSession, patience: float = 30.0) -> None:
+    """Stop a session that ``build_session`` returned, within so many seconds; what still runs in it is interrupted.
 
-    Not so where a statement that writes was left behind: that session is left to the next writer, or to the engine.
-    A Spark that was started here ends with the last session on it; one that somebody else started goes on.
+    Not so where a statement that writes was left behind on a server: that session is left to the next writer, or to the
+    engine. A Spark that was started here ends with the last session on it, by force where it does not stop; one that
+    somebody else started goes on.
     """
     if is_classic(spark):
         users = _USERS.get(spark.sparkContext)
@@ -261,4 +263,4 @@ def stop_session(spark: SparkSession) -> None:
         if users:
             return
         del _USERS[spark.sparkContext]
-    stop(spark)
+    stop_spark(spark, patience)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from lakehouse.errors import SetupError
 from lakehouse.local.engine import EngineProcess, TakenError, engine_folder, read_address
+from lakehouse.local.java import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
+_FULL = " (its memory was full: raise LAKEHOUSE_SPARK_DRIVER_MEMORY)"
 _OFTEN, _SPAN = 5, 3600.0  # so many starts in so many seconds are made good
 _SHORT = 0.3  # seconds: whoever looks whether an engine lives holds its lock for a moment
 
@@ -70,7 +72,8 @@ class EngineKeeper:
     def _again(self, code: int) -> None:
         now = time.monotonic()
         self._ends = [moment for moment in self._ends if now - moment < _SPAN]
-        many = f"ended with code {code}, number {len(self._ends) + 1} within an hour"
+        why = _FULL if code == OUT_OF_MEMORY else ""
+        many = f"ended with code {code}{why}, number {len(self._ends) + 1} within an hour"
         if len(self._ends) >= _OFTEN:
             if not self._rests:
                 self._tell(f"{many}; left alone for some time, what runs now starts a Spark of its own")

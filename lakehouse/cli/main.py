@@ -33,9 +33,10 @@ from lakehouse.cli import (
     topics,
 )
 from lakehouse.cli.output import complain, say
+from lakehouse.cli.stopping import INTERRUPTED, interrupt
 from lakehouse.errors import LakehouseError
 
-DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, WRONG_USE = 0, 1, 2
 
 app = typer.Typer(
     name="lakehouse",
@@ -84,17 +85,12 @@ for family in (
 def main() -> NoReturn:
     """Run the verb named on the command line and end with its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
-        signal.signal(number, _end)
+        signal.signal(number, interrupt)
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries log, we say in one sentence
     code = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks once more does not wait for what Python still ends
         signal.signal(number, lambda *_: os._exit(code))
     sys.exit(code)
-
-
-def _end(_number: int, _frame: object) -> NoReturn:
-    """End as Ctrl-C does, so that what was started is stopped."""
-    raise KeyboardInterrupt
 
 
 def run(arguments: Sequence[str]) -> int:

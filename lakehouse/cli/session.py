@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.output import busy, complain
+from lakehouse.cli.stopping import stops_soon
 
 _SHORT = 1.0  # seconds: whoever looks whether an engine lives holds its lock for a moment
+_STOPPED = 30.0  # seconds for Spark to stop by itself
+_HURRIED = 2.0  # the same, for a person who waits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,12 +81,17 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
 
     warm = not settings.spark_remote and lives(engine_folder(settings))
     complain("Attaching to the engine ..." if warm else "Starting Spark ...")
-    with _output_to(settings.make_folder("logs") / "spark.log"):
-        session = build_session(settings)
-    try:
-        yield session
-    finally:
-        stop_session(session)
+    patience = _STOPPED
+    with stops_soon():
+        with _output_to(settings.make_folder("logs") / "spark.log"):
+            session = build_session(settings)
+        try:
+            yield session
+        except KeyboardInterrupt:
+            patience = _HURRIED
+            raise
+        finally:
+            stop_session(session, patience)
 
 
 @contextmanager

@@ -36,7 +36,8 @@ _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
     Trouble.ENGINE_LOST: (
         EngineLostError,
         "The engine or Spark Connect server has ended, is silent, or gave up this session",
-        "Run it again: it goes on from the version the table has, and lakehouse up starts its engine again.",
+        "Run it again: it goes on from the version the table has, and lakehouse up starts its engine again. Where that"
+        " says its memory was full, raise LAKEHOUSE_SPARK_DRIVER_MEMORY.",
     ),
     Trouble.INTERRUPTED: (EngineLostError, "The statement was interrupted on the engine", "Run it again."),
     Trouble.DISK_FULL: (
@@ -82,9 +83,10 @@ _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
 def table_failures(uri: str = "") -> Iterator[None]:
     """Turn what Spark says of a table it cannot read or write into ``TableError``; other errors pass.
 
-    ``ExecutorLostError`` where it lost what it held, ``EngineLostError`` where a Spark Connect server ended.
+    ``ExecutorLostError`` where it lost what it held, ``EngineLostError`` where a Spark Connect server or our own Java
+    ended.
     """
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - what only looks at tables needs no Spark
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError  # noqa: PLC0415 - what only looks at tables needs no Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
@@ -94,6 +96,10 @@ def table_failures(uri: str = "") -> Iterator[None]:
         if told is None:
             raise
         raise told from error
+    except Py4JNetworkError as error:
+        from lakehouse.local.own_spark import lost_java  # noqa: PLC0415
+
+        raise lost_java() from error
 
 
 def disk_failure(error: OSError, uri: str) -> LakehouseError:

@@ -5,6 +5,7 @@ a local disk Delta looks whether the name is free and then renames (seen): of tw
 the later one replaces the commit of the other, which goes on as if it stood. So whoever writes takes this lock.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from lakehouse.delta.writer import require_ended
 from lakehouse.errors import LockedError
 
 _PATIENCE = 120.0  # seconds to wait for another process
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -32,10 +34,10 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
     if file is None:
         yield
         return
-    lock = FileLock(file, timeout=_PATIENCE)
+    lock = FileLock(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        _acquire(lock, name)
     except Timeout:
         fact = f"Another process has been writing {name} for {_PATIENCE:.0f} seconds"
         raise LockedError(fact, where=uri, action="Run it again when that one is done.") from None
@@ -46,6 +48,14 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _acquire(lock: FileLock, name: str) -> None:
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        _log.info("Waiting for another process, which writes %s", name)
+        lock.acquire(timeout=_PATIENCE)
 
 
 def lock_file(uri: str) -> Path | None:

@@ -1,7 +1,7 @@
 """Writing a Delta table: the one fenced commit through which every row of ours goes, and upkeep."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -12,8 +12,8 @@ from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_commit
 from lakehouse.delta.lock import table_lock
-from lakehouse.delta.statement import is_left, run_statement
-from lakehouse.errors import ConflictError, EngineLostError
+from lakehouse.delta.statement import run_statement
+from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import Trouble, means
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -35,8 +35,8 @@ def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -
     Raises ``ConflictError`` where another writer was first.
     """
     said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
-    with _writing(spark, layout, said):
-        run_statement(spark, layout.uri, lambda: spark.sql(statement).collect())
+    with _writing(layout):
+        run_statement(spark, layout.uri, lambda: spark.sql(statement).collect(), said)
 
 
 def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:
@@ -59,9 +59,9 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
     try:
-        with _writing(spark, layout, _fence(layout.name, commit)):
+        with _writing(layout):
             merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}"
-            run_statement(spark, layout.uri, lambda: spark.sql(merge).collect())
+            run_statement(spark, layout.uri, lambda: spark.sql(merge).collect(), _fence(layout.name, commit))
     finally:
         with suppress(PySparkException):  # it goes with its session
             spark.catalog.dropTempView(view)
@@ -74,8 +74,9 @@ def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: 
     Raises what ``commit_merge`` raises. An append does not conflict with a RESTORE between plan and commit either:
     whoever appends has to see to it that rows of a void commit do not come a second time.
     """
-    with _writing(spark, layout, _fence(layout.name, commit)):
-        run_statement(spark, layout.uri, lambda: rows.write.format("delta").mode("append").save(layout.uri))
+    writer = rows.write.format("delta").mode("append")
+    with _writing(layout):
+        run_statement(spark, layout.uri, lambda: writer.save(layout.uri), _fence(layout.name, commit))
     return _require_committed(layout, commit)
 
 
@@ -84,7 +85,7 @@ def commit_otherwise(layout: Layout, commit: Commit, write: Callable[[], object]
 
     Raises ``ConflictError`` where it does not count.
     """
-    with _writing(None, layout, {}):
+    with _writing(layout):
         write()
     return _require_committed(layout, commit)
 
@@ -107,8 +108,8 @@ def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commi
     """
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     fence = {"txnAppId": app_id(layout.name), "txnVersion": str(commit.number)}
-    with session_settings(spark, {_USER_METADATA: commit.model_dump_json()}):
-        run_statement(spark, layout.uri, lambda: partitioned(writer.options(**fence), layout).save(layout.uri))
+    said = {_USER_METADATA: commit.model_dump_json()}
+    run_statement(spark, layout.uri, lambda: partitioned(writer.options(**fence), layout).save(layout.uri), said)
     return _require_committed(layout, commit)
 
 
@@ -138,9 +139,9 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
 
 
 @contextmanager
-def _writing(spark: SparkSession | None, layout: Layout, said: Mapping[str, str]) -> Iterator[None]:
-    """Run one statement that writes: alone, and with these settings of the session, where Spark writes."""
-    with alone(layout), session_settings(spark, said) if spark else nullcontext():
+def _writing(layout: Layout) -> Iterator[None]:
+    """Run one statement that writes, by whatever writer, alone."""
+    with alone(layout):
         yield
 
 
@@ -149,24 +150,6 @@ def alone(layout: Layout) -> Iterator[None]:
     """Write as the only one of ours on a local disk; what fails is told as an error of ours."""
     with table_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
         yield
-
-
-@contextmanager
-def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these for one statement; left behind they could drop later writes, or put our name on them.
-
-    In a session in which a statement may still run, they are left to that. Raises ``EngineLostError`` for the next one.
-    """
-    if is_left(spark):
-        raise EngineLostError("A statement may still run in this session of the engine", action="Run it again.")
-    try:
-        for key, value in settings.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key in () if is_left(spark) else settings:
-            with suppress(PySparkException):
-                spark.conf.unset(key)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, still_holds, to_consume
 from lakehouse.delta.order import identity
 from lakehouse.delta.sameness import comparable, comparable_row
-from lakehouse.delta.write import session_settings
+from lakehouse.delta.statement import session_settings
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 from lakehouse.spark import rows_expected
 

@@ -24,7 +24,6 @@ from lakehouse.settings.broker import LOOPBACK
 
 ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
 _SERVER = "lakehouse.local.engine_main"
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
 _POLL = 0.1
 
@@ -168,8 +167,6 @@ class EngineProcess:
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": str(port),
             ENGINE: str(self._folder),
-            # without memory it would go on in pieces: statements that never end, and a lock that is never free
-            _JAVA_OPTIONS: f"{self._conf.get(_JAVA_OPTIONS, '')} -XX:+ExitOnOutOfMemoryError".strip(),
         }
 
 

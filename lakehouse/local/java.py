@@ -11,7 +11,11 @@ from lakehouse.errors import SetupError
 
 VERSIONS = (17, 21)
 _ADVICE = "Install Java 17 or 21 and put it on PATH, or point JAVA_HOME to it."
-_COLLECTOR = ("-XX:+UseParallelGC", "-XX:-UseGCOverheadLimit")
+# one that collects garbage nearly all the time has no memory left, and says so
+_COLLECTOR = ("-XX:+UseParallelGC",)
+# without memory it would go on in pieces: statements that never end, and locks that are never free
+EXIT_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+OUT_OF_MEMORY = 3  # its exit code then
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
 _COLLECTOR_NAMED = re.compile(r"-XX:\+Use\w+GC\b|-XX:(Flags|VMOptionsFile)=|(^|\s)@")  # the others name a file
 

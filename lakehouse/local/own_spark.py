@@ -1,6 +1,10 @@
 """A Spark started by this process, whose Java inherits a lock: the lock is free when that Java is dead."""
 
-from collections.abc import Mapping
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Thread, current_thread, main_thread
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -8,8 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from lakehouse.errors import SetupError
+from lakehouse.errors import EngineLostError, SetupError
 from lakehouse.errors.causes import causes_of
+from lakehouse.local.java import OUT_OF_MEMORY
+from lakehouse.local.own_session import is_classic, stop
 from lakehouse.settings.spark_conf import DELTA
 
 # what has to be known before Java runs; the rest, which may hold secrets, stands on no command line
@@ -30,7 +36,8 @@ def start_spark(conf: Mapping[str, str], lock: int) -> SparkSession:
             given.setAll([(name, value) for name, value in conf.items() if name.startswith(_OF_JAVA)])
             gateway = launch_gateway(given, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
-        return builder.getOrCreate()
+        with _signals_kept():
+            return builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         said = causes_of(error)[-1].line or "it says nothing"
         raise SetupError(
@@ -47,3 +54,71 @@ def _without_values(text: str, conf: Mapping[str, str]) -> str:
         if len(value) > 2:
             text = text.replace(value, "...")
     return text
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Leave Ctrl-C to who had it: PySpark's handler talks to Java in the middle of another talk, which it waits for."""
+    here = current_thread() is main_thread()
+    before = signal.getsignal(signal.SIGINT) if here else None
+    yield
+    if before is not None:
+        signal.signal(signal.SIGINT, before)
+
+
+def stop_spark(spark: SparkSession, patience: float) -> None:
+    """Stop a session; where that takes longer, or a statement was left behind in a Java of our own, that is ended.
+
+    The talk with Java is one of its own: one that was broken off would answer first.
+    """
+    own = is_classic(spark)
+    left = own and not getattr(spark, "release_session_on_close", True)
+    stopping = Thread(target=_stop, args=(spark,), daemon=True)
+    if not left:
+        stopping.start()
+        stopping.join(patience)
+    if left or (own and (stopping.is_alive() or _exit_code() is not None)):
+        end_java()
+
+
+def _stop(spark: SparkSession) -> None:
+    with suppress(Exception):  # what is dead has stopped
+        stop(spark)
+
+
+def _exit_code() -> int | None:
+    """How the Java that PySpark started has ended; ``None`` while it lives."""
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    return process.poll() if process else None
+
+
+def lost_java() -> EngineLostError:
+    """The error of a talk with a Java of our own that broke off, with its cause where its exit code tells it."""
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    with suppress(subprocess.TimeoutExpired):
+        if process:
+            process.wait(2)
+    full = _exit_code() == OUT_OF_MEMORY
+    fact = "The Java of this Spark has ended" + (": its memory was full" if full else "")
+    more = "Raise LAKEHOUSE_SPARK_DRIVER_MEMORY, then run" if full else "Run"
+    return EngineLostError(fact, action=f"{more} it again: it goes on from the version the table has.")
+
+
+def end_java(patience: float = 2.0) -> None:
+    """End the Java that PySpark started for us, by force after so many seconds; a second call does nothing."""
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def set_active(spark: SparkSession) -> None:
+    """Make a session the one of this thread, which Java takes where none is named."""
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)

@@ -169,11 +169,11 @@ def _deadly_writing(point: Point, name: str, real: Callable[..., Any]) -> Callab
     passed = count()
 
     @contextmanager
-    def writing(spark: SparkSession, layout: Layout, said: Any) -> Iterator[None]:
+    def writing(layout: Layout) -> Iterator[None]:
         now = layout.name == name and next(passed) == point.nth
         if now and point.when == "before":
             point.die()
-        with real(spark, layout, said):
+        with real(layout):
             if now and point.when not in ("before", "after"):
                 threading.Thread(target=_watch, args=(point, Path(layout.uri)), daemon=True).start()
             yield

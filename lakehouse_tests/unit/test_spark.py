@@ -1,5 +1,6 @@
 """The settings of a session, started here or joined over Spark Connect."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ def test_a_collector_is_chosen_where_all_is_in_one_process_and_nobody_chose_one(
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", said)
     options = spark.spark_conf(Settings(spark_master=master, _env_file=None))["spark.driver.extraJavaOptions"]
     assert ("-XX:+UseParallelGC" in options.split()) == ours and options.startswith("-Duser.timezone=UTC")
+
+
+@pytest.mark.parametrize("conf", [spark.spark_conf, spark.engine_conf])
+def test_a_java_without_memory_ends_and_does_not_go_on_in_pieces(
+    conf: Callable[[Settings], dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
+    options = conf(Settings(spark_master="local[2]", _env_file=None))["spark.driver.extraJavaOptions"].split()
+    assert "-XX:+ExitOnOutOfMemoryError" in options and "-XX:-UseGCOverheadLimit" not in options
 
 
 @pytest.mark.parametrize("name", ["JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"])

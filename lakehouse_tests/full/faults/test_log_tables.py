@@ -145,6 +145,26 @@ def test_a_record_that_somebody_inserted_again_is_found(log_stream, attack):
         log_stream.assert_accounted()
 
 
+@pytest.mark.parametrize("way", ["RESTORE", "each row once"])
+def test_rows_that_stand_twice_since_a_commit_told_no_progress_are_found_and_repaired(log_stream, attack, way):
+    with attack("Nothing is silent", f"log table: rows twice, by a commit that told no progress; repaired: {way}"):
+        log_stream.send(*at_hours(0, 1))
+        log_stream.merge()
+        version = log_stream.ledger.version
+        log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.offset = 1")
+        log_stream.send(*at_hours(2))
+        log_stream.merge()
+        assert not verify_keys(log_stream.engine).passed
+        assert [each.version for each in log_stream.ledger.foreign] == [version + 1]
+        if way == "RESTORE":
+            log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+        else:
+            log_stream.sql("INSERT OVERWRITE {t} SELECT DISTINCT * FROM {t}")
+        log_stream.merge()
+        assert [row[1] for row in logged(log_stream)] == [0, 1, 2]
+        is_right(log_stream)
+
+
 def test_a_topic_that_ends_before_what_was_read_is_read_again_and_no_row_stands_twice(log_stream, attack):
     """As after a broker was rolled back, with an older state of the same topic."""
     with attack("Nothing is doubled", "log table: broker rolled back: the topic ends behind the progress"):

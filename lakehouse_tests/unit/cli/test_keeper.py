@@ -41,7 +41,10 @@ def test_an_engine_that_ends_is_started_again_so_often_and_then_left_alone_for_a
     try:
         assert wait_until(lambda: looked(kept, told, "left alone"), 60)
         again = [line for line in told if "started again" in line]
-        assert again == [f"ended with code 3, number {n} within an hour; it is started again" for n in range(1, 6)]
+        full = "its memory was full: raise LAKEHOUSE_SPARK_DRIVER_MEMORY"
+        assert again == [
+            f"ended with code 3 ({full}), number {n} within an hour; it is started again" for n in range(1, 6)
+        ]
         for _ in range(3):
             kept.look()
         assert sum("left alone" in line for line in told) == 1

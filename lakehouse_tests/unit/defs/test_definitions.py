@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest

@@ -1,4 +1,4 @@
-"""A statement on an engine for which nobody waits any more: its session is left as it is."""
+"""A statement for which nobody waits any more, on an engine or in a Java of our own: its session is left as it is."""
 
 import os
 import signal
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from lakehouse.delta import statement
 from lakehouse.delta.statement import run_statement
-from lakehouse.delta.write import session_settings
 from lakehouse.errors import EngineLostError
 from lakehouse.local.engine import ENGINE
 
@@ -41,6 +41,17 @@ class Session:
         self.interruptAll = interrupted
 
 
+class OwnSession(Session):
+    """Stands for a session in a Java of this process."""
+
+    _jsparkSession: Any = None  # noqa: N815 - PySpark's name
+
+    def __init__(self, interrupted: Callable[[], None]) -> None:
+        super().__init__(Path(), interrupted)
+        self.conf = Conf()
+        self._jvm = Mock()
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "engine").mkdir()
@@ -57,8 +68,7 @@ def interruptible() -> Iterator[None]:
 
 
 def write(session: Any, place: Path, work: Callable[[], None]) -> None:
-    with session_settings(session, FENCE):
-        run_statement(session, str(place / "tables" / "t"), work)
+    run_statement(session, str(place / "tables" / "t"), work, FENCE)
 
 
 def noted(place: Path) -> bool:
@@ -134,3 +144,57 @@ def test_an_engine_that_hangs_keeps_nobody_longer_than_others(place: Path, monke
     assert len(asked) == 1
     assert noted(place) and not session.release_session_on_close
     never.set()
+
+
+def test_in_a_java_of_our_own_fence_and_lock_stay_until_the_statement_has_ended(place: Path) -> None:
+    asked, seen = Event(), list[Any]()
+    session = OwnSession(asked.set)
+    file = session._jvm.java.io.RandomAccessFile.return_value
+
+    def work() -> None:
+        interrupt_main()
+        assert asked.wait(20)
+        interrupt_main()  # a person who asks twice
+        seen.append((dict(session.conf), file.close.called))
+
+    with pytest.raises(KeyboardInterrupt):
+        write(session, place, work)
+    assert seen == [(FENCE, False)]
+    assert file.close.called and session.conf == {}
+    assert not noted(place)
+
+
+def test_in_a_java_of_our_own_that_does_not_end_fence_and_lock_stay_and_it_writes_no_more(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statement, "_PATIENCE", 0.2)
+    ended = Event()
+    session = OwnSession(lambda: None)
+
+    def work() -> None:
+        interrupt_main()
+        assert ended.wait(20)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write(session, place, work)
+        assert session.conf == FENCE
+        assert not session._jvm.java.io.RandomAccessFile.return_value.close.called
+        with pytest.raises(EngineLostError, match="Run it again"):
+            write(session, place, lambda: pytest.fail("written"))
+    finally:
+        ended.set()
+
+
+def test_a_person_who_stops_a_statement_is_told_that_its_end_is_waited_for(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = Event()
+
+    def work() -> None:
+        interrupt_main()
+        assert ended.wait(20)
+
+    with pytest.raises(KeyboardInterrupt):
+        write(OwnSession(ended.set), place, work)
+    assert "Stopping what writes" in caplog.text

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
-from lakehouse.delta import lock
+from lakehouse.delta import lock, writer
 from lakehouse.delta.lock import lock_file, table_lock
 from lakehouse.errors import ConflictError, TableError
 
@@ -23,10 +24,26 @@ with table_lock(sys.argv[1], "t"):
 """
 
 
+_WRITE_FROM_JAVA = """
+import fcntl, os, sys
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.lockf(lock, fcntl.LOCK_EX)  # of the kind that Java takes
+print(1, flush=True)
+input()
+"""
+
+
 @contextmanager
 def held_elsewhere(uri: str) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds the lock of a table."""
-    command = [sys.executable, "-c", _HOLD, uri]
+    with running(_HOLD, uri) as other:
+        yield other
+
+
+@contextmanager
+def running(program: str, argument: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process, which has what it holds."""
+    command = [sys.executable, "-c", program, argument]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout and other.stdout.readline() == "1\n"
         yield other
@@ -86,3 +103,32 @@ def test_a_store_of_its_own_needs_no_lock(uri: str) -> None:
     assert lock_file(uri) is None
     with table_lock(uri, "t"):
         pass
+
+
+def test_a_java_that_still_writes_for_a_process_that_is_gone_keeps_others_from_writing(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_PATIENCE", 0.2)
+    with table_lock(uri, "t"):
+        pass
+    java = lock_file(uri)
+    assert java
+    with running(_WRITE_FROM_JAVA, f"{java}.java") as other:
+        with pytest.raises(ConflictError, match="may still write t, in a Java that lives"), table_lock(uri, "t"):
+            pytest.fail("nobody may write now")
+        other.kill()
+        other.wait()
+        with table_lock(uri, "t"):
+            pass
+
+
+def test_a_java_that_ends_while_it_is_waited_for_lets_the_next_one_write(uri: str) -> None:
+    with table_lock(uri, "t"):
+        pass
+    java = lock_file(uri)
+    assert java
+    with running(_WRITE_FROM_JAVA, f"{java}.java") as other:
+        ending = Timer(0.5, other.kill)
+        ending.start()
+        with table_lock(uri, "t"):
+            assert other.wait(1) < 0

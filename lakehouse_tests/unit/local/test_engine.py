@@ -14,7 +14,7 @@ import pytest
 
 from lakehouse.errors import SetupError
 from lakehouse.local import engine
-from lakehouse.local.engine import EngineProcess, conf_of, engine_folder, lives, read_address, read_token, share_lock
+from lakehouse.local.engine import EngineProcess, engine_folder, lives, read_address, read_token, share_lock
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.processes import ps
@@ -120,10 +120,6 @@ def test_no_spark_of_ones_own_where_an_engine_lives_and_no_engine_where_there_is
 def test_a_folder_that_never_had_an_engine_has_none(tmp_path: Path) -> None:
     assert not lives(tmp_path)
     assert read_address(tmp_path) is None
-
-
-def test_an_engine_without_memory_ends_and_does_not_go_on_in_pieces(started: EngineProcess, settings: Settings) -> None:
-    assert conf_of(engine_folder(settings))["spark.driver.extraJavaOptions"] == "-Dours=1 -XX:+ExitOnOutOfMemoryError"
 
 
 @pytest.mark.parametrize("place", [("local[2]", "127.0.0.1"), ("spark://host:7077", "given")])

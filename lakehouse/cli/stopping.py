@@ -1,0 +1,45 @@
+"""The end of a verb: Ctrl-C stops what was started, and a verb that works with Spark ends within ten seconds.
+
+Whatever it does then, no row is lost or doubled by an end: a table is at its last whole commit, and what a Java or an
+engine may still write is waited for by the next writer of that table.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Timer
+from typing import NoReturn
+
+INTERRUPTED = 130
+_LIMIT = 9.0  # seconds from the first signal
+_waiting: list[bool] = []  # one for each Spark that is in use
+
+
+def interrupt(_number: int, _frame: object) -> NoReturn:
+    """End as Ctrl-C does, so that what was started is stopped; where Spark keeps us from that, end all the same."""
+    if _waiting:
+        _waiting.clear()
+        timer = Timer(_LIMIT, _end)
+        timer.daemon = True
+        timer.start()
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def stops_soon() -> Iterator[None]:
+    """A signal that comes in here ends the process within seconds, also where Spark does not answer."""
+    _waiting.append(True)
+    try:
+        yield
+    finally:
+        _waiting.clear()
+
+
+def _end() -> NoReturn:
+    from lakehouse.cli.output import complain
+    from lakehouse.local.own_spark import end_java
+
+    with suppress(Exception):
+        complain("Spark does not stop: it is left. What was not committed is merged the next time.")
+        end_java(0.0)
+    os._exit(INTERRUPTED)

@@ -1,5 +1,6 @@
 """One batch, from plan to commit: where the stages meet, and only that."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,6 +35,7 @@ from lakehouse.topic.offsets import Bounds, Plan, TopicState, lag_of
 
 _PLAN_AGAIN = (ConflictError, ReadLossError)
 _MOST_NAMED = 20  # fields that no column takes
+_log = logging.getLogger(__name__)  # what is done now, for whoever waits
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def merge_all(
     second run finds. Where records are gone, raises ``DataLossError``; where they expired and the table accepts
     that, records the gap and goes on behind it. Raises ``BrokerError`` and ``TopicError``.
     """
+    _log.info("Preparing %s", engine.table.name)
     again(lambda: prepare(engine))
     outcomes: list[Outcome] = []
     based = again(lambda: _merge_base(engine))
@@ -133,6 +136,7 @@ class Seen:
 
 
 def _see(engine: Engine) -> Seen:
+    _log.info("Planning a batch of %s", engine.table.name)
     ledger = engine.ledger()  # first: a batch that another writer commits in between is not beyond the topic's end
     return Seen(ledger, engine.look())
 
@@ -197,6 +201,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran
     spark, settings, table = engine.spark, engine.settings, engine.table
     layout = merged_layout(table, settings)
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
+    _log.info("Reading %s offsets of topic %s", f"{plan.span:,}", plan.topic)
     with rows_expected(spark, plan.span):
         with read_failures(plan, command):
             held = hold(engine, read_records(spark, settings, plan), commit.kind)
@@ -205,6 +210,7 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
         counts = count_batch(held, table)
     met = count_rows(layout.uri, layout.partition_by, counts.partitions)
+    _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, met):
         return Ran(merge_decided(engine, Decided(held, plan, said, ledger), counts), later, counts.others)
 

@@ -123,8 +123,21 @@ def in_words(value: Any) -> str:
 @contextmanager
 def busy(what: str) -> "Iterator[Status]":
     """Say what is under way while it is; in a terminal only, and gone afterwards."""
-    with progress().status(f"{what} ...") as status:
+    from lakehouse.cli.phases import NOW
+
+    with progress().status(_Doing(what, NOW)) as status:
         yield status
+
+
+class _Doing:
+    """What is under way, as it reads at each look: with the phase it is in."""
+
+    def __init__(self, what: str, phase: object) -> None:
+        self._what, self._phase = what, phase
+
+    def __rich__(self) -> str:
+        phase = str(self._phase)
+        return f"{self._what} ... {phase and f'({phase})'}"
 
 
 @contextmanager

@@ -62,12 +62,18 @@ class Pace:
 @contextmanager
 def merging() -> Iterator[Callable[["Outcome"], None]]:
     """A bar over all batches of a merge, in a terminal only; call what it gives with each commit."""
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
 
     from lakehouse.cli.output import progress
+    from lakehouse.cli.phases import NOW
+
+    class Phase(ProgressColumn):
+        def render(self, task: Task) -> Text:  # noqa: ARG002 - the phase is that of the process
+            return Text(str(NOW))
 
     pace, console = Pace(), progress()
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"), Phase())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Merging", total=None, figures="")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.output import busy, complain
+from lakehouse.cli.phases import phases
 from lakehouse.cli.stopping import stops_soon
 
 _SHORT = 1.0  # seconds: whoever looks whether an engine lives holds its lock for a moment
@@ -82,7 +83,7 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
     warm = not settings.spark_remote and lives(engine_folder(settings))
     complain("Attaching to the engine ..." if warm else "Starting Spark ...")
     patience = _STOPPED
-    with stops_soon():
+    with stops_soon(), phases():
         with _output_to(settings.make_folder("logs") / "spark.log"):
             session = build_session(settings)
         try:

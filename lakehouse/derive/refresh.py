@@ -1,5 +1,6 @@
 """Bring the derived tables of a merged table up to its version."""
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.errors import NotConsumedError, TableError
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 def upstream_of(engine: Engine) -> Upstream:
@@ -45,6 +47,7 @@ def refresh_all(engine: Engine) -> list[Derived]:
 def refresh_changes(engine: Engine) -> Derived:
     """Write the changes since the version the feed has consumed; a second run writes nothing."""
     layout = feed.changes_layout(engine.table, engine.settings)
+    _log.info("Deriving %s", layout.name)
     return again(lambda: feed.update_changes(engine.spark, upstream_of(engine), layout, engine.run))
 
 
@@ -54,6 +57,7 @@ def refresh_rollup(engine: Engine, declared: Rollup) -> Derived:
     Raises ``TableError`` where a measure cannot be computed for some rows: the rollup is as it was then.
     """
     layout = rollup.rollup_layout(engine.table, declared, engine.settings)
+    _log.info("Deriving %s", layout.name)
     # within each try: what is translated around it names no table
     update = table_failures(layout.uri)(rollup.update_rollup)
     return again(lambda: update(engine.spark, upstream_of(engine), declared, layout, engine.run))

@@ -123,6 +123,8 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         **_WARM,
         **(_QUIET if local else {}),
         "spark.app.name": "lakehouse",
+        # else a folder spark-warehouse appears where a command is started
+        "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
         **given,
         **{name: _JOINED[name].join(filter(None, [given.get(name), ours])) for name, ours in needed.items()},
         **DELTA,

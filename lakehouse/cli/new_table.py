@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.arguments import examples
-from lakehouse.cli.output import say
+from lakehouse.cli.output import counted, say
 from lakehouse.cli.session import broker, load_settings, registry
 
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ def new_table(
         file.write_text(declaration_text(new, topic, proposal), encoding="utf-8")
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="NAME") from None
-    unread = "cannot be read by their schemas" if made.has_schemas else "are no JSON objects"
-    say(f"Wrote {file}, from {proposal.records:,} records, of which {proposal.unread:,} {unread}.")
+    unread = "cannot be read by their schemas" if made.has_schemas else "are not JSON objects"
+    left_out = f"; {proposal.unread:,} of them {unread}" if proposal.unread else ""
+    say(f"Wrote {file}, from {counted(proposal.records, 'record')}{left_out}.")
     for doubt in proposal.doubts:
         say(f"  - {doubt}")
     first = f"lakehouse publish {new} {quote(sample)}" if sample else f"lakehouse peek {new}"

@@ -86,6 +86,7 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
     with stops_soon(), phases():
         with _output_to(settings.make_folder("logs") / "spark.log"):
             session = build_session(settings)
+        _silence_query_logs()
         try:
             yield session
         except KeyboardInterrupt:
@@ -93,6 +94,14 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
             raise
         finally:
             stop_session(session, patience)
+
+
+def _silence_query_logs() -> None:
+    """Keep PySpark from printing a refused statement as JSON with a trace of Java: its error says it in a sentence."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 @contextmanager

@@ -67,7 +67,8 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
         changes += found
         rollup = next((each for each in table.rollups if each.name == layout.name), None)
         if rollup and not any(change.kind == "refuse" for change in found) and _is_declared_anew(layout, rollup):
-            changes.append(Change(layout.name, "compute anew", "it was made by another declaration: every group"))
+            detail = "it was made by another declaration: every group"
+            changes.append(Change(layout.name, "compute anew", detail + _former_measures(layout)))
     return changes
 
 
@@ -113,6 +114,14 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
 def _is_declared_anew(layout: Layout, rollup: Rollup) -> bool:
     ledger = read_ledger(layout.uri, layout.name)
     return ledger.newest is not None and not is_as_declared(ledger, rollup)
+
+
+def _former_measures(layout: Layout) -> str:
+    """The columns of a rollup that no measure fills any more, in words."""
+    there = open_table(layout.uri)
+    stored = [field.name for field in there.schema().fields] if there else []
+    names = [name for name in stored if name not in layout.names and not name.startswith("_")]
+    return f"; {', '.join(names)}: no longer declared, stays in the table as NULL" if names else ""
 
 
 def _table_changes(layout: Layout) -> Iterator[Change]:

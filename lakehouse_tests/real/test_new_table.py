@@ -47,7 +47,7 @@ def test_what_is_written_from_a_topic_of_avro_takes_its_records(
 
     with_client(AIOKafkaProducer, registry, sending)
     assert main.run(["new-table", "orders", "--from-topic", topic.topic]) == main.DONE
-    assert "from 2 records, of which 0 cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
+    assert "from 2 records." in " ".join(capsys.readouterr().out.split())
     assert "format=Avro()" in (folder / "orders.py").read_text()
     _declared_in.cache_clear()  # as another process, which reads the folder anew
     assert main.run(["peek", "orders", "--json"]) == main.DONE

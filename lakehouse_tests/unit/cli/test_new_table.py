@@ -46,7 +46,7 @@ def declared(name: str) -> StreamTable:
 def test_the_file_declares_a_table_that_takes_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.DONE
     said = " ".join(capsys.readouterr().out.split())
-    assert "from 3 records, of which 1 are no JSON objects" in said
+    assert "from 3 records; 1 of them are not JSON objects" in said
     assert "Field 'items' is left out: it holds arrays" in said
     table = declared("orders")
     assert (table.topic, table.key, table.file) == ("orders", ["order_id"], str(folder / "orders.py"))
@@ -150,7 +150,7 @@ def test_of_records_in_avro_the_file_says_so_and_takes_them(
     with answering_registry({"/schemas/ids/7": said(SECOND)}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
         assert of_topic(outside, *OF_AVRO, OF_AVRO[0][:-1]) == main.DONE
-    assert "from 3 records, of which 1 cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
+    assert "from 3 records; 1 of them cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
     text = (folder / "orders.py").read_text()
     assert "from lakehouse import Avro, Column, StreamTable" in text and "    format=Avro(),\n" in text
     table = declared("orders")

@@ -5,10 +5,12 @@ import io
 from pathlib import Path
 
 import pytest
+from pyspark.logger import PySparkLogger
 
 from lakehouse.cli import main
 from lakehouse.cli.facts import _in_words
 from lakehouse.cli.output import counted, shown
+from lakehouse.cli.session import _silence_query_logs
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +76,9 @@ def test_a_range_that_cannot_be_replayed_is_refused_with_its_form(
 ) -> None:
     assert main.run(["replay", "temperatures", wrong]) == main.WRONG_USE
     assert "PARTITION:FROM-TO" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_refused_statement_prints_no_json_beside_its_error(capfd: pytest.CaptureFixture[str]) -> None:
+    _silence_query_logs()
+    PySparkLogger.getLogger("SQLQueryContextLogger").error("a trace of Java", errorClass="UNRESOLVED_COLUMN")
+    assert capfd.readouterr() == ("", "")

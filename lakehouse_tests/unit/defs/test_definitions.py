@@ -224,8 +224,8 @@ def test_a_log_table_has_the_assets_checks_and_jobs_of_any_other_but_no_change_f
 def test_the_topic_says_of_a_key_whether_it_is_text_or_bytes():
     id_ = temperatures.columns[0]
     nothing_else: dict[str, Any] = {"partition_by": None, "base": None, "references": (), "rollups": ()}
-    for written, type_ in (("text", "string"), ("big_endian", "bytes")):
-        column = replace(id_, name="id", type="INT", source=RecordKey(written), between=None)
+    for source, type_ in ((RecordKey("text"), "string"), (RecordKey("big_endian"), "bytes")):
+        column = replace(id_, name="id", type="INT", source=source, between=None)
         table = replace(temperatures, columns=[column], key=["id"], **nothing_else)
         schema = topic_spec(Listed(table)).metadata["dagster/column_schema"]
         assert [(each.name, each.type) for each in schema.columns] == [("key of the record", type_)]

@@ -10,6 +10,7 @@ import typer
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.output import counted, say
 from lakehouse.cli.session import broker, load_settings, registry
+from lakehouse.errors import LakehouseError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def new_table(
     if not proposal.columns:
         why = proposal.doubts[0] if len(proposal.doubts) > 1 else "No record has a field."
         what = why if proposal.records > proposal.unread else _unreadable(proposal, values)
-        raise typer.BadParameter(f"nothing can be proposed. {what}", param_hint=sample or topic)
+        raise LakehouseError(f"Nothing can be proposed. {what}", where=sample or topic or "")
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
     made = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
@@ -62,7 +63,7 @@ def new_table(
     try:
         file.write_text(declaration_text(new, topic, proposal), encoding="utf-8")
     except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="NAME") from None
+        raise LakehouseError(f"The declaration cannot be written: {error.strerror}", where=str(file)) from None
     unread = "cannot be read by their schemas" if made.has_schemas else "are not JSON objects"
     left_out = f"; {proposal.unread:,} of them {unread}" if proposal.unread else ""
     say(f"Wrote {file}, from {counted(proposal.records, 'record')}{left_out}.")
@@ -103,10 +104,11 @@ def _free_file(settings: "Settings", new: str) -> Path:
     folder = project_folder() / Path(settings.declared_in).expanduser()
     if not folder.is_dir():
         where = settings.declared_in
-        fact = f"there is no folder {where} here: make it, or go to where it is"
+        fact, action = f"The folder of declarations is missing: {where}", "Make it, or correct the setting."
         if "." in where or find_spec(where):
-            fact = f"declarations are in the module {where}, and not in a folder; lakehouse init makes a project"
-        raise typer.BadParameter(fact, param_hint="LAKEHOUSE_DECLARATIONS, or pyproject.toml")
+            fact = f"Declarations are in the module {where}, and a new file needs a folder"
+            action = "Make a project with a folder of declarations: lakehouse init my-lake."
+        raise SettingsError(fact, where="LAKEHOUSE_DECLARATIONS, or [tool.lakehouse] in pyproject.toml", action=action)
     file = folder / f"{new}.py"
     for there in (file, folder / new):  # of a folder of that name, the file would hide what is declared in it
         if there.exists():

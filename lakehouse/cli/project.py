@@ -9,6 +9,7 @@ import typer
 
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.output import say
+from lakehouse.errors import LakehouseError
 
 verbs = typer.Typer()
 
@@ -37,7 +38,7 @@ def init(
             (into / file).parent.mkdir(parents=True, exist_ok=True)
             (into / file).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise typer.BadParameter(f"{into} cannot be written: {error.strerror}", param_hint="FOLDER") from None
+        raise LakehouseError(f"The folder cannot be written: {error.strerror}", where=str(into)) from None
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FOLDER") from None
     say(f"Made {into}. What to type next:")

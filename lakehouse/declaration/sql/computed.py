@@ -29,7 +29,9 @@ def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
         if root is not None:
             lost = left_out(sql, root)
             if lost:
-                raise NotComputable(f"it says more than is understood: {lost}", "Write it otherwise, or leave it out.")
+                raise NotComputable(
+                    f"this part of it is not supported: {lost}", "Leave it out, or express it with another function."
+                )
             return _computed(root, type_, columns)
     except RecursionError:
         raise NotComputable("it is nested too deeply", "Write it with fewer levels.") from None

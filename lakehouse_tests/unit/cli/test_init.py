@@ -86,6 +86,10 @@ def test_nothing_that_is_there_is_touched(
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    for folder, why in ((tmp_path / "file" / "lake", "is a file and no folder"), (tmp_path / ("x" * 300), "too long")):
-        assert main.run(["init", str(folder)]) == main.WRONG_USE
+    below_a_file, too_long = tmp_path / "file" / "lake", tmp_path / ("x" * 300)
+    for folder, why, code in (
+        (below_a_file, "is a file and no folder", main.WRONG_USE),
+        (too_long, "too long", main.FAILED),
+    ):
+        assert main.run(["init", str(folder)]) == code
         assert why in " ".join(capsys.readouterr().err.split())

@@ -74,7 +74,7 @@ def test_nothing_that_is_there_is_touched(folder: Path, capsys: pytest.CaptureFi
 
 def test_records_that_tell_nothing_make_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("none.jsonl").write_text("{\n[]\n")
-    assert new_table("none", "--from-sample", "none.jsonl") == main.WRONG_USE
+    assert new_table("none", "--from-sample", "none.jsonl") == main.FAILED
     assert "No record is a JSON object" in " ".join(capsys.readouterr().err.split())
     assert list(folder.iterdir()) == []
 
@@ -83,8 +83,8 @@ def test_examples_of_ours_are_not_written_beside(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.tables")
-    assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
-    assert "lakehouse init makes a project" in " ".join(capsys.readouterr().err.split())
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.FAILED
+    assert "lakehouse init my-lake" in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_another_declaration_has_is_refused_and_no_file_is_left(
@@ -106,7 +106,7 @@ def test_a_field_whose_name_the_change_feed_takes_gets_a_column_of_another(folde
 @pytest.mark.parametrize(
     ("sample", "why"),
     [
-        (b"", "There is no record."),
+        (b"", "There is no record"),
         (b"[1]\n", "one on each line of a file; the first begins with b'[1]'"),
         (b"a,b\n1,2\n", "the first begins with b'a,b'"),
     ],
@@ -115,7 +115,7 @@ def test_a_sample_without_an_object_is_named_with_what_is_wrong(
     folder: Path, sample: bytes, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("odd.jsonl").write_bytes(sample)
-    assert new_table("orders", "--from-sample", "odd.jsonl") == main.WRONG_USE
+    assert new_table("orders", "--from-sample", "odd.jsonl") == main.FAILED
     said = " ".join(capsys.readouterr().err.split())
     assert "odd.jsonl" in said and why in said
     assert not any(folder.iterdir())
@@ -191,7 +191,7 @@ def test_schemas_by_which_nothing_can_be_read_are_named_with_the_reason(
 ) -> None:
     with answering_registry({"/schemas/ids/7": answer}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert of_topic(outside, None, *OF_AVRO) == main.WRONG_USE
+        assert of_topic(outside, None, *OF_AVRO) == main.FAILED
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not any(folder.iterdir())
 
@@ -209,5 +209,5 @@ def test_a_folder_of_declarations_that_is_not_there_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "no_such_folder")
-    assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
-    assert "there is no folder no_such_folder here" in " ".join(capsys.readouterr().err.split())
+    assert new_table("orders", "--from-sample", "orders.jsonl") == main.FAILED
+    assert "The folder of declarations is missing: no_such_folder" in " ".join(capsys.readouterr().err.split())

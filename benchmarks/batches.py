@@ -1,10 +1,12 @@
 """Batches: what a merge costs beside an append of the same records, and beside a bare MERGE of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from benchmarks.turns import Measured
 from benchmarks.world import World, new_world
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.synced import sync_commits
 
 ROWS = 240_000
 WARM = 12  # batches until the session is warm
@@ -66,6 +68,18 @@ def _round(world: World, size: int, months: int, measured: dict[str, Measured]) 
     for name, work in contenders.items():
         with measured.setdefault(name, Measured()).turn():
             work()
+    _round_unsynced(world, size, months, measured.setdefault("merge and derive, not synced", Measured()))
+
+
+def _round_unsynced(world: World, size: int, months: int, measured: Measured) -> None:
+    """Merge and derive as many records once more, and leave it to the system to bring them to the disk."""
+    world.publish(size, months)
+    unsynced = replace(world, settings=world.settings.model_copy(update={"sync": False}))
+    with measured.turn():
+        unsynced.merge()
+        unsynced.derive()
+    for name in (world.table.name, *world.table.derived):
+        sync_commits(world.settings.table_uri(name))
 
 
 def append(world: World) -> None:

@@ -76,6 +76,7 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         declaration=table.fingerprint,
         of=table.name,
         fixed=[*table.key, *([table.version] if table.version else [])],
+        sync=settings.sync,
     )
 
 
@@ -151,7 +152,14 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
     columns = [TableColumn.declared(column) for column in reference.columns]
     uri = settings.table_uri(reference.name)
     return Layout(
-        reference.name, uri, reference.doc, columns, retention=table.retention, of=table.name, fixed=reference.key
+        reference.name,
+        uri,
+        reference.doc,
+        columns,
+        retention=table.retention,
+        of=table.name,
+        fixed=reference.key,
+        sync=settings.sync,
     )
 
 

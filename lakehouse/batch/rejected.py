@@ -57,6 +57,7 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
         retention=table.retention,
         anchors=["position", "value"],
         former=Former("kafka_offset", lambda _: _from_flat_columns(table, settings), lambda _: _FLAT),
+        sync=settings.sync,
     )
 
 

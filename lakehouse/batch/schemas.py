@@ -26,7 +26,15 @@ def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
     """How the schemas are kept: one row for each id, never changed."""
     doc = f"Schemas by which records of topic {table.topic} were read: what each id meant."
     uri = settings.table_uri(table.schemas_name)
-    return Layout(table.schemas_name, uri, doc, COLUMNS, retention=table.retention, anchors=["id", "schema"])
+    return Layout(
+        table.schemas_name,
+        uri,
+        doc,
+        COLUMNS,
+        retention=table.retention,
+        anchors=["id", "schema"],
+        sync=settings.sync,
+    )
 
 
 def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:

@@ -6,15 +6,16 @@ older lakehouse wrote, in today's form), ``reform`` (rows given other types and 
 can compute the SQL of a declaration), ``sameness`` (of rows, in SQL), ``engine`` (session, settings and table of a
 step, and how it is run again where another writer was first).
 Written: ``write`` (the one fenced commit, and upkeep), ``quick`` (the same of few rows, without Spark, into
-tables that are ``plain`` enough), ``lock`` (one writer at a time on a local disk), ``statement`` (one that writes,
-until its end is known), ``writer`` (whose it is, where it may outlive its client), ``commits`` (what a commit says of
-itself).
+tables that are ``plain`` enough, in files as Spark's: ``parquet``), ``lock`` (one writer at a time on a local disk),
+``synced`` (what outlives a power cut), ``statement`` (one that writes, until its end is known), ``writer`` (whose it
+is, where it may outlive its client), ``commits`` (what a commit says of itself).
 Read by Spark: ``files`` (few of the newest version, by their names).
 Read back, without a JVM: ``log`` (opened, and read commit by commit: ``log_files``), ``kept`` (what was read, until
 something is written), ``active`` (the files and rows there are), ``ledger`` (how far the table got; ``reached``: and
-ever was), ``restores`` (what a RESTORE put back), ``row_versions`` (which versions changed a row), ``audit`` (the proof
-that every record is accounted for), ``differences`` (what is not), ``accounting`` (the figures of a commit and their
-words). ``failures`` says in our errors what a table, its log or its store cannot do.
+ever was), ``restores`` (what a RESTORE put back), ``declarations`` (what was declared), ``row_versions`` (which
+versions changed a row), ``audit`` (the proof that every record is accounted for), ``differences`` (what is not),
+``accounting`` (the figures of a commit and their words). ``failures`` says in our errors what a table, its log or its
+store cannot do.
 
 It knows declarations, topics' offsets and Spark; batches, derived tables and upkeep are made of it. What is
 true of every table of ours goes here: a property into ``layout``, a figure or field of a commit into ``commits``.

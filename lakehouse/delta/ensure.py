@@ -11,12 +11,12 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.lack import Lack, Rewriting, lacking
 from lakehouse.delta.layout import Layout, listed
-from lakehouse.delta.lock import table_lock
 from lakehouse.delta.log import open_table
 from lakehouse.delta.migrate import migrate
 from lakehouse.delta.reform import reform
 from lakehouse.delta.statement import run_statement
-from lakehouse.delta.write import conflicts, partitioned, upkeep
+from lakehouse.delta.synced import require_whole
+from lakehouse.delta.write import alone, conflicts, partitioned, upkeep
 from lakehouse.errors import TableError
 
 
@@ -37,10 +37,12 @@ def ensure_table(
     Returns whether it committed anything; a second call does not.
 
     Raises ``TableError`` where the table does not fit: a column of another type, one that somebody dropped,
-    other partitions; and where it cannot be read or made. Raises ``ConflictError`` where another writer
-    created it in the same moment.
+    other partitions; and where it cannot be read or made, or a power cut left only a part of it. Raises
+    ``ConflictError`` where another writer created it in the same moment.
     """
     layout = layout if before else replace(layout, declares="")
+    if layout.sync:
+        require_whole(layout.uri)
     found = partial(_found, spark, layout, rewriting)
     with table_failures(layout.uri), conflicts(layout.name):
         created = open_table(layout.uri) is None
@@ -74,7 +76,7 @@ def _found(spark: SparkSession, layout: Layout, rewriting: Rewriting | None) -> 
 
 
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
-    with table_lock(layout.uri, layout.name):
+    with alone(layout):
         run_statement(spark, layout.uri, lambda: spark.sql(_create_statement(layout)))
         created = open_table(layout.uri)
         if created is None:

@@ -83,6 +83,7 @@ class Layout:
     declaration that it follows from, and ``declares`` what that says, as facts, where the table keeps them.
     ``fixed`` columns are given no other type but a wider one: by them a record is the same, or newer.
     ``kept_by`` is the version column whose values stand beside those of kept columns: once there is one, it stays.
+    ``sync``: on a local disk, a commit is on the disk before anybody hears of it.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Layout:
     declares: str = ""
     kept_by: str = ""
     fixed: Sequence[str] = ()
+    sync: bool = True
 
     @property
     def partitions(self) -> list[str]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from lakehouse.delta.failures import disk_failure, log_failures
+from lakehouse.delta.failures import damaged_log, disk_failure, log_failures
 from lakehouse.delta.kept import Kept
 from lakehouse.delta.log_files import LOG, Action, LogFiles
-from lakehouse.errors import TableError
+from lakehouse.delta.synced import require_whole
+from lakehouse.errors import TableDamagedError, TableError
 
 if TYPE_CHECKING:
     from arro3.core import Table
@@ -52,13 +53,26 @@ def open_anew(uri: str) -> DeltaTable | None:
     """Open a table as ``open_table`` does, for nobody else."""
     names = {LOG} if "://" in uri else _names_in(Path(uri))
     if LOG in names:
-        with log_failures(uri), suppress(TableNotFoundError):
-            return DeltaTable(uri, storage_options=_options(uri))
+        try:
+            with log_failures(uri), suppress(TableNotFoundError):
+                table = DeltaTable(uri, storage_options=_options(uri))
+                if _is_empty(uri, table.version()):
+                    raise damaged_log(f"the entry of version {table.version()} is empty", uri)
+                return table
+        except TableDamagedError:
+            require_whole(uri)  # a power cut is told as one
+            raise
     strangers = sorted(names - {LOG}, key=lambda name: (name.startswith(("_", ".")), name))
     if strangers:
         what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"
         raise TableError(what, where=uri, action=_PLACE)
     return None
+
+
+def _is_empty(uri: str, version: int) -> bool:
+    """Whether the newest entry of a log on a local disk holds nothing, which deltalake takes for a commit (seen)."""
+    entry = Path(uri, LOG, f"{version:020d}.json")
+    return "://" not in uri and entry.exists() and not entry.stat().st_size
 
 
 def is_table(uri: str) -> bool:

@@ -65,6 +65,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         fixed=[*table.key, *([table.version] if table.version else [])],
         declares=facts_of(table),
         kept_by=table.version or "" if table.keep else "",
+        sync=settings.sync,
     )
 
 

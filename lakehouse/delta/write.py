@@ -13,6 +13,7 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_commit
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.statement import run_statement
+from lakehouse.delta.synced import sync_commits
 from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import Trouble, means
 
@@ -147,9 +148,14 @@ def _writing(layout: Layout) -> Iterator[None]:
 
 @contextmanager
 def alone(layout: Layout) -> Iterator[None]:
-    """Write as the only one of ours on a local disk; what fails is told as an error of ours."""
+    """Write as the only one of ours on a local disk; what fails is told as an error of ours.
+
+    What was committed is on the disk when this returns.
+    """
     with table_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
         yield
+        if layout.sync:
+            sync_commits(layout.uri)
 
 
 @contextmanager

@@ -53,6 +53,7 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
         declaration=table.fingerprint,
         of=table.name,
         fixed=table.key,
+        sync=settings.sync,
     )
 
 

@@ -42,6 +42,7 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
         retention=table.retention,
         declaration=rollup.fingerprint,
         of=table.name,
+        sync=settings.sync,
     )
 
 

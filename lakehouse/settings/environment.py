@@ -112,6 +112,11 @@ class Settings(BaseSettings):
         description="JSON object of any other Spark setting, but those on which rows depend; its values are never"
         " shown.",
     )
+    sync: bool = Field(
+        True,
+        description="true or false: whether a commit to tables on a local disk is on the disk, in case of a power cut,"
+        " before it is reported.",
+    )
     jars: Folder = Field(
         Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by every clone on a machine."
     )

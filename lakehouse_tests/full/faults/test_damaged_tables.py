@@ -59,7 +59,7 @@ def unlink(file: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "the newest commit cut short": (lambda folder: cut(commit(folder, 3)), "log cannot be read"),
+    "the newest commit cut short": (lambda folder: cut(commit(folder, 3)), "was cut off, as by a loss of power"),
     "garbage in a commit": (lambda folder: commit(folder, 2).write_text("garbage\n"), "log cannot be read"),
     "a commit missing": (lambda folder: commit(folder, 2).unlink(), "log cannot be read.* [Gg]ap"),
     "a checkpoint cut short": (
@@ -154,14 +154,14 @@ def test_verbs_runs_and_the_sensor_say_it_in_one_sentence(damaged, capfd, attack
             assert main.run(verb) == 1
             said = capfd.readouterr().err.removeprefix("Starting Spark ...\n").splitlines()
             assert len(said) == 1
-            assert ("Table temperatures cannot be read" if verb[0] == "query" else "log cannot be read") in said[0]
+            assert ("Table temperatures cannot be read" if verb[0] == "query" else "was cut off") in said[0]
     resources = {"lakehouse": LakehouseResource.with_settings(damaged)}
     defs = build_defs([temperatures], resources)
     with attack(SILENT, "table damaged: a run in Dagster"):
         run = defs.resolve_job_def("merge_temperatures").execute_in_process(raise_on_error=False)
         failed = [event.step_failure_data for event in run.get_step_failure_events()]
-        assert "log cannot be read" in failed[0].user_failure_data.description
+        assert "was cut off" in failed[0].user_failure_data.description
     with attack(SILENT, "table damaged: the sensor"), dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_sensor_context(instance, resources=resources)
-        with context, pytest.raises(TableError, match="log cannot be read"):
+        with context, pytest.raises(TableError, match="was cut off"):
             defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context)

@@ -106,7 +106,7 @@ def without_its_checkpoint(table: Written) -> None:
 
 
 DAMAGES: dict[str, Callable[[Written], object]] = {
-    "a commit cut short": lambda table: cut(table, 3),
+    "a commit cut short": lambda table: cut(table, 2),
     "a commit missing": lambda table: table.log_file(2).unlink(),
     "a checkpoint missing": without_its_checkpoint,
 }

@@ -142,6 +142,7 @@ WRONG_SETTINGS = {
     "spark_driver_memory": ("lots", "0g", "1t"),
     "spark_conf": ("s3cret", '{{"spark.sql.session.timeZone": "s3cret"}}', '{{"spark.sql.nonsense": "s3cret"}}'),
     "jars": ("{file}", "{file}/below"),
+    "sync": ("sometimes", "2"),
     "registry_url": ("registry:8081", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
     "registry_ca_file": ("missing.pem", "."),
 }

@@ -160,7 +160,7 @@ def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tupl
     from lakehouse.local.dagster_home import prepare_dagster_home
     from lakehouse.local.process import Child
 
-    log = settings.make_folder("logs") / f"{name}.log"
+    log = settings.log_file(f"{name}.log")
     log.unlink(missing_ok=True)
     definitions = [] if _names_definitions(Path.cwd()) else ["-m", "lakehouse.definitions"]
     environment = {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "PYTHONUNBUFFERED": "1"}

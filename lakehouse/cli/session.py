@@ -84,7 +84,7 @@ def spark(settings: "Settings") -> "Iterator[SparkSession]":
     complain("Attaching to the engine ..." if warm else "Starting Spark ...")
     patience = _STOPPED
     with stops_soon(), phases():
-        with _output_to(settings.make_folder("logs") / "spark.log"):
+        with _output_to(settings.log_file("spark.log")):
             session = build_session(settings)
         _silence_query_logs()
         try:

@@ -85,7 +85,7 @@ def migrate_dagster_storage(settings: Settings) -> None:
             fact = f"Dagster's storage does not answer within {_STORAGE_SECONDS:.0f} seconds"
             raise SetupError(fact, where=str(folder), action=action) from None
     if told.returncode:
-        log = settings.make_folder("logs") / "dagster-storage.log"
+        log = settings.log_file("dagster-storage.log")
         log.write_text(told.stderr, encoding="utf-8")
         fact = "Dagster's storage cannot be opened; what it says is in this file"
         raise SetupError(fact, where=str(log), action=action)

@@ -29,7 +29,7 @@ def materialize(
     run_config = {"ops": {name: {"config": values} for name, values in config.items()}}
     command = [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "lakehouse.definitions"]
     command += ["--select", ",".join(assets), "--config-json", json.dumps(run_config)]
-    log = settings.make_folder("logs") / "runs.log"
+    log = settings.log_file("runs.log")
     environment = {**os.environ, "DAGSTER_HOME": str(prepare_dagster_home(settings))}
     with (
         log.open("a", encoding="utf-8") as written,

@@ -114,7 +114,7 @@ class Embedded(ABC):
                 self.stop()
 
     def _claim(self) -> bool:
-        self._settings.make_folder(self._folder.name)
+        self._settings.claim_folder(self._folder.name)
         try:
             self._lock.acquire(timeout=0)
         except Timeout:

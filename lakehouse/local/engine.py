@@ -184,7 +184,7 @@ def announce(folder: Path, pid: int) -> None:
 
 
 def _opened(settings: Settings) -> int:
-    folder = settings.make_folder("engine")
+    folder = settings.claim_folder("engine")
     try:
         return os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

@@ -41,6 +41,7 @@ _PREFIX = "LAKEHOUSE_"
 _ENV_FILE = ".env"
 # set in every container of Kubernetes beside a service called "lakehouse"
 _NOT_OURS = re.compile(_PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
+_OF_THE_DISK = "lost+found"
 _NAME = re.compile(r"[\w-]+", re.ASCII)
 _ADVICE = "Correct it in the environment or in .env; README.md lists the settings."
 
@@ -211,6 +212,25 @@ class Settings(BaseSettings):
                 where=str(folder),
                 action="Correct its permissions, or set LAKEHOUSE_HOME to another folder.",
             ) from None
+        return folder
+
+    def log_file(self, name: str) -> Path:
+        """Where a log of the home is written; its folder is made, and nobody else has one of that name."""
+        return self.make_folder("logs", "lakehouse") / name
+
+    def claim_folder(self, name: str) -> Path:
+        """Return a folder of the home, made where it is missing, for who makes ``lock`` in it before any other file.
+
+        ``SettingsError`` where it holds files and no lock: they are somebody else's, and might be written over.
+        """
+        folder = self.make_folder(name)
+        others = {each.name for each in folder.iterdir()} - {_OF_THE_DISK}
+        if others and "lock" not in others:
+            raise SettingsError(
+                f"The state folder holds {name}/{min(others)}, which is not of lakehouse",
+                where=str(folder),
+                action="Set LAKEHOUSE_HOME to a folder of its own.",
+            )
         return folder
 
     def table_uri(self, name: str) -> str:

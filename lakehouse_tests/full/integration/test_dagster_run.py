@@ -22,8 +22,8 @@ def test_a_run_that_fails_tells_its_cause_and_its_log(settings: Settings, tmp_pa
     with pytest.raises(LakehouseError) as failure:
         materialize(settings, ["temperatures", "temperatures_rejected"], {}, lambda name, _: steps.append(name))
     assert "127.0.0.1:1" in failure.value.what
-    assert failure.value.where == str(tmp_path / "logs" / "runs.log")
-    assert "temperatures" in (tmp_path / "logs" / "runs.log").read_text()
+    assert failure.value.where == str(tmp_path / "logs" / "lakehouse" / "runs.log")
+    assert "temperatures" in (tmp_path / "logs" / "lakehouse" / "runs.log").read_text()
     assert steps == []
 
 

@@ -200,7 +200,7 @@ def test_up_starts_its_engine_again_follow_goes_on_and_nobody_tells_the_token(tm
             assert follow.poll() is None
         tokens.append(read_token(engine_folder(settings)))
         assert tokens[0] != tokens[1]
-        texts = [file.read_text(errors="replace") for file in (stack.log, told, *home.glob("logs/*"))]
+        texts = [file.read_text(errors="replace") for file in (stack.log, told, *home.glob("logs/lakehouse/*"))]
         texts += [(home / "engine" / "log").read_text(errors="replace"), *ps("-axwwo", "args=")]
         assert not [token for token in tokens for text in texts if token in text]
         assert "Traceback" not in told.read_text()

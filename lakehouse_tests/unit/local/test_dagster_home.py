@@ -62,7 +62,7 @@ def test_a_storage_that_cannot_be_opened_is_one_sentence_with_what_dagster_says(
     file.write_text(f"storage:\n  sqlite:\n    base_dir: {file}\n", encoding="utf-8")
     with pytest.raises(SetupError, match="storage cannot be opened") as failure:
         migrate_dagster_storage(settings)
-    log = tmp_path / "logs" / "dagster-storage.log"
+    log = tmp_path / "logs" / "lakehouse" / "dagster-storage.log"
     assert failure.value.where == str(log)
     assert str(file) in failure.value.action
     assert "FileExistsError" in log.read_text() or "NotADirectoryError" in log.read_text()

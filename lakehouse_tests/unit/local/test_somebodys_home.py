@@ -1,0 +1,68 @@
+"""A home in which somebody else keeps files of the same names: none of them is touched."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lakehouse.spark
+from lakehouse.cli import session
+from lakehouse.cli.services import Service, _start
+from lakehouse.errors import SettingsError
+from lakehouse.local.broker import EmbeddedBroker
+from lakehouse.local.engine import share_lock
+from lakehouse.local.registry import EmbeddedRegistry
+from lakehouse.settings import Settings
+
+LOGS = ("spark.log", "webserver.log", "daemon.log", "runs.log", "dagster-storage.log")
+PARTS: dict[str, Callable[[Settings], object]] = {
+    "engine": share_lock,
+    "broker": lambda settings: EmbeddedBroker(settings).start_or_join(),
+    "registry": lambda settings: EmbeddedRegistry(settings).start_or_join(),
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, _env_file=None)
+
+
+def written(folder: Path, *names: str) -> dict[Path, str]:
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("theirs")
+    return {folder / name: "theirs" for name in names}
+
+
+def test_a_log_of_the_same_name_is_neither_deleted_nor_emptied(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = written(settings.home_folder / "logs", *LOGS)
+    monkeypatch.setattr(lakehouse.spark, "build_session", lambda _: None)
+    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+    with session.spark(settings):
+        child, _ = _start(settings, Service.webserver, ["this"])
+    child.stop()
+    assert {file: file.read_text() for file in theirs} == theirs
+    assert {file.name for file in (settings.home_folder / "logs" / "lakehouse").iterdir()} == {
+        "spark.log",
+        "webserver.log",
+    }
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_folder_with_files_and_without_our_lock_is_refused_before_anything_is_written(
+    settings: Settings, part: str
+) -> None:
+    theirs = written(settings.home_folder / part, "log", "address", "server.properties")
+    with pytest.raises(SettingsError, match=f"{part}/address, which is not of lakehouse.*LAKEHOUSE_HOME"):
+        PARTS[part](settings)
+    assert {file: file.read_text() for file in (settings.home_folder / part).iterdir()} == theirs
+
+
+def test_a_folder_that_is_empty_or_ours_is_taken(settings: Settings) -> None:
+    (settings.home_folder / "engine" / "lost+found").mkdir(parents=True)
+    folder = settings.claim_folder("engine")
+    for name in ("lock", "log"):
+        (folder / name).touch()
+        assert settings.claim_folder("engine") == folder

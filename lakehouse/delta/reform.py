@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Day, Month, Value, Year
+from lakehouse.declaration.nested import nested
 from lakehouse.declaration.sql import castable, quoted
 from lakehouse.delta.lack import Lack, Rewriting
 from lakehouse.delta.layout import STATISTICS, Layout
@@ -123,12 +124,23 @@ def _plain(text: str) -> str:
     return f"IF(contains({text}, '.'), rtrim('.', rtrim('0', {text})), {text})"
 
 
+def _with_bounds(layout: Layout) -> list[str]:
+    """The columns of which Delta keeps statistics, those that hold others last."""
+    kept = [each for each in layout.columns if each.fields or not nested(each.type)]
+    named = [each.name for each in sorted(kept, key=lambda each: bool(each.fields)) if each.type != "BOOLEAN"]
+    return [name for name in named if name not in layout.partitions]
+
+
 def leave_statistics(spark: SparkSession, layout: Layout, but: Collection[str] = ()) -> None:
     """Name no column for statistics of which Delta keeps none before or afterwards, or which is not there.
 
-    Those of the layout are named again once the rows are written.
+    Those of the layout are named again once the rows are written; where that does not come to it, the next run sees
+    that others of ours are named. So where none is left, any other column is.
     """
-    named = [each for each in layout.statistics_properties.get(STATISTICS, "").split(",") if each not in ("", *but)]
+    wanted = layout.statistics_properties.get(STATISTICS, "").split(",")
+    named = [each for each in wanted if each not in ("", *but)]
+    if wanted != [""] and not named:
+        named = [name for name in _with_bounds(layout) if name not in but][:1]
     statement = f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({quoted(STATISTICS)})"
     if named:
         statement = f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({quoted(STATISTICS)} = {quoted(','.join(named))})"

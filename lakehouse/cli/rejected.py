@@ -53,7 +53,7 @@ def rejected(
     for each in chosen_tables(settings, table):
         reasons = list_rejected(settings, each, reason, limit)
         counted = count_rejected(settings, each, merged_ledger(settings, each))
-        found.append({"resolved": counted.resolved if counted else 0, **_facts(each.name, reasons)})
+        found.append({"resolved": counted.resolved if counted else None, **_facts(each.name, reasons)})
     if json:
         return print_json(found)
     for facts in found:

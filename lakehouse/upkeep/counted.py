@@ -1,5 +1,6 @@
 """How many rejected records are still out, and how many passed since; without a JVM."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lakehouse.batch.unresolved import is_open, unresolved
@@ -8,6 +9,7 @@ from lakehouse.delta.active import holds_files
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.log import open_table
+from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 
 
@@ -20,9 +22,10 @@ class Counted:
 
 
 def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Counted | None:
-    """Count the rejected records, without a JVM; ``None`` where an older lakehouse wrote the table of them.
+    """Count the rejected records, without a JVM; ``None`` where their rows cannot be read.
 
-    ``merged`` is the ledger of the merged table. No bytes of a record are read.
+    An older lakehouse wrote them then, or somebody gave the table features of Delta that only Spark reads: a figure
+    beside what was merged stops nobody. ``merged`` is the ledger of the merged table. No bytes of a record are read.
     """
     uri = settings.table_uri(table.rejected_name)
     stored = open_table(uri)
@@ -32,14 +35,15 @@ def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Co
         return None
     import duckdb  # noqa: PLC0415 - a table without rejected records needs none
 
-    with log_failures(uri):
+    with suppress(LakehouseError), log_failures(uri):
         rows = stored.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
-    out, passed = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
-    with duckdb.connect(":memory:") as connection:
-        connection.register("stored", rows)
-        counted = f"SELECT count(*) FILTER (WHERE {out}), count(*) FILTER (WHERE {passed}) FROM stored"
-        ((still, since),) = connection.execute(counted).fetchall()
-    return Counted(still, since)
+        out, passed = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
+        with duckdb.connect(":memory:") as connection:
+            connection.register("stored", rows)
+            counted = f"SELECT count(*) FILTER (WHERE {out}), count(*) FILTER (WHERE {passed}) FROM stored"
+            ((still, since),) = connection.execute(counted).fetchall()
+            return Counted(still, since)
+    return None
 
 
 def quoted_text(text: str) -> str:

@@ -41,7 +41,7 @@ class DerivedStatus:
 class Status:
     """One merged table; ``problem`` says in a sentence why the broker's side is not known.
 
-    ``rejected`` is ``None`` where an older lakehouse wrote the table of rejected records.
+    ``rejected`` is ``None`` where the rejected records cannot be counted without Spark.
     """
 
     table: str

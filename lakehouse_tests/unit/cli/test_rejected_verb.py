@@ -138,3 +138,17 @@ def test_what_was_resolved_is_told_beside_what_is_open(tables: Path, capsys: pyt
     assert main.run(["status", "--json"]) == 0
     (status,) = json.loads(capsys.readouterr().out)["tables"]
     assert status["rejected"] == {"open": 1, "resolved": 3}
+
+
+def test_records_that_only_spark_can_read_leave_the_status_without_their_figures(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tables, row(9))
+    first = tables / "temperatures_rejected" / "_delta_log" / f"{0:020d}.json"
+    feature = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **feature}}
+    first.write_text("\n".join(json.dumps(protocol if "protocol" in each else each) for each in actions))
+    assert main.run(["status", "--json"]) == 0
+    (status,) = json.loads(capsys.readouterr().out)["tables"]
+    assert status["rejected"] is None

@@ -131,6 +131,7 @@ def _spark(settings: "Settings") -> Part:
 def _engine(settings: "Settings") -> Part:
     """The engine of the home, which need not be up; one that does not fit is refused by every command."""
     from lakehouse.local.engine import engine_folder, lives, read_address
+    from lakehouse.local.heap import heap_of
     from lakehouse.spark import fingerprint
 
     folder = engine_folder(settings)
@@ -139,10 +140,15 @@ def _engine(settings: "Settings") -> Part:
         return Part("engine", "", "note", "Not up; commands start a Spark of their own, lakehouse up keeps a warm one.")
     if address is None:
         return Part("engine", "", "note", "It is being started.")
-    place = f"127.0.0.1:{address.port}, process {address.pid}"
-    fits = address.fingerprint == fingerprint(settings)
-    detail = place if fits else f"{place}: other packages, jars or settings; start lakehouse up again."
-    return Part("engine", address.fingerprint, "ok" if fits else "broken", detail)
+    heap = heap_of(address.pid)
+    place = f"127.0.0.1:{address.port}, process {address.pid}{f', {heap}' if heap else ''}"
+    if address.fingerprint != fingerprint(settings):
+        detail = f"{place}: other packages, jars or settings; start lakehouse up again."
+        return Part("engine", address.fingerprint, "broken", detail)
+    if heap and heap.full:
+        detail = f"{place}: too little; raise LAKEHOUSE_SPARK_DRIVER_MEMORY and start lakehouse up again."
+        return Part("engine", address.fingerprint, "note", detail)
+    return Part("engine", address.fingerprint, "ok", place)
 
 
 def _tables(settings: "Settings") -> Part:

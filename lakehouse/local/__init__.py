@@ -4,7 +4,7 @@
 command: ``broker`` (with ``kafka`` and ``ports``) and ``registry`` are such. ``process`` is a child, ``wire`` asks one
 question over a plain socket, ``tail`` follows a log while it is written, ``locks`` waits for a lock with a limit;
 ``engine`` runs the warm Spark of a home, and knows its lock, its address and its token, ``engine_main`` is its process,
-and ``own_spark`` starts a Spark in it or in a command;
+and ``own_spark`` starts a Spark in it or in a command, and ends it; ``heap`` tells how full the memory of a Java is;
 ``dagster_home`` and ``dagster_run`` prepare and start Dagster's own commands. Another service of the laptop's stack
 goes here. It knows the settings only; production needs none of it but Java and the jars.
 """

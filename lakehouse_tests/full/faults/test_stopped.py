@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.local.dagster_home import prepare_dagster_home
+from lakehouse.local.engine import engine_folder, read_address
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import create_topic
+from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.processes import started_by, still_running
 from lakehouse_tests.helpers.rows import rows_of
 from lakehouse_tests.helpers.stoppable import GATE, NAMES, Gate, compiled, tables
@@ -42,6 +44,7 @@ class World:
     gate: Gate
     environment: dict[str, str]
     log: Path
+    home: Path
     sent: dict[str, int] = field(default_factory=lambda: {"log": 0, "keyed": 0})
 
     def send(self, kind: str) -> None:
@@ -99,7 +102,7 @@ def world(spark: Any, broker: Settings, tmp_path_factory: pytest.TempPathFactory
         GATE: str(folder / "gate"),
         NAMES: ",".join(names),
     }
-    made = World(streams, Gate(folder / "gate"), environment, folder / "said")
+    made = World(streams, Gate(folder / "gate"), environment, folder / "said", folder / "home")
     for kind in streams:
         made.send(kind)
         made.require_whole(kind)
@@ -182,3 +185,29 @@ def test_a_java_that_outlives_its_killed_process_has_ended_before_the_table_is_w
                         os.kill(pid, signal.SIGCONT)
                     assert other.wait(LIMIT) == 0, world.log.read_text()
             world.require_whole(kind)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("place", ["a Java of its own", "an engine"])
+def test_a_verb_whose_spark_answers_nothing_any_more_ends_all_the_same(world, attack, monkeypatch, place, number):
+    """Its Java is frozen, as one whose heap is full; without an end of its own the verb would wait for ever."""
+    settings = Settings(home=world.home, spark_master="local[1]", spark_driver_memory="640m", _env_file=None)
+    for name in ("SPARK_CONF_DIR", GATE):  # an engine is started by the same settings as its clients
+        monkeypatch.setenv(name, world.environment[name])
+    with attack(STOPPED, f"Spark answers nothing any more: {place}"):
+        world.send("log")
+        with running_engine(settings) if place == "an engine" else nullcontext():
+            world.gate.arm(world.streams["log"].table.name, "write")
+            with world.process(CLI, "log") as process:
+                assert world.gate.reached(120), world.log.read_text()
+                address = read_address(engine_folder(settings)) if place == "an engine" else None
+                java = [pid for pid, args in started_by(process.pid).items() if "SparkSubmit" in args]
+                frozen = [address.pid] if address else java
+                for pid in frozen:
+                    os.kill(pid, signal.SIGSTOP)
+                process.send_signal(number)
+                assert process.wait(LIMIT) == 130, world.log.read_text()
+                for pid in frozen:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGCONT)
+        world.require_whole("log")

@@ -17,6 +17,7 @@ from lakehouse.batch.load import merge_base
 from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
+from lakehouse.batch.timeless import hold_around
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.accounting import sentence
 from lakehouse.delta.active import count_rows
@@ -30,7 +31,7 @@ from lakehouse.delta.write import commit_nothing
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.settings import Settings
 from lakehouse.spark import rows_expected
-from lakehouse.topic import look, read_failures, read_records, require_same_topic
+from lakehouse.topic import TimelessRecordError, look, read_failures, read_records, require_same_topic
 from lakehouse.topic.offsets import Bounds, Plan, TopicState, lag_of
 
 _PLAN_AGAIN = (ConflictError, ReadLossError)
@@ -178,10 +179,8 @@ def merge_batch(engine: Engine, bounds: Bounds, seen: Seen) -> Outcome | None:
         return Outcome(entry, None, lag, lag, time.monotonic() - started)
     if plan.span == 0:
         return None
-    commit = ledger.next_commit("batch", engine.run).model_copy(
-        update={"incarnation": plan.incarnation, "progress": dict(plan.progress.offsets)}
-    )
-    entry, later, others = run_batch(engine, plan, commit, ledger)
+    commit = ledger.next_commit("batch", engine.run).model_copy(update={"incarnation": plan.incarnation})
+    entry, plan, later, others = run_batch(engine, plan, commit, ledger)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     reached = plan.progress.offsets
     more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in later.end.items())
@@ -189,30 +188,39 @@ def merge_batch(engine: Engine, bounds: Bounds, seen: Seen) -> Outcome | None:
 
 
 class Ran(NamedTuple):
-    """A batch that was merged: its entry, the topic as it was when all had been read, and what no column takes."""
+    """A batch that was merged: its entry, what it read, the topic as it was after that, and what no column takes."""
 
     entry: Entry
+    plan: Plan
     later: TopicState
     others: Mapping[str, int]
 
 
 def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran:
-    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit."""
+    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit.
+
+    Only the beginning of the plan where it holds too many records whose time is beyond any timestamp.
+    """
     spark, settings, table = engine.spark, engine.settings, engine.table
     layout = merged_layout(table, settings)
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     _log.info("Reading %s offsets of topic %s", f"{plan.span:,}", plan.topic)
     with rows_expected(spark, plan.span):
-        with read_failures(plan, command):
-            held = hold(engine, read_records(spark, settings, plan), commit.kind)
+        try:
+            with read_failures(plan, command):
+                held = hold(engine, read_records(spark, settings, plan), commit.kind)
+        except TimelessRecordError as error:
+            plan, held = hold_around(engine, plan, commit.kind, error)
         later = engine.look()
         require_same_topic(plan, later, command)
-        said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges})
+        progress = dict(plan.progress.offsets) if commit.kind == "batch" else commit.progress
+        said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges, "progress": progress})
         counts = count_batch(held, table)
     met = count_rows(layout.uri, layout.partition_by, counts.partitions)
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, met):
-        return Ran(merge_decided(engine, Decided(held, plan, said, ledger), counts), later, counts.others)
+        entry = merge_decided(engine, Decided(held, plan, said, ledger), counts)
+    return Ran(entry, plan, later, counts.others)
 
 
 def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:

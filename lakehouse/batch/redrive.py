@@ -41,8 +41,9 @@ def redrive(engine: Engine, reason: str | None = None) -> list[Outcome]:
 
     Several commits where there are more than ``max_records`` of the declaration, and one at least for each
     incarnation of the topic; none where no record passes. Those that pass are then marked as resolved by their
-    commit, and reasons that are others now are stored. Moves no progress. A second run finds nothing and writes
-    nothing; after a crash between commit and marking it finds the rows in the table and marks them.
+    commit, and reasons that are others now are stored. Records whose own time is beyond any timestamp never pass, and
+    are left as they are. Moves no progress. A second run finds nothing and writes nothing; after a crash between commit
+    and marking it finds the rows in the table and marks them.
     """
     if not engine.ledger().exists:
         raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
@@ -98,7 +99,7 @@ def _cut(rows: DataFrame, limit: int) -> Position | None:
 
 def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> DataFrame:
     rows = read_table(engine.spark, rejected_layout(engine.table, engine.settings))
-    rows = rows.where(unresolved(ledger))
+    rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # else no decoding makes them enter
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
 

@@ -22,7 +22,7 @@ def replay(engine: Engine, ranges: list[Range] | None = None, request: Request =
     """
     again(lambda: prepare(engine))
     plans = in_batches(_replay_plan(engine, ranges), request.limit(engine.table))
-    return [again(partial(_replay_batch, engine, plan)) for plan in plans]
+    return [outcome for plan in plans for outcome in _replayed(engine, plan)]
 
 
 def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
@@ -32,7 +32,11 @@ def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
         taken = share_out({part.partition: part.span for part in left}, limit)
         now = tuple(Range(part.partition, part.start, part.start + taken[part.partition]) for part in left)
         yield replace(plan, ranges=now)
-        left = tuple(Range(part.partition, done.end, part.end) for part, done in zip(left, now, strict=True))
+        left = _left(left, now)
+
+
+def _left(ranges: tuple[Range, ...], done: tuple[Range, ...]) -> tuple[Range, ...]:
+    return tuple(Range(part.partition, begun.end, part.end) for part, begun in zip(ranges, done, strict=True))
 
 
 def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
@@ -63,8 +67,16 @@ def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) ->
     return {p: Range(p, first, max(progress.offsets.get(p, first), first)) for p, first in state.earliest.items()}
 
 
+def _replayed(engine: Engine, plan: Plan) -> Iterator[Outcome]:
+    """Replay a plan in one commit, in several where one merges only its beginning."""
+    while plan.span:
+        outcome = again(partial(_replay_batch, engine, plan))
+        yield outcome
+        plan = replace(plan, ranges=_left(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
+
+
 def _replay_batch(engine: Engine, plan: Plan) -> Outcome:
     started = time.monotonic()
     ledger = engine.ledger()
     ran = run_batch(engine, plan, ledger.next_commit("replay", engine.run), ledger)
-    return Outcome(ran.entry, plan, 0, 0, time.monotonic() - started, others=ran.others)
+    return Outcome(ran.entry, ran.plan, 0, 0, time.monotonic() - started, others=ran.others)

@@ -91,10 +91,14 @@ def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record
 
 
 def _judged(record: "Record", rules: "Rules") -> dict[str, Any]:
+    from lakehouse.declaration.fields import TIMELESS
     from lakehouse.declaration.nested import as_told
     from lakehouse.declaration.parts import HEADER
     from lakehouse.declaration.verdicts import judge
+    from lakehouse.topic import is_timeless, told_time
 
+    if is_timeless(record.milliseconds):
+        return {"row": None, "reason": TIMELESS, "detail": told_time(record.milliseconds), "late": False}
     beside = {"key": record.key, **{f"{HEADER}{name}": told for name, told in record.headers}}
     judged = judge(record.value, record.milliseconds * 1000, rules, beside)
     row = None if judged.reason else {each.name: as_told(judged.row[each.name], each) for each in rules.fields}

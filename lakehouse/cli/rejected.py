@@ -80,6 +80,10 @@ def _sample_facts(sample: "Sample") -> dict[str, Any]:
     return {**record_facts(sample), "detail": printable(sample.detail)}
 
 
+def _in_words(sample: dict[str, Any]) -> dict[str, Any]:
+    return sample | {"time": seconds(sample["time"]) if sample["time"] else None}
+
+
 def _print_reasons(facts: dict[str, Any]) -> None:
     resolved = f" Resolved since they were: {facts['resolved']:,}." if facts["resolved"] else ""
     if not facts["reasons"]:
@@ -87,7 +91,9 @@ def _print_reasons(facts: dict[str, Any]) -> None:
     say(f"{facts['table']}: {facts['rejected']:,} records are rejected.{resolved}")
     print_table(["reason", "records"], [(each["reason"], each["count"]) for each in facts["reasons"]])
     for each in facts["reasons"]:
-        rows = [[*(sample | {"time": seconds(sample["time"])}).values()] for sample in each["samples"]]
+        rows = [
+            [*(sample | {"time": sample["time"] and seconds(sample["time"])}).values()] for sample in each["samples"]
+        ]
         if rows:
             print_table([*each["samples"][0]], rows, title=each["reason"])
     return say(f"Decode them again, after the declaration was corrected: lakehouse redrive {facts['table']}")

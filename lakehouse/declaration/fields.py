@@ -8,6 +8,8 @@ from lakehouse.declaration.parts import VALUE, Written
 
 OF_SCHEMAS = ("wrong_magic", "unknown_schema", "unusable_schema", "invalid_avro")
 """Reasons to reject a record that only those have before which the id of a schema stands."""
+TIMELESS = "no_such_time"
+"""The reason to reject a record whose own time, in its topic, is beyond any timestamp; no decoding tells it."""
 REASONS = (
     "tombstone",
     "empty_value",
@@ -27,6 +29,7 @@ REASONS = (
     "invalid_text",
     *OF_SCHEMAS,
     "late",
+    TIMELESS,
 )
 Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]
 WHOLE = {"INT": 2**31, "BIGINT": 2**63}

@@ -212,7 +212,13 @@ _SIGNS = {
         classes=("org.apache.kafka.clients.consumer.OffsetOutOfRangeException",),
         patterns=("Some data may have been lost because they are not available in Kafka",),
     ),
-    Trouble.NO_SUCH_TIME: _Signs(patterns=(r"partition \d+ offset \d+ has timestamp value \d+ that overflows",)),
+    # of the last second before the least timestamp, Spark names nothing
+    Trouble.NO_SUCH_TIME: _Signs(
+        patterns=(
+            r"partition \d+ offset \d+ has timestamp value -?\d+ that overflows",
+            r"java\.lang\.ArithmeticException: long overflow",
+        )
+    ),
     Trouble.BROKER: _Signs(
         classes=("org.apache.kafka.",), patterns=(r"^java\.util\.concurrent\.TimeoutException: Cannot fetch record",)
     ),

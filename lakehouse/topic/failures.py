@@ -20,11 +20,22 @@ from lakehouse.topic.offsets import Plan, TopicState
 _CONFIG = "org.apache.kafka.common.config.ConfigException"
 
 
-@contextmanager
-def read_failures(plan: Plan, command: str) -> Iterator[None]:
-    """Turn a failure to read a plan into ``ReadLossError``, ``BrokerRefusedError``, ``BrokerError`` or ``TopicError``.
+class TimelessRecordError(TopicError):
+    """Spark's client cannot read a record, as its time is beyond any timestamp; nothing was written.
 
     ``SettingsError`` where Kafka's client refuses a property. ``command`` is what a person types to go on.
+    """
+
+    def __init__(self, fact: str, *, where: str, action: str, command: str) -> None:
+        super().__init__(fact, where=where, action=action)
+        self.command = command
+
+
+@contextmanager
+def read_failures(plan: Plan, command: str) -> Iterator[None]:
+    """Turn a failure to read a plan into an error that names its topic, its offsets and ``command``, to go on with.
+
+    Raises ``ReadLossError``, ``BrokerRefusedError``, ``BrokerError`` or ``TimelessRecordError``.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -33,7 +44,7 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.RECORDS_GONE):
-            raise _gone(plan, command) from error
+            raise gone(plan, command) from error
         if means(error, Trouble.NO_SUCH_TIME):
             raise _no_such_time(plan, command, telling_line(error, Trouble.NO_SUCH_TIME)) from error
         _require_properties(causes_of(error))
@@ -45,7 +56,13 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
 def require_same_topic(plan: Plan, state: TopicState, command: str) -> None:
     """Raise ``ReadLossError`` where the topic that was read, by its name, is not the one that was planned."""
     if plan.incarnation != state.incarnation:
-        raise _gone(plan, command)
+        raise gone(plan, command)
+
+
+def gone(plan: Plan, command: str) -> ReadLossError:
+    """The error of a plan whose records went away before they were read."""
+    action = f"Nothing was merged. What is gone is named by: {command}"
+    return ReadLossError("Records of the plan are no longer in the topic", where=_where(plan), action=action)
 
 
 def _not_given(plan: Plan, command: str, causes: Sequence[ErrorCause]) -> BrokerError:
@@ -66,19 +83,15 @@ def _require_properties(causes: Sequence[ErrorCause]) -> None:
             raise SettingsError(fact, action=action) from None
 
 
-def _no_such_time(plan: Plan, command: str, said: str) -> TopicError:
+def _no_such_time(plan: Plan, command: str, said: str) -> TimelessRecordError:
     found = re.search(r"partition \d+ offset \d+", said)
     fact = "A record's time is beyond any timestamp: its producer set it, in nanoseconds perhaps"
     action = (
         f"Nothing was merged. Merge what is before it, by {command} with a small --max-records; then delete the records"
         " up to it from the topic, and accept that gap. A topic with LogAppendTime has no such times."
     )
-    return TopicError(fact, where=f"topic {plan.topic}, {found[0]}" if found else _where(plan), action=action)
-
-
-def _gone(plan: Plan, command: str) -> ReadLossError:
-    action = f"Nothing was merged. What is gone is named by: {command}"
-    return ReadLossError("Records of the plan are no longer in the topic", where=_where(plan), action=action)
+    where = f"topic {plan.topic}, {found[0]}" if found else _where(plan)
+    return TimelessRecordError(fact, where=where, action=action, command=command)
 
 
 def _where(plan: Plan) -> str:

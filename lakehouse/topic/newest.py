@@ -89,10 +89,11 @@ async def _tail(consumer: Any, part: TopicPartition, bounds: tuple[int, int], co
                     where=f"topic {part.topic}",
                     action="A merge reads them, as Spark's client does: look at the rows, or ask for fewer records.",
                 ) from None
-            records += [_record(each) for each in fetched.get(part, ()) if each.offset < end]
+            records += [record_of(each) for each in fetched.get(part, ()) if each.offset < end]
     return records[-count:]
 
 
-def _record(fetched: Any) -> Record:
+def record_of(fetched: Any) -> Record:
+    """A record as the client gives it."""
     place = (fetched.partition, fetched.offset, fetched.timestamp)
     return Record(*place, fetched.key, fetched.value, tuple(fetched.headers))

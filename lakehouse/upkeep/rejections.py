@@ -15,12 +15,15 @@ from lakehouse.upkeep.counted import quoted_text
 
 @dataclass(frozen=True)
 class Sample:
-    """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none."""
+    """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none.
+
+    ``time`` is ``None`` where it is beyond any timestamp: ``detail`` tells it.
+    """
 
     incarnation: str
     partition: int
     offset: int
-    time: datetime
+    time: datetime | None
     key: bytes | None
     value: bytes | None
     detail: str

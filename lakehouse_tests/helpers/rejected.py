@@ -1,16 +1,21 @@
 """Records that are too hot for the declaration, and what became of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from lakehouse.batch import ingest, redrive
 from lakehouse.delta.engine import Engine
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.upkeep.rejections import list_rejected
+from lakehouse_tests.helpers.clients import with_client
 from lakehouse_tests.helpers.rows import position, rows_of
 from lakehouse_tests.helpers.streams import Stream, record
 
@@ -41,6 +46,34 @@ def hot(stream: Stream, many: int) -> list[str]:
     hours = stream.hours(many)
     stream.send(*(record(time=hour, temperature_2m=HOT) for hour in hours))
     return hours
+
+
+@contextmanager
+def dated_by_producers(stream: Stream) -> Iterator[Callable[[int, bytes], None]]:
+    """Let producers date the records of the topic, however wrong; gives a function that sends one so dated."""
+    topic = stream.table.topic
+    widest = {f"message.timestamp.{side}.max.ms": str(2**63 - 1) for side in ("before", "after")}
+
+    def send(milliseconds: int, value: bytes) -> None:
+        async def sent(producer: AIOKafkaProducer) -> None:
+            await producer.send_and_wait(topic, value, key=b"key", partition=0, timestamp_ms=milliseconds)
+
+        with_client(AIOKafkaProducer, stream.settings, sent)
+
+    def configure(configs: dict[str, str]) -> None:
+        wanted = [ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)]
+        with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.alter_configs(wanted))
+
+    configure({"message.timestamp.type": "CreateTime", **widest})
+    try:
+        yield send
+    finally:
+        configure({"message.timestamp.type": "LogAppendTime"})
+
+
+def rejected_version(stream: Stream) -> int:
+    """The version of the table of rejected records."""
+    return read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
 
 
 @contextmanager

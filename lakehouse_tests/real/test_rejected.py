@@ -9,11 +9,24 @@ import pytest
 from lakehouse.batch import ingest, redrive
 from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
+from lakehouse.declaration.fields import TIMELESS
 from lakehouse.delta.engine import Engine
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.topic import read_records
+from lakehouse.topic import read_records, timeless, told_time
 from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.rejected import DAY, HOT, crashing, end, hot, listed, redriven, resolved, wider
+from lakehouse.upkeep.rejections import list_rejected
+from lakehouse_tests.helpers.rejected import (
+    DAY,
+    HOT,
+    crashing,
+    dated_by_producers,
+    end,
+    hot,
+    listed,
+    redriven,
+    rejected_version,
+    resolved,
+    wider,
+)
 from lakehouse_tests.helpers.rows import position, rows_of
 from lakehouse_tests.helpers.streams import Stream, counts, record
 
@@ -82,16 +95,63 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
     assert resolved(stream, at) == [(at + 1, stream.ledger.newest.commit.number)]
 
 
+BEYOND = [2**63 - 1, 1_700_000_000_000_000_000, -(2**63)]  # milliseconds: Spark's source reads none of them
+
+
+def test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_other(stream):
+    at = end(stream)
+    hours = stream.hours(4)
+    with dated_by_producers(stream) as send:
+        for hour, time in zip(hours, [*BEYOND, 1_700_000_000_000], strict=True):
+            send(time, record(time=hour))
+    other = stream.send_hours(1, partition=1)
+    (batch,) = stream.merge()
+    assert counts(batch.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
+    assert {hours[3], *other} <= set(stream.temperatures())
+    (found,) = [each for each in list_rejected(stream.settings, stream.table) if each.reason == TIMELESS]
+    told = {sample.offset: (sample.time, sample.value, sample.detail) for sample in found.samples}
+    assert told == {
+        at + nth: (None, record(time=hour), told_time(time))
+        for nth, (hour, time) in enumerate(zip(hours, BEYOND, strict=False))
+    }
+    before = rejected_version(stream)
+    (again,) = replay(stream.engine, [Range(0, at, at + 4)])
+    assert counts(again.entry) == dict(read=4, rejected=3, duplicate=0, inserted=0, updated=0, stale=1)
+    assert redriven(stream) == []
+    assert rejected_version(stream) == before
+    assert listed(stream, at) == {TIMELESS: [at + 2, at + 1, at]}
+
+
+def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_missed(stream, monkeypatch):
+    """Little room: a batch ends behind the first of them, or before one that stands far from those before it."""
+    at = end(stream)
+    monkeypatch.setattr(timeless, "MOST_HOLES", 1)
+    monkeypatch.setattr(timeless, "NEAR", 0)
+    hours = stream.hours(5)
+    with dated_by_producers(stream) as send:
+        for nth, hour in enumerate(hours):
+            send(BEYOND[0] if nth % 2 else 1_700_000_000_000, record(time=hour))
+    held = {hours[0], hours[2], hours[4]}
+    assert [outcome.plan.span for outcome in stream.merge()] == [3, 2]
+    assert set(hours) & set(stream.temperatures()) == held
+    assert listed(stream, at) == {TIMELESS: [at + 3, at + 1]}
+    assert [outcome.plan.span for outcome in replay(stream.engine, [Range(0, at, at + 5)])] == [3, 2]
+    monkeypatch.setattr(timeless, "ROOM", 1)
+    monkeypatch.setattr(timeless, "MOST_HOLES", 9)
+    outcomes = replay(stream.engine, [Range(0, at, at + 5)])
+    assert [outcome.plan.span for outcome in outcomes] == [2, 2, 1]
+    assert sum(outcome.entry.metrics.stale for outcome in outcomes) == len(held)
+
+
 def test_where_nothing_is_rejected_or_decided_anew_nothing_is_written(stream):
     at = end(stream)
     stream.send(b"{")
     stream.merge()
-    before = read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
+    before = rejected_version(stream)
     stream.send_hours(1)
     stream.merge()
     replay(stream.engine, [Range(0, at, at + 2)])
-    after = read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
-    assert after == before
+    assert rejected_version(stream) == before
     assert listed(stream, at) == {"truncated": [at]}
 
 

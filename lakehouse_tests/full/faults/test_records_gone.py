@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from lakehouse.errors import DataLossError, TopicError
+from lakehouse.errors import DataLossError
 from lakehouse.topic import add_partitions, create_topic, delete_topic
 from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.clients import delete_before, with_client
@@ -176,28 +176,32 @@ def test_transactions_that_are_open_or_aborted_are_never_merged(stream, attack):
         assert_holds(stream, hours(*range(12), 21, 22))
 
 
-def test_a_time_that_is_none_is_told_and_stepped_over_by_a_person(spark, broker, attack):
-    stream = Stream(spark, broker, unique_table(partitions=1))
+@pytest.mark.parametrize("many", [1, 5_000])
+def test_records_whose_time_is_beyond_any_timestamp_are_rejected_and_all_others_merged(spark, broker, attack, many):
+    """Among 20,000 records over three partitions; in one of them, of every second one the time is in nanoseconds."""
+    stream = Stream(spark, broker, unique_table())
     configs = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
-    made = NewTopic(stream.table.topic, 1, 1, topic_configs=configs)
+    made = NewTopic(stream.table.topic, 3, 1, topic_configs=configs)
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([made]))
-    times = {hour(0): 1_700_000_000_000, hour(1): 1_700_000_000_000_000_000, hour(2): 1_700_000_000_001}
+    total = 20_000
 
     async def send(producer: AIOKafkaProducer) -> None:
-        for time, sent in times.items():
-            await producer.send_and_wait(stream.table.topic, record(time=time), timestamp_ms=sent)
+        for number in range(total):
+            beyond = number % 3 == 1 and number // 3 % 2 == 0 and number // 6 < many
+            time = 1_700_000_000_000_000_000 if beyond else 1_700_000_000_000
+            value = record(time=hour(number % 600), latitude=float(number // 600))
+            await producer.send(stream.table.topic, value, partition=number % 3, timestamp_ms=time)
+        await producer.flush()
 
-    with attack("Nothing is silent", "a record whose time is in nanoseconds"):
+    with attack("Nothing is silent", f"{many:,} records whose time is in nanoseconds"):
         with_client(AIOKafkaProducer, broker, send)
-        with pytest.raises(
-            TopicError, match=r"time is beyond any timestamp.*partition 0 offset 1.*small --max-records"
-        ):
-            stream.merge()
-        stream.merge(max_records=1, until={0: 1})
-        delete_before(broker, stream.table.topic, {0: 2})
-        stream.accept_gap()
-        stream.merge()
-        assert_holds(stream, hours(0, 2))
+        outcomes = stream.merge()
+        rejected = min(many, len(range(1, total, 6)))
+        assert len(outcomes) == 1, "they fit into the memory of one batch"
+        assert sum(outcome.entry.commit.read for outcome in outcomes) == total
+        assert sum(outcome.entry.commit.rejected for outcome in outcomes) == rejected
+        assert len(stream.sql("SELECT 1 FROM {t}")) == total - rejected
+        stream.assert_accounted()
 
 
 def test_another_cluster_under_the_same_address_is_told_apart(spark, one, attack):

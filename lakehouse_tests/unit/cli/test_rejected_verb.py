@@ -10,7 +10,12 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.cli import main
+from lakehouse.cli.peek import _judged
+from lakehouse.declaration.fields import TIMELESS
+from lakehouse.declaration.verdicts import Rules
 from lakehouse.delta.commits import Commit
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic import Record, told_time
 from lakehouse.topic.offsets import Incarnation
 
 pytestmark = pytest.mark.invariant(8)
@@ -152,3 +157,18 @@ def test_records_that_only_spark_can_read_leave_the_status_without_their_figures
     assert main.run(["status", "--json"]) == 0
     (status,) = json.loads(capsys.readouterr().out)["tables"]
     assert status["rejected"] is None
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_record_whose_time_is_beyond_any_timestamp_is_listed_without_it(tables, capsys, options):
+    detail = told_time(2**63 - 1)
+    store(tables, row(1, TIMELESS, time=None, detail=detail), row(2, TIMELESS, time=None, detail=detail))
+    assert main.run(["rejected", "temperatures", "--reason", TIMELESS, *options]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "9223372036854775807" in said and TIMELESS in said
+
+
+def test_a_peek_says_that_a_record_whose_time_is_beyond_any_timestamp_may_not_enter():
+    record = Record(0, 1, 2**63 - 1, None, b"{}")
+    judged = _judged(record, Rules(temperatures.fields, None))
+    assert (judged["row"], judged["reason"], judged["detail"]) == (None, TIMELESS, told_time(2**63 - 1))

@@ -1,0 +1,81 @@
+"""Records that Spark's client cannot read, since their time is beyond any timestamp: held beside the others, rejected.
+
+Each keeps its bytes, and its time only in the detail of its rejection. No decoding makes it enter.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lakehouse.batch.held import hold
+from lakehouse.declaration.fields import TIMELESS
+from lakehouse.delta.commits import Kind
+from lakehouse.delta.engine import Engine
+from lakehouse.topic import (
+    CutPlan,
+    Record,
+    TimelessRecordError,
+    cut_around,
+    is_timeless,
+    read_failures,
+    read_records,
+    told_time,
+)
+from lakehouse.topic.offsets import Plan
+
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_RECORD = pa.schema(
+    [
+        ("_time", pa.timestamp("us", "UTC")),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        ("_key", pa.binary()),
+        ("_value", pa.binary()),
+        ("_headers", _HEADERS),
+    ]
+)
+
+
+def hold_around(engine: Engine, plan: Plan, kind: Kind, failure: TimelessRecordError) -> tuple[Plan, DataFrame]:
+    """Hold the records of a plan, as ``hold`` does, and the timeless ones among them, rejected.
+
+    Returns what was read: the plan, or its beginning where it holds too many of them. Raises the failure, as which
+    Spark told of one, where there is none, and what ``cut_around`` and ``read_failures`` raise.
+    """
+    cut = cut_around(engine.settings, plan, failure.command)
+    if not cut.timeless:
+        raise failure
+    with read_failures(cut.plan, failure.command):
+        return cut.plan, _hold_all(engine, cut, kind)
+
+
+def _hold_all(engine: Engine, cut: CutPlan, kind: Kind) -> DataFrame:
+    spark, settings = engine.spark, engine.settings
+    frames = [read_records(spark, settings, part) for part in cut.parts]
+    if cut.between or not frames:
+        frames.append(spark.createDataFrame(_table(cut.between)))
+    held = hold(engine, reduce(DataFrame.unionByName, frames), kind)
+    rejected = _table(cut.timeless)
+    said = {
+        "_reason": pa.array([TIMELESS] * len(rejected), pa.string()),
+        "_detail": pa.array([told_time(each.milliseconds) for each in cut.timeless], pa.string()),
+        "_late": pa.array([False] * len(rejected)),
+    }
+    for name, told in said.items():
+        rejected = rejected.append_column(name, told)
+    return held.unionByName(spark.createDataFrame(rejected), allowMissingColumns=True)
+
+
+def _table(records: Sequence[Record]) -> pa.Table:
+    """The columns of ``read_records``; a time that is beyond any timestamp is NULL."""
+    columns = [
+        [None if is_timeless(each.milliseconds) else each.milliseconds * 1000 for each in records],
+        [each.partition for each in records],
+        [each.offset for each in records],
+        [each.key for each in records],
+        [each.value for each in records],
+        [[{"key": name, "value": told} for name, told in each.headers] or None for each in records],
+    ]
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, _RECORD, strict=True)], _RECORD)

@@ -17,6 +17,7 @@ from lakehouse.errors import TableError
 from lakehouse.topic import create_topic, publish
 from lakehouse.upkeep.verify import verify_rollup
 from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse_tests.helpers.wide_tables import wide_records, wide_table
 
 pytestmark = pytest.mark.invariant(1, 3, 4, 7, 8)
 
@@ -150,3 +151,18 @@ def test_records_of_avro_hold_them_by_the_schema_that_follows_from_the_declarati
         (["a"], [("x", Decimal("1.25"), {"a": 1})], {"a": "b"}, None, None),
         (None, None, None, ("1", None), {"a": 0.1}),
     ]
+
+
+@pytest.mark.timeout(300)
+def test_a_table_of_twenty_columns_with_maps_is_merged_and_derived(spark, broker) -> None:
+    """Where Spark derives filters from the comparison of such rows, the change feed never ends."""
+    stream = stream_of(spark, broker, wide_table(seed=2, columns=20))
+    assert sum("MAP<" in column.type for column in stream.table.columns) > 2
+    stream.send(*wide_records(stream.table, 1, 20))
+    stream.merge()
+    stream.refresh()
+    stream.send(*wide_records(stream.table, 2, 10))
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry)["updated"] == 10
+    changes, rolled = stream.refresh()
+    assert (changes.changed, changes.rebuilt, rolled.rebuilt) == (10, False, False)

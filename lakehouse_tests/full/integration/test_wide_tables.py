@@ -1,0 +1,41 @@
+"""Declarations of many columns of every type: Spark's plans grow with the columns, and no faster."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.settings import Settings
+from lakehouse.topic import create_topic
+from lakehouse_tests.helpers.plans import plan_sizes
+from lakehouse_tests.helpers.streams import Stream
+from lakehouse_tests.helpers.wide_tables import wide_records, wide_table
+
+LARGEST = 60_000  # characters of a plan for each column, with all that it holds
+
+
+def merge_twice(spark: SparkSession, settings: Settings, seed: int, columns: int, share: float) -> list[int]:
+    """The sizes of all plans of two batches, the second of which updates every row, and of what derives from them."""
+    stream = Stream(spark, settings, wide_table(seed, columns, share))
+    create_topic(settings, stream.table)
+    sizes: list[int] = []
+    for turn in range(2):
+        stream.send(*wide_records(stream.table, seed + turn, 60))
+        with plan_sizes(spark) as found:
+            stream.merge()
+            stream.refresh()
+        sizes += found
+        assert stream.sql("SELECT count(*) FROM {t}") == [(60,)]
+        assert stream.sql("SELECT sum(rows) FROM {rollup}") == [(60,)]
+    stream.assert_accounted()
+    return sizes
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("columns", "share"), [(10, 0.3), (30, 0.3), (30, 1.0), (100, 0.3), (100, 0.0)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_table_of_many_columns_is_merged_and_derived(
+    spark: Any, broker: Settings, seed: int, columns: int, share: float
+) -> None:
+    sizes = merge_twice(spark, broker, seed, columns, share)
+    assert max(sizes) < LARGEST * columns

@@ -121,6 +121,9 @@ def _wrong_use(error: typer.TyperException) -> int:
 def _unexpected(error: Exception) -> int:
     with tempfile.NamedTemporaryFile("w", prefix="lakehouse-error-", suffix=".txt", delete=False) as file:
         file.write(traceback.format_exc())
-    first = (str(error).strip().splitlines() or ["no text"])[0]
-    complain(f"Unexpected {type(error).__name__}: {first} (all of it is in {file.name})")
+    first = (str(error).strip().splitlines() or ["it says nothing"])[0]
+    complain(
+        f"Unexpected {type(error).__name__}: {first} (all of it is in {file.name}). Run it again: it goes on from what"
+        " the tables hold. If it comes again, report it with that file."
+    )
     return FAILED

@@ -3,6 +3,7 @@
 import atexit
 import os
 from collections.abc import Callable
+from concurrent.futures import wait
 from functools import partial
 from threading import Event, Thread, local
 from typing import NoReturn, cast
@@ -51,8 +52,14 @@ def _bound_farewells(client: SparkConnectClient) -> None:
 
         return asked
 
-    for name in ("interrupt_operation", "release_session"):
-        vars(client)[name] = bound(getattr(client, name))
+    release = client.release_session
+
+    def give_back() -> None:
+        # what a statement still tells a session that is closed is an error, with its trace, in the server's log
+        wait(list(client._release_futures), timeout=_FAREWELL / 2)
+        release()
+
+    vars(client).update(interrupt_operation=bound(client.interrupt_operation), release_session=bound(give_back))
 
 
 def _keep_causes(client: SparkConnectClient) -> None:

@@ -20,3 +20,8 @@ store cannot do.
 It knows declarations, topics' offsets and Spark; batches, derived tables and upkeep are made of it. What is
 true of every table of ours goes here: a property into ``layout``, a figure or field of a commit into ``commits``.
 """
+
+import os
+
+# of each attempt at a store that does not answer, its client writes a line past us; what failed is told by our error
+os.environ.setdefault("RUST_LOG", "off")

@@ -130,6 +130,7 @@ def test_an_unexpected_error_is_one_sentence_and_kept_whole_in_a_file(
     assert main.run(["query", "SELECT 1"]) == 1
     said = one_sentence(capsys)
     assert "ValueError: seven is not eight (" in said
+    assert "Run it again" in said
     (named,) = re.findall(r"is in (\S+)\)", said)
     kept = Path(named)
     assert "and much more" in kept.read_text()

@@ -3,6 +3,8 @@
 import errno
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -166,3 +168,22 @@ def test_how_long_a_store_was_asked_is_not_told_since_it_is_never_the_same() -> 
 
     assert said("537.206607ms") == said("1.2s") == said("980µs")
     assert "after 3 retries" in said("1s")
+
+
+LOOK = """
+from lakehouse.delta.log import is_table
+from lakehouse.errors import LakehouseError
+try:
+    is_table("s3://bucket/t")
+except LakehouseError as error:
+    print(error)
+"""
+
+
+def test_what_the_client_of_a_store_logs_of_its_attempts_is_not_printed() -> None:
+    with stores.answering(403, "AccessDenied"):
+        told = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "RUST_LOG"))}
+        told |= {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_SERVICE_ENDPOINT": os.environ["AWS_ENDPOINT_URL"]}
+        done = subprocess.run([sys.executable, "-c", LOOK], env=told, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("The table's files may not be read")
+    assert done.stderr == ""

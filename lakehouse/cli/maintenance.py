@@ -21,15 +21,24 @@ def maintain(table: TableArgument = None, json: JsonOption = False) -> None:
 
     Removes the files that no version within the declared retention needs, once the change feed and the
     rollups have read what they need of them. A table to which nothing happened since the last time is
-    left alone.
+    left alone. Where one fails, the others are maintained all the same; it is told at the end.
     """
     from lakehouse.delta.engine import Engine
-    from lakehouse.upkeep.maintain import maintain as keep
+    from lakehouse.upkeep.maintain import maintain_all
 
     settings = load_settings()
-    chosen = chosen_tables(settings, table)
-    with spark(settings) as session, busy("Maintaining"):
-        done = [one for each in chosen for one in keep(Engine(session, settings, each))]
+    chosen, done = chosen_tables(settings, table), list["Maintained"]()
+    try:
+        with spark(settings) as session, busy("Maintaining"):
+            maintain_all([Engine(session, settings, each) for each in chosen], done.append)
+    except Exception:
+        if done:
+            _print_maintained(done, json)
+        raise
+    _print_maintained(done, json)
+
+
+def _print_maintained(done: "list[Maintained]", json: bool) -> None:
     if json:
         return print_json([asdict(one) for one in done])
     if not done:

@@ -5,7 +5,7 @@ commits one empty MERGE that carries on what the ledger tells, so that a quiet t
 expires. A table whose newest commit is such a one is left alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,23 +52,68 @@ class Maintained:
     kept: str | None = None
 
 
-def maintain(engine: Engine) -> list[Maintained]:
+def maintain_all(engines: Iterable[Engine], on_table: Callable[[Maintained], None] = lambda _: None) -> None:
+    """Maintain the tables of several declarations, as ``maintain`` does; where one fails, go on and fail at the end."""
+    failures = _Failures()
+    for engine in engines:
+        with failures.noted():
+            maintain(engine, on_table)
+    failures.raise_all()
+
+
+def maintain(engine: Engine, on_table: Callable[[Maintained], None] = lambda _: None) -> list[Maintained]:
     """Compact and vacuum every table of the declaration that exists; returns what was done to each.
 
     Change feed and rollups are brought up to date first, since VACUUM removes the changes they read. One that
     cannot be is left alone, and what it has not read yet stays. A second run does nothing. A merge at the
     same time wins, or plans again: no row changes.
+
+    A table that fails keeps no other from it: ``on_table`` is told each that is done, and what failed is raised at the
+    end. A merged table whose history does not tell its progress is left as it is.
     """
-    settings, table = engine.settings, engine.table
-    failed = _refresh(engine)
-    needed = _Needed(settings, table, failed)
-    there = [layout for layout in layouts_of(settings, table) if read_ledger(layout.uri, layout.name).exists]
-    return [
-        _left(layout, failed[layout.name])
-        if layout.name in failed
-        else _Work(engine.spark, layout, engine.run).go(needed if layout.name == table.name else None)
-        for layout in there
-    ]
+    failures, failed = _Failures(), None
+    with failures.noted():
+        failed = _refresh(engine)
+    done: list[Maintained] = []
+    for layout in layouts_of(engine.settings, engine.table):
+        if failed is None and layout.name == engine.table.name:
+            continue
+        with failures.noted():
+            if read_ledger(layout.uri, layout.name).exists:
+                done.append(_maintained(engine, layout, failed or {}))
+                on_table(done[-1])
+    failures.raise_all()
+    return done
+
+
+def _maintained(engine: Engine, layout: Layout, failed: dict[str, str]) -> Maintained:
+    if layout.name in failed:
+        return _left(layout, failed[layout.name])
+    needed = _Needed(engine.settings, engine.table, failed) if layout.name == engine.table.name else None
+    return _Work(engine.spark, layout, engine.run).go(needed)
+
+
+class _Failures:
+    """What failed while the rest went on."""
+
+    def __init__(self) -> None:
+        self._errors: list[Exception] = []
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Keep an error for the end."""
+        try:
+            yield
+        except Exception as error:
+            self._errors.append(error)
+
+    def raise_all(self) -> None:
+        """Raise the one that failed, or an error that names each."""
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        if self._errors:
+            told = " ".join(map(str, self._errors))
+            raise LakehouseError(f"{len(self._errors)} tables could not be maintained: {told}") from self._errors[0]
 
 
 def _refresh(engine: Engine) -> dict[str, str]:

@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
+from lakehouse.declaration import Column, Json, StreamTable
+from lakehouse.delta.engine import Engine
 from lakehouse.delta.layout import Layout
-from lakehouse.errors import ConflictError
+from lakehouse.errors import ConflictError, LakehouseError, LedgerError, TableError
+from lakehouse.settings import Settings
 from lakehouse.upkeep import maintain
+from lakehouse.upkeep.layouts import layouts_of
+from lakehouse.upkeep.maintain import Maintained
 from lakehouse_tests.helpers.logs import NAME, Written
 
 
@@ -29,3 +34,66 @@ def test_a_vacuum_that_another_writer_kept_from_the_table_is_run_again(
     work = maintain._Work(spark, Layout(NAME, str(table.folder), "", ()), "cli")
     work._vacuum(0)
     assert done == [f"VACUUM delta.`{table.folder}`"] * 2
+
+
+ID = Column("id", "INT", "Which.", required=True)
+
+
+@pytest.fixture
+def engines(tmp_path: Path) -> list[Engine]:
+    """Two declarations, of which each table is there."""
+    settings, spark = Settings(home=tmp_path, _env_file=None), None
+    tables = [StreamTable(name, name, "", [ID], ["id"], format=Json()) for name in ("orders", "visits")]
+    for table in tables:
+        for layout in layouts_of(settings, table):
+            Written.create(Path(layout.uri))
+    return [Engine(spark, settings, table) for table in tables]  # type: ignore[arg-type]
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
+    """The work on tables of these names fails so."""
+
+    def go(work: maintain._Work, _: Any) -> Maintained:
+        if work.layout.name in errors:
+            raise errors[work.layout.name]
+        return Maintained(work.layout.name, 1, 2, 1)
+
+    monkeypatch.setattr(maintain._Work, "go", go)
+    monkeypatch.setattr(maintain, "_refresh", lambda _: {})
+
+
+def test_a_table_that_fails_keeps_no_other_from_its_maintenance(
+    engines: list[Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = TableError("A file is missing")
+    failing(monkeypatch, orders=damaged)
+    done: list[Maintained] = []
+    with pytest.raises(TableError) as told:
+        maintain.maintain_all(engines, done.append)
+    assert told.value is damaged
+    assert [one.name for one in done] == [
+        "orders_rejected", "orders_changes", "visits", "visits_rejected", "visits_changes"
+    ]  # fmt: skip
+
+
+def test_of_several_that_fail_each_is_told_at_the_end(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, orders=TableError("A file is missing"), visits_changes=ValueError("odd"))
+    done: list[Maintained] = []
+    with pytest.raises(LakehouseError, match=r"2 tables could not be maintained: A file is missing\. odd"):
+        maintain.maintain_all(engines, done.append)
+    assert len(done) == 4
+
+
+def test_a_table_whose_progress_nothing_tells_is_left_and_the_others_are_maintained(
+    engines: list[Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch)
+
+    def untold(_: Engine) -> dict[str, str]:
+        raise LedgerError("No commit tells the progress")
+
+    monkeypatch.setattr(maintain, "_refresh", untold)
+    done: list[Maintained] = []
+    with pytest.raises(LedgerError):
+        maintain.maintain(engines[0], done.append)
+    assert [one.name for one in done] == ["orders_rejected", "orders_changes"]

@@ -74,5 +74,5 @@ def _as_text(raw: bytes | None) -> str | None:
 
 
 def seconds(time: Any) -> str:
-    """A time to the second."""
-    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    """A time to the second; as DuckDB writes it, where it lies beyond those of Python: before year 1 or after 9999."""
+    return time if isinstance(time, str) else f"{time:%Y-%m-%d %H:%M:%S} UTC"

@@ -91,9 +91,7 @@ def _print_reasons(facts: dict[str, Any]) -> None:
     say(f"{facts['table']}: {facts['rejected']:,} records are rejected.{resolved}")
     print_table(["reason", "records"], [(each["reason"], each["count"]) for each in facts["reasons"]])
     for each in facts["reasons"]:
-        rows = [
-            [*(sample | {"time": sample["time"] and seconds(sample["time"])}).values()] for sample in each["samples"]
-        ]
+        rows = [[*_in_words(sample).values()] for sample in each["samples"]]
         if rows:
             print_table([*each["samples"][0]], rows, title=each["reason"])
     return say(f"Decode them again, after the declaration was corrected: lakehouse redrive {facts['table']}")

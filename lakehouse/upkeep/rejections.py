@@ -17,13 +17,13 @@ from lakehouse.upkeep.counted import quoted_text
 class Sample:
     """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none.
 
-    ``time`` is ``None`` where it is beyond any timestamp: ``detail`` tells it.
+    ``time`` is ``None`` where it is beyond any timestamp (``detail`` tells it), a text before year 1 and after 9999.
     """
 
     incarnation: str
     partition: int
     offset: int
-    time: datetime | None
+    time: datetime | str | None
     key: bytes | None
     value: bytes | None
     detail: str

@@ -168,6 +168,17 @@ def test_a_record_whose_time_is_beyond_any_timestamp_is_listed_without_it(tables
     assert "9223372036854775807" in said and TIMELESS in said
 
 
+def test_a_record_that_a_producer_dated_in_microseconds_is_listed_with_its_time(tables, capsys):
+    """A time after year 9999 is none of Python's."""
+    stored = pa.Table.from_pylist([row(1)], SCHEMA)
+    stored = stored.set_column(
+        1, SCHEMA.field("time"), pa.array([1_700_000_000_000_000_000], SCHEMA.field("time").type)
+    )
+    write_deltalake(str(tables / "temperatures_rejected"), stored)
+    assert main.run(["rejected", "temperatures"]) == 0
+    assert "55840-11-08" in capsys.readouterr().out
+
+
 def test_a_peek_says_that_a_record_whose_time_is_beyond_any_timestamp_may_not_enter():
     record = Record(0, 1, 2**63 - 1, None, b"{}")
     judged = _judged(record, Rules(temperatures.fields, None))

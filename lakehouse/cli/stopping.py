@@ -5,6 +5,7 @@ engine may still write is waited for by the next writer of that table.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Timer
@@ -22,6 +23,7 @@ def interrupt(_number: int, _frame: object) -> NoReturn:
         timer = Timer(_LIMIT, _end)
         timer.daemon = True
         timer.start()
+        _break_talk()
     raise KeyboardInterrupt
 
 
@@ -33,6 +35,14 @@ def stops_soon() -> Iterator[None]:
         yield
     finally:
         _waiting.clear()
+
+
+def _break_talk() -> None:
+    with suppress(Exception):
+        if "pyspark" in sys.modules:
+            from lakehouse.local.own_spark import break_talk
+
+            break_talk()
 
 
 def _end() -> NoReturn:

@@ -66,6 +66,15 @@ def _signals_kept() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def break_talk() -> None:
+    """Break off the talk with Java that this thread may be in, for a signal: else the next one waits for its answer."""
+    client = getattr(SparkContext._gateway, "_gateway_client", None)
+    connection_of_thread = getattr(client, "get_thread_connection", None)
+    connection = connection_of_thread() if connection_of_thread else None
+    if connection is not None:
+        connection.close()
+
+
 def stop_spark(spark: SparkSession, patience: float) -> None:
     """Stop a session; where that takes longer, or a statement was left behind in a Java of our own, that is ended.
 

@@ -44,9 +44,13 @@ class Gate:
 
     def arm(self, table: str, where: str) -> None:
         """Let the next statement that writes a table stop at a place of the log store."""
-        for left in self.folder.iterdir():
-            left.unlink()
+        self.open()
         (self.folder / "armed").write_text(f"{table}.{where}")
+
+    def hold(self, table: str, where: str) -> None:
+        """Stop whoever comes to this place next, whatever it does there."""
+        self.open()
+        (self.folder / f"{table}.{where}").touch()
 
     def shut(self, uri: str) -> None:
         """Take what is armed for this table as a statement begins, in the process that writes."""

@@ -48,7 +48,8 @@ class World:
     sent: dict[str, int] = field(default_factory=lambda: {"log": 0, "keyed": 0})
 
     def send(self, kind: str) -> None:
-        """Send three records of new hours."""
+        """Send three records of new hours; what processes said before is forgotten."""
+        self.log.write_bytes(b"")
         begun = self.sent[kind]
         self.streams[kind].send(*(record(time=hour(number)) for number in range(begun, begun + 3)))
         self.sent[kind] += 3
@@ -170,7 +171,7 @@ def test_a_java_that_outlives_its_killed_process_has_ended_before_the_table_is_w
             world.gate.arm(world.streams[kind].table.name, "write")
             with world.process(CLI, kind) as process:
                 assert world.gate.reached(120), world.log.read_text()
-                java = [pid for pid, args in started_by(process.pid).items() if "SparkSubmit" in args]
+                java = javas(process.pid, None)
                 for pid in java:
                     os.kill(pid, signal.SIGSTOP)
                 process.kill()
@@ -188,21 +189,21 @@ def test_a_java_that_outlives_its_killed_process_has_ended_before_the_table_is_w
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("place", ["a Java of its own", "an engine"])
+@pytest.mark.parametrize("place", ["a Java of its own", "a Java of its own, which plans", "an engine"])
 def test_a_verb_whose_spark_answers_nothing_any_more_ends_all_the_same(world, attack, monkeypatch, place, number):
-    """Its Java is frozen, as one whose heap is full; without an end of its own the verb would wait for ever."""
+    """Its Java is frozen, as one whose heap is full, or only plans; without an end of its own the verb would wait."""
     settings = Settings(home=world.home, spark_master="local[1]", spark_driver_memory="640m", _env_file=None)
     for name in ("SPARK_CONF_DIR", GATE):  # an engine is started by the same settings as its clients
         monkeypatch.setenv(name, world.environment[name])
+    served, plans = place == "an engine", place.endswith("plans")
     with attack(STOPPED, f"Spark answers nothing any more: {place}"):
-        world.send("log")
-        with running_engine(settings) if place == "an engine" else nullcontext():
-            world.gate.arm(world.streams["log"].table.name, "write")
-            with world.process(CLI, "log") as process:
+        world.send("keyed")
+        table = world.streams["keyed"].table.name
+        with running_engine(settings) if served else nullcontext():
+            world.gate.hold(table, "list") if plans else world.gate.arm(table, "write")
+            with world.process(CLI, "keyed") as process:
                 assert world.gate.reached(120), world.log.read_text()
-                address = read_address(engine_folder(settings)) if place == "an engine" else None
-                java = [pid for pid, args in started_by(process.pid).items() if "SparkSubmit" in args]
-                frozen = [address.pid] if address else java
+                frozen = [] if plans else javas(process.pid, settings if served else None)
                 for pid in frozen:
                     os.kill(pid, signal.SIGSTOP)
                 process.send_signal(number)
@@ -210,4 +211,14 @@ def test_a_verb_whose_spark_answers_nothing_any_more_ends_all_the_same(world, at
                 for pid in frozen:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGCONT)
-        world.require_whole("log")
+        world.require_whole("keyed")
+        assert not plans or "does not stop" not in world.log.read_text()
+
+
+def javas(process: int, home: Settings | None) -> list[int]:
+    """The Java of the engine of a home, else of a process."""
+    if home is None:
+        return [pid for pid, args in started_by(process).items() if "SparkSubmit" in args]
+    address = read_address(engine_folder(home))
+    assert address
+    return [address.pid]

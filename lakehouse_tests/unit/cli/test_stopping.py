@@ -15,9 +15,9 @@ for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, stopping.interrupt)
 never = threading.Event()
 with stopping.stops_soon():
-    print(1, flush=True)
     while True:
         try:
+            print(1, flush=True)
             never.wait()
         except KeyboardInterrupt:
             pass

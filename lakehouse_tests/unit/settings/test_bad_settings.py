@@ -35,12 +35,21 @@ WRONG_VALUES = {
     "services": "cooker",
     "port": "65536",
     "reason": "whim",
+    "accept-difference reason": " ",
+    "versions": "-1",
+    "ranges": "0-5",
     "schema": "missing.avsc",
     "limit": "-1",
     "sql": "DROP TABLE temperatures",
 }
 CODES = {"sql": 1}  # a question that cannot be answered, and no wrong use
-NEEDED = {"publish": ["temperatures"], "load-base": ["temperatures"], "new-table": ["prices"]}
+NEEDED = {
+    "publish": ["temperatures"],
+    "load-base": ["temperatures"],
+    "new-table": ["prices"],
+    "replay": ["temperatures"],
+    "accept-difference": ["--version", "7", "--reason", "known"],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +87,10 @@ def taking_values() -> list[tuple[str, Any]]:
 def test_an_option_with_a_wrong_value_is_named(
     verb: str, parameter: Any, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    value = WRONG_VALUES[parameter.name]
+    value = WRONG_VALUES.get(f"{verb} {parameter.name}") or WRONG_VALUES[parameter.name]
     option = parameter.opts[:1] if parameter.param_type_name == "option" else []
-    before = NEEDED.get(verb, []) if parameter.name not in ("table", "new") else []
+    needed = NEEDED.get(verb, [])
+    before = needed if parameter.name not in ("table", "new") or needed[:1] == ["--version"] else []
     assert main.run([verb, *before, *option, value]) == CODES.get(parameter.name, 2)
     assert (option or [value])[0] in last_line(capsys)
     assert not home.exists()

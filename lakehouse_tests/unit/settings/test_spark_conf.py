@@ -85,7 +85,8 @@ def test_command_line_and_engine_have_what_was_given_and_another_value_is_anothe
 def test_options_and_jars_of_a_person_stand_beside_those_that_are_needed() -> None:
     options, jars = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
     conf = spark.spark_conf(with_conf(**{options: "-XX:+UseG1GC -Duser.timezone=Asia/Tokyo", jars: "/mine.jar"}))
-    assert conf[options] == "-XX:+UseG1GC -Duser.timezone=Asia/Tokyo -Duser.timezone=UTC"
+    ours = "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
+    assert conf[options] == f"-XX:+UseG1GC -Duser.timezone=Asia/Tokyo {ours}"
     assert conf[jars] == "/mine.jar:delta.jar"
 
 

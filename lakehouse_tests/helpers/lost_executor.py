@@ -40,12 +40,12 @@ _HERE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
-    # what the MERGE reads survives one executor; what it shuffled does not, and is counted again
-    "spark.databricks.delta.merge.materializeSource.rddStorageLevel": "DISK_ONLY_2",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": str(_TASKS),
 }
+# what the MERGE reads survives one executor; what it shuffled does not, and is counted again
+_HELD = {"spark.databricks.delta.merge.materializeSource.rddStorageLevel": "DISK_ONLY_2"}
 _CLAUSES = "ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.note = s.note WHEN NOT MATCHED THEN INSERT *"
 _LOOK = 0.01  # seconds between looks at Spark's stages
 
@@ -57,6 +57,7 @@ def session(settings: Settings, guarded: bool) -> SparkSession:
         write._COUNTED_ONCE.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sessions, "spark_conf", lambda _: conf)
+        patch.setattr(sessions, "_OF_SESSIONS", {**sessions._OF_SESSIONS, **_HELD})
         return sessions.build_session(settings)
 
 

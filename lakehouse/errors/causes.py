@@ -100,10 +100,7 @@ def _asked(java: Any) -> Iterator[Cause]:
     for _ in range(_LONGEST_CHAIN):
         if java is None:
             return
-        condition = ""
-        with suppress(Exception):  # no error of Spark's
-            condition = java.getCondition() or ""
-        said = ""
+        condition, said = _condition_of(java), ""
         with suppress(Exception):  # a sentence that cannot be made
             said = java.getMessage() or ""
         yield make_cause(str(java.getClass().getName()), condition, said)
@@ -111,6 +108,17 @@ def _asked(java: Any) -> Iterator[Cause]:
         if inner is None:
             yield from causes_of_task(said)
         java = inner
+
+
+def _condition_of(java: Any) -> str:
+    """Spark's name for an error of Java; empty where it is none of Spark's."""
+    with suppress(Exception):
+        from pyspark import SparkContext  # noqa: PLC0415 - most errors are none of Spark's
+
+        if SparkContext._jvm is not None:
+            return str(SparkContext._jvm.PythonErrorUtils.getCondition(java) or "")
+        return str(java.getCondition() or "")
+    return ""
 
 
 def causes_of_task(said: str) -> Iterator[Cause]:

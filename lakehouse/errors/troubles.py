@@ -191,7 +191,9 @@ _SIGNS = {
         conditions=("DELTA_UNSUPPORTED_FEATURES", "DELTA_INVALID_PROTOCOL_VERSION"),
         patterns=("Kernel error: Unsupported",),
     ),
-    Trouble.DAMAGED_FILE: _Signs(conditions=("FAILED_READ_FILE",), patterns=(_NO_FILE, "ChecksumException")),
+    Trouble.DAMAGED_FILE: _Signs(
+        conditions=("FAILED_READ_FILE",), classes=("org.apache.hadoop.fs.ChecksumException",), patterns=(_NO_FILE,)
+    ),
     Trouble.NOT_WRITTEN: _Signs(conditions=("TASK_WRITE_FAILED",)),
     Trouble.NOT_COMPUTED: _Signs(
         conditions=(
@@ -206,7 +208,7 @@ _SIGNS = {
             "REMAINDER_BY_ZERO",
         )
     ),
-    Trouble.TOO_LARGE: _Signs(patterns=("Total size of serialized results of .* is bigger than .*maxResultSize",)),
+    Trouble.TOO_LARGE: _Signs(patterns=("Total size of serialized results of .* is bigger than ",)),
     Trouble.RECORDS_GONE: _Signs(
         conditions=("KAFKA_DATA_LOSS",),
         classes=("org.apache.kafka.clients.consumer.OffsetOutOfRangeException",),
@@ -226,7 +228,7 @@ _SIGNS = {
 # known, and no sign of a trouble of ours: what they say is a name, or somebody else's text
 _NO_SIGN = (
     "org.apache.spark.api.python.PythonException",
-    "java.nio.file.",
+    *(f"java.nio.file.{name}" for name in ("NoSuch", "FileAlready", "DirectoryNot", "NotDirectory", "InvalidPath")),
     "java.lang.NumberFormatException",
     "pyarrow.lib.",
     "deltalake.exceptions.SchemaMismatchError",

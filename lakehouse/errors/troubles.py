@@ -216,10 +216,11 @@ _SIGNS = {
     ),
     # of the last second before the least timestamp, Spark names nothing
     Trouble.NO_SUCH_TIME: _Signs(
+        conditions=("KAFKA_MALFORMED_RECORD_TIMESTAMP",),
         patterns=(
             r"partition \d+ offset \d+ has timestamp value -?\d+ that overflows",
             r"java\.lang\.ArithmeticException: long overflow",
-        )
+        ),
     ),
     Trouble.BROKER: _Signs(
         classes=("org.apache.kafka.",), patterns=(r"^java\.util\.concurrent\.TimeoutException: Cannot fetch record",)

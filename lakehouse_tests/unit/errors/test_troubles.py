@@ -88,6 +88,9 @@ def throw(error: Exception) -> None:
         (LOST_FILE, Trouble.GONE),
         ("[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [0 , 3]", Trouble.GONE),
         ("[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 99.", Trouble.GONE),
+        (f"Record at topic t partition 0 offset 7 has timestamp value -{2**63} that overflows", Trouble.NO_SUCH_TIME),
+        ("[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic t", Trouble.NO_SUCH_TIME),
+        ("stage 7.0 (TID 9) (h executor driver): java.lang.ArithmeticException: long overflow", Trouble.NO_SUCH_TIME),
         ("[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data may have been lost", Trouble.RECORDS_GONE),
     ],
 )
@@ -97,6 +100,8 @@ def test_an_error_means_what_its_condition_names(said: str, trouble: Trouble) ->
 
 def test_a_condition_counts_where_it_is_named_and_not_where_a_value_holds_its_name() -> None:
     assert means(Named("it cannot say"), Trouble.CONFLICT)
+    computed = "org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003"
+    assert not means(PySparkException(computed), Trouble.NO_SUCH_TIME)
     assert not means(PySparkException("[CAST_INVALID_INPUT] 'DELTA_CONCURRENT' cannot be cast"), Trouble.CONFLICT)
 
 

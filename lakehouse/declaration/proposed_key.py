@@ -71,8 +71,15 @@ def value_at(parsed: Any, path: Sequence[str]) -> Any:
     return parsed
 
 
-def has_field(parsed: Any, path: Sequence[str]) -> bool:
-    """Whether something stands where the names lead, also null."""
+def columns_told(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, null: bool = False) -> list[set[str]]:
+    """The columns of which each record tells a value; with ``null`` also those of which it tells that there is none."""
+    paths = [(column.name, column.field.names) for column in columns]
+    if not null:
+        return [{name for name, path in paths if value_at(each, path) is not None} for each in objects]
+    return [{name for name, path in paths if _has_field(each, path)} for each in objects]
+
+
+def _has_field(parsed: Any, path: Sequence[str]) -> bool:
     *outer, last = path
     within = value_at(parsed, outer)
     return isinstance(within, dict) and last in within
@@ -99,18 +106,19 @@ def _is_of_a_thing(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
 
 
 def _tell_apart(some: Sequence[Column], different: Sequence[dict[str, Any]]) -> bool:
-    return len({tuple(value_at(each, c.field.names) for c in some) for each in different}) == len(different)
+    paths = [column.field.names for column in some]
+    return len({tuple(value_at(each, path) for path in paths) for each in different}) == len(different)
 
 
 def _lacks_what_was_told(key: Column, columns: Sequence[Column], different: Sequence[dict[str, Any]]) -> bool:
     """Whether a record lacks a field that one of the same key before it has, which it would overwrite with NULL."""
     stored: dict[Any, set[str]] = {}
-    for each in different:
-        there = {column.name for column in columns if has_field(each, column.field.names)}
-        which = value_at(each, key.field.names)
-        if not stored.get(which, set()) <= there:
+    which = [value_at(each, key.field.names) for each in different]
+    told = columns_told(columns, different), columns_told(columns, different, null=True)
+    for one, values, there in zip(which, *told, strict=True):
+        if not stored.get(one, set()) <= there:
             return True
-        stored[which] = {column.name for column in columns if value_at(each, column.field.names) is not None}
+        stored[one] = values
     return False
 
 

@@ -22,7 +22,7 @@ from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collect
 from lakehouse.local.own_session import activate, is_classic, make_exact, new_session, running_session
 from lakehouse.local.own_spark import start_spark, stop_spark
 from lakehouse.settings import Settings
-from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_session
+from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, hidden, is_of_session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +94,7 @@ _JOINED = {
     "spark.executor.extraJavaOptions": " ",
     "spark.driver.extraClassPath": os.pathsep,
     "spark.jars": ",",
+    REDACTION: "|",
 }
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 _USERS: dict[SparkContext, set[SparkSession]] = {}  # each Spark that was started here, and our sessions on it
@@ -118,7 +119,8 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
     zone = dict.fromkeys((_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"), "-Duser.timezone=UTC")
     ended = {_DRIVER_OPTIONS: f"{zone[_DRIVER_OPTIONS]} {EXIT_WITHOUT_MEMORY}"}
-    given, needed = settings.spark_settings, {**shipped, **zone, **ended}
+    given = settings.spark_settings
+    needed = {**shipped, **zone, **ended, **({REDACTION: hidden(given)} if given else {})}
     return {
         **_WARM,
         **(_QUIET if local else {}),

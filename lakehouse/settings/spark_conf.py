@@ -1,6 +1,7 @@
 """Which settings of Spark a person may set: the one list of those on which rows depend. Values may be secret."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from lakehouse.settings.properties import parse_object
 
@@ -71,6 +72,9 @@ DELTA: Mapping[str, str] = {
 }
 """What has to be set where a Spark is started: no session can set it later."""
 
+REDACTION = "spark.redaction.regex"
+"""Spark's pattern of names whose values it shows nowhere."""
+_SECRETS = "(?i:secret|password|token|access[.]?key)"  # those of Spark itself
 _OF_ROWS = ("spark.sql.", "spark.databricks.")
 _FREE = (
     "spark.databricks.delta.optimize.maxThreads",
@@ -139,6 +143,11 @@ def require_free_conf(name: str) -> None:
         raise ValueError(f"{name} is fixed, since tables are Delta's; leave it out")
     if is_of_rows(name):
         raise ValueError(f"{name} is fixed, since rows may depend on it; leave it out")
+
+
+def hidden(names: Iterable[str]) -> str:
+    """The pattern by which Spark shows the values of these settings nowhere, nor those that it takes for secrets."""
+    return "|".join([_SECRETS, *map(re.escape, names)])
 
 
 def is_of_rows(name: str) -> bool:

@@ -1,6 +1,7 @@
 """Other settings of Spark: those on which rows depend are refused with the reason, and no value is shown."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from lakehouse import spark
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import SettingsError
 from lakehouse.settings import Settings
-from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_rows
+from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_rows
 
 FREE = {"spark.sql.shuffle.partitions": 8, "spark.ui.enabled": True, "spark.hadoop.fs.s3a.secret.key": "s3cret"}
 GIVEN = {"spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "true", "spark.hadoop.fs.s3a.secret.key": "s3cret"}
@@ -88,6 +89,16 @@ def test_options_and_jars_of_a_person_stand_beside_those_that_are_needed() -> No
     ours = "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
     assert conf[options] == f"-XX:+UseG1GC -Duser.timezone=Asia/Tokyo {ours}"
     assert conf[jars] == "/mine.jar:delta.jar"
+
+
+def test_spark_shows_no_value_that_was_given() -> None:
+    hidden = spark.spark_conf(with_conf(**{"spark.x-y.ticket": 1, "spark.redaction.regex": "mine"}))[
+        "spark.redaction.regex"
+    ]
+    for name in ("spark.x-y.ticket", "mine", "fs.SECRET.key"):
+        assert re.search(hidden, name)
+    assert not re.search(hidden, "spark.xxy.ticket")
+    assert REDACTION not in spark.spark_conf(with_conf())
 
 
 def test_what_only_the_start_of_a_spark_can_set_is_refused_where_a_server_is_joined() -> None:

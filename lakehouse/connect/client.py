@@ -17,6 +17,7 @@ from pyspark.sql.connect.client.retries import RetryPolicy
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from lakehouse.errors.causes import SERVED, Cause, causes_of_task, make_cause
+from lakehouse.local.asking import in_time
 
 FIRST_ANSWER = 30.0  # seconds for the first answer of a server that takes connections
 _SILENCE = 300.0  # seconds without an answer to a small question, after which a server is given up
@@ -43,7 +44,7 @@ def _bound_farewells(client: SparkConnectClient) -> None:
     def bound(ask: Callable[..., object]) -> Callable[..., list[str]]:
         def asked(*given: object) -> list[str]:
             try:
-                answered(partial(ask, *given), _FAREWELL)
+                in_time(partial(ask, *given), _FAREWELL)
             except TimeoutError:
                 client._channel.close()
             except Exception:  # noqa: S110 - who ends needs no answer
@@ -101,31 +102,11 @@ def require_answer(session: ConnectSession, question: Callable[[], object]) -> N
     A server that hangs takes connections and is silent: ``TimeoutError`` then. The session is closed where this fails.
     """
     try:
-        answered(question, FIRST_ANSWER)
+        in_time(question, FIRST_ANSWER)
     except BaseException:
         session.client.close()
         raise
     Thread(target=_stay, args=(session,), daemon=True).start()
-
-
-def answered(question: Callable[[], object], limit: float) -> None:
-    """Wait for a question that is asked on a thread of its own: the main one takes signals meanwhile."""
-    failed: list[Exception | None] = []
-
-    def ask() -> None:
-        try:
-            question()
-            failed.append(None)
-        except Exception as error:
-            failed.append(error)
-
-    asking = Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(limit)
-    if not failed:
-        raise TimeoutError
-    if failed[0] is not None:
-        raise failed[0]
 
 
 def _stay(session: ConnectSession) -> None:
@@ -135,7 +116,7 @@ def _stay(session: ConnectSession) -> None:
     """
     while not session.is_stopped:
         try:
-            answered(lambda: session.conf.get("spark.sql.session.timeZone"), _SILENCE)
+            in_time(lambda: session.conf.get("spark.sql.session.timeZone"), _SILENCE)
         except TimeoutError:
             session.client.close()
         except Exception:  # noqa: S110 - that is an answer too

@@ -15,6 +15,7 @@ from lakehouse.delta.kept import Kept
 from lakehouse.delta.log_files import LOG, Action, LogFiles
 from lakehouse.delta.synced import require_whole
 from lakehouse.errors import TableDamagedError, TableError
+from lakehouse.local.asking import in_time
 
 if TYPE_CHECKING:
     from arro3.core import Table
@@ -55,7 +56,7 @@ def open_anew(uri: str) -> DeltaTable | None:
     if LOG in names:
         try:
             with log_failures(uri), suppress(TableNotFoundError):
-                table = DeltaTable(uri, storage_options=_options(uri))
+                table = _opened(uri)
                 if _is_empty(uri, table.version()):
                     raise damaged_log(f"the entry of version {table.version()} is empty", uri)
                 return table
@@ -75,10 +76,18 @@ def _is_empty(uri: str, version: int) -> bool:
     return "://" not in uri and entry.exists() and not entry.stat().st_size
 
 
+def _opened(uri: str) -> DeltaTable:
+    """A table, opened; of a store that is silent so that Ctrl-C ends it."""
+    options = _options(uri)
+    if "://" not in uri:
+        return DeltaTable(uri, storage_options=options)
+    return in_time(lambda: DeltaTable(uri, storage_options=options))
+
+
 def is_table(uri: str) -> bool:
     """Whether a table stands in an object store. Raises ``TableError`` where the store does not tell."""
     with log_failures(uri):
-        return DeltaTable.is_deltatable(uri, _options(uri))
+        return in_time(lambda: DeltaTable.is_deltatable(uri, _options(uri)))
 
 
 def created_at(uri: str) -> int | None:
@@ -91,7 +100,7 @@ def created_at(uri: str) -> int | None:
 def read_history(uri: str, limit: int | None = None) -> list[Info]:
     """Read what the commits of a table that is there say of themselves: all of them, or so many; newest first."""
     with log_failures(uri):
-        return history_of(DeltaTable(uri, storage_options=_options(uri)), uri, limit)
+        return history_of(_opened(uri), uri, limit)
 
 
 def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[Info]:
@@ -120,7 +129,7 @@ def _by_name(uri: str, newest: int) -> Iterator[Info]:
 def active_files(uri: str) -> "Table":
     """List the active files of a table that is there: path, size in bytes, one column for each partition column."""
     with log_failures(uri):
-        return DeltaTable(uri, storage_options=_options(uri)).get_add_actions(flatten=True)
+        return _opened(uri).get_add_actions(flatten=True)
 
 
 def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:

@@ -3,10 +3,8 @@
 import json
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from queue import Empty, Queue
-from threading import Thread
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -15,6 +13,7 @@ from urllib3.exceptions import HTTPError
 
 from lakehouse.declaration.avro import WriterSchema
 from lakehouse.errors import RegistryError
+from lakehouse.local.asking import in_time
 from lakehouse.settings import Settings
 from lakehouse.settings.registry import registry_url
 from lakehouse.topic.schemas import UnusableSchemaError, writer_schema
@@ -132,7 +131,7 @@ class Registry:
         while True:
             began = time.monotonic()
             try:
-                status, body = _in_time(lambda: self._once(method, path, None if sent is None else json.dumps(sent)))
+                status, body = self._in_time(method, path, None if sent is None else json.dumps(sent))
                 if status not in _PASSING:
                     return self._understood(path, status, body, missing)
                 fact = f"The schema registry answers with {status} to {path}"
@@ -148,6 +147,10 @@ class Registry:
                 raise self._error(fact, _LATER)
             time.sleep(_PAUSE)
             self._patience -= time.monotonic() - began
+
+    def _in_time(self, method: str, path: str, sent: str | None) -> tuple[int, bytes]:
+        """One request, with a limit for all of it: a client's own begins anew with each byte of a header."""
+        return in_time(lambda: self._once(method, path, sent), _CONNECT + _READ + _ANSWER)
 
     def _once(self, method: str, path: str, sent: str | None) -> tuple[int, bytes]:
         """One request, and all of its answer within a limit of time, however slowly it drips."""
@@ -198,26 +201,6 @@ class Registry:
 
     def _error(self, fact: str, action: str) -> RegistryError:
         return RegistryError(fact, where=self._url, action=action)
-
-
-def _in_time(ask: Callable[[], T]) -> T:
-    """What a question gives, within a limit for all of it: a client's own begins anew with each byte of a header."""
-    told: Queue[T | BaseException] = Queue()
-
-    def answer() -> None:
-        try:
-            told.put(ask())
-        except BaseException as error:
-            told.put(error)
-
-    Thread(target=answer, daemon=True).start()
-    limit = _CONNECT + _READ + _ANSWER
-    found: T | BaseException = OSError(f"no whole answer within {limit:.0f} seconds")
-    with suppress(Empty):
-        found = told.get(timeout=limit)
-    if isinstance(found, BaseException):
-        raise found
-    return found
 
 
 def _shown(error: BaseException) -> str:

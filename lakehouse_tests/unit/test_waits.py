@@ -1,5 +1,6 @@
 """Each wait for a program that may be silent has an end, and the table of docs/reliability.md names it."""
 
+import os
 import re
 import socket
 import subprocess
@@ -22,7 +23,9 @@ from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import admin, causes, create_topic, look, publish, topic_names
 from lakehouse.topic.newest import newest_records
+from lakehouse_tests.helpers import stores
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)  # ends a test in which something hangs
 SLEEP = ["sleep", "600"]
@@ -59,6 +62,31 @@ def test_the_cause_of_a_failure_is_looked_for_with_a_limit(mute: str, tmp_path: 
     for protocol in ("PLAINTEXT", "SSL"):
         asked = settings(tmp_path, kafka_bootstrap_servers=mute, kafka_security_protocol=protocol)
         assert causes.find_cause(asked, [], 0.3) is None
+
+
+AUDIT = """
+from lakehouse.cli.main import main
+from lakehouse.delta import log
+log._PATIENCE = {"timeout": "600s", "retry_timeout": "600s"}
+main()
+"""
+
+
+def test_a_signal_ends_the_wait_for_a_store(tmp_path: Path) -> None:
+    with stores.hanging() as root, pytest.MonkeyPatch.context() as patch:
+        port = int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])
+        patch.setenv("LAKEHOUSE_TABLES", root)
+        patch.setenv("LAKEHOUSE_HOME", str(tmp_path))
+        asking = subprocess.Popen([sys.executable, "-c", AUDIT, "audit"], stderr=subprocess.PIPE, text=True)
+        assert wait_until(lambda: is_connected(port), 60)
+        asking.terminate()
+        _, said = asking.communicate()
+    assert (asking.returncode, said) == (130, "")
+
+
+def is_connected(port: int) -> bool:
+    """Whether somebody has a connection to this port of the machine."""
+    return any(line.split()[2].endswith(f":{port:04X}") for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
 
 
 @contextmanager

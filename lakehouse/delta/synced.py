@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from lakehouse.delta.failures import disk_failure
 from lakehouse.delta.lock import lock_file
@@ -114,7 +114,8 @@ def _torn(table: Path) -> _Torn | None:
             for said in (action[kind] for action in actions if action.get(kind)):
                 found.setdefault(said["path"], (version, said["size"]))
     there = {path: told for path, told in changes.items() if _path(table, path).exists()}  # VACUUM takes others
-    return _torn_file(table, files | there)
+    here = {path: told for path, told in files.items() if "://" not in path or path.startswith("file:")}
+    return _torn_file(table, here | there)
 
 
 def _torn_file(table: Path, told: Mapping[str, tuple[int, int]]) -> _Torn | None:
@@ -128,13 +129,14 @@ def _torn_file(table: Path, told: Mapping[str, tuple[int, int]]) -> _Torn | None
 
 
 def _path(table: Path, path: str) -> Path:
-    return table / unquote(path)
+    """A file by its path as the log tells it; that of a clone lies elsewhere."""
+    return table / unquote(urlsplit(path).path if path.startswith("file:") else path)
 
 
 def _read(entry: Path) -> list[Action] | None:
     """What an entry holds; ``None`` where it is not whole."""
     try:
-        return [json.loads(line) for line in entry.read_bytes().splitlines()] or None
+        return [json.loads(line) for line in entry.read_bytes().splitlines() if line.strip()] or None
     except (FileNotFoundError, ValueError):
         return None
 

@@ -260,6 +260,20 @@ def test_a_disk_that_refuses_to_sync_fails_the_commit(tmp_path: Path, monkeypatc
         append_quickly(layout, rows(OSLO), next_commit(layout))
 
 
+def test_files_that_lie_elsewhere_are_found_where_they_are(tmp_path: Path) -> None:
+    """As those of a clone, whose log names them by their whole paths; some are in a store."""
+    layout = unsynced(synced_once(tmp_path))
+    file, log = newest_file(layout), entry(layout, 2)
+    told = log.read_text()
+    file.rename(tmp_path / "else where.parquet")
+    for path in ("s3://bucket/file.parquet", f"file://{tmp_path}/else%20where.parquet"):
+        log.write_text("\n" + told.replace(file.name, path))
+        require_whole(layout.uri)
+    cut(tmp_path / "else where.parquet")
+    with pytest.raises(TableDamagedError, match=r"Version 2.*else where\.parquet"):
+        require_whole(layout.uri)
+
+
 def test_a_table_in_a_store_is_left_to_the_store() -> None:
     require_whole("s3://bucket/t")
     sync_commits("s3://bucket/t")

@@ -131,9 +131,9 @@ class Layout:
         order = ", ".join(f"`{name}`" for name in self.cluster_by or [named or next(plain)])
         where = ""
         if self.partition_by:
-            told = [each for each in partitions if each is not None]
-            where = f" WHERE {is_within(f'`{self.partition_by}`', self, told)}"
-            where += f" OR `{self.partition_by}` IS NULL" if None in partitions else ""
+            column, told = f"`{self.partition_by}`", [each for each in partitions if each is not None]
+            within = [is_within(column, self, told)] if told else []
+            where = f" WHERE {' OR '.join([*within, *([f'{column} IS NULL'] if None in partitions else [])])}"
         return f"OPTIMIZE {self.sql}{where} ZORDER BY ({order})"
 
     @property

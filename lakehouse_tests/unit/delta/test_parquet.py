@@ -69,6 +69,7 @@ def test_only_partitions_with_a_file_that_is_not_compressed_are_written_anew(tmp
     assert partitions_without_codec(layout) == {"1", None}
     statement = layout.writing_anew({"1", None})
     assert statement == f"OPTIMIZE delta.`{layout.uri}` WHERE `n` IN (1) OR `n` IS NULL ZORDER BY (`place`)"
+    assert layout.writing_anew({None}).endswith(" WHERE `n` IS NULL ZORDER BY (`place`)")
     assert partitions_without_codec(replace(layout, uri=f"s3://{layout.uri}")) == set()
     for file in Path(layout.uri, "n=1").iterdir():
         file.unlink()

@@ -253,7 +253,7 @@ def collected(rows: DataFrame) -> "pa.Table | None":
 
 
 def stop_session(spark: SparkSession, patience: float = 30.0) -> None:
-    """Stop a session that ``build_session`` returned, within so many seconds; what still runs in it is interrupted.
+    """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted.
 
     Not so where a statement that writes was left behind on a server: that session is left to the next writer, or to the
     engine. A Spark that was started here ends with the last session on it, by force where it does not stop; one that

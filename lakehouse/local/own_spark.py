@@ -76,18 +76,21 @@ def break_talk() -> None:
 
 
 def stop_spark(spark: SparkSession, patience: float) -> None:
-    """Stop a session; where that takes longer, or a statement was left behind in a Java of our own, that is ended.
+    """Stop a session; a Java of our own in which that takes longer, or a statement was left behind, is ended instead.
 
-    The talk with Java is one of its own: one that was broken off would answer first.
+    The talk with Java is one of its own: one that was broken off would answer first. Over a server it is this thread
+    whose session ends.
     """
-    own = is_classic(spark)
-    left = own and not getattr(spark, "release_session_on_close", True)
+    if not is_classic(spark):
+        _stop(spark)
+        return
     stopping = Thread(target=_stop, args=(spark,), daemon=True)
-    if not left:
+    if getattr(spark, "release_session_on_close", True):
         stopping.start()
         stopping.join(patience)
-    if left or (own and (stopping.is_alive() or _exit_code() is not None)):
-        end_java()
+        if not stopping.is_alive() and _exit_code() is None:
+            return
+    end_java()
 
 
 def _stop(spark: SparkSession) -> None:

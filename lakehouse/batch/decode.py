@@ -20,7 +20,7 @@ from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.sql import quoted
-from lakehouse.declaration.verdicts import Decoded, Rules, decode_values, sliced
+from lakehouse.declaration.verdicts import Decoded, Rules, decode_slices
 
 PLACE = ("_time", "_partition", "_offset")
 RAW = ("_key", "_value", "_headers")
@@ -90,15 +90,13 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
 
     def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         rules, quick = load()
-        return (
-            tell(decode_values(some, None, rules, quick)) for values in batches for (some,) in sliced((values,), rules)
-        )
+        return (tell(some) for values in batches for some in decode_slices(values, None, rules, quick))
 
     def decode_with_parts(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         rules, quick = load()
-        for values, *others in (some for batch in batches for some in sliced(batch, rules)):
+        for values, *others in batches:
             parts = dict(zip(asked, others, strict=True))
-            yield tell(decode_values(values, parts.pop(TIME, None), rules, quick, parts))
+            yield from map(tell, decode_slices(values, parts.pop(TIME, None), rules, quick, parts))
 
     return decode_with_parts if asked else decode
 

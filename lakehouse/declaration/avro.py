@@ -21,33 +21,14 @@ from lakehouse.declaration.avro_bytes import (
     read_string,
 )
 from lakehouse.declaration.avro_logical import as_meant
-from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.avro_nodes import Named, Node, Read, spend
+from lakehouse.declaration.fields import Beyond, Rejection
+from lakehouse.declaration.room import ENTRY, LIST, SLOT, dict_of
 
-Read = Callable[[bytes, int], tuple[Any, int]]
-"""Read a value that begins at a place in the bytes: the value, and the place behind it."""
 _MOST_EMPTY = 16  # values of no byte in one record
 _MOST_AROUND = 16  # records around one value, each of which takes no byte of its own
-_MOST_ITEMS = 1_000_000  # of arrays and maps in one record, and records in it
-
-
-class Node(NamedTuple):
-    """How values of a schema are read, whether each takes a byte at least, and how many in it take none.
-
-    ``around`` counts records of which each holds nothing that takes a byte but the next one. Values that are
-    ``counted`` count themselves as they are read.
-    """
-
-    read: Read
-    takes: bool = True
-    empty: int = 0
-    around: int = 0
-    counted: bool = False
-
-
-class Named(dict[str, Node]):
-    """Nodes of named schemas, and how many more records and items the one that is read may hold."""
-
-    left = 0
+_NUMBER, _BYTES, _STRING = 32, 48, 72  # bytes of memory of such a value, its own bytes aside
+_MEANT, _BEYOND = 112, 160  # of a day, a moment or a decimal at most, and of one beyond any
 
 
 class WriterSchema(NamedTuple):
@@ -57,24 +38,21 @@ class WriterSchema(NamedTuple):
     references: tuple[str, ...] = ()
 
 
-def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
-    """Return what reads records of that schema, whose bytes begin at a place.
+class Reader:
+    """Reads records of a schema, whose bytes begin at a place; ``named`` counts what the newest one takes.
 
-    It raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8`` and
-    ``invalid_avro``; making it raises one with ``unusable_schema`` where no record of that schema can be read.
+    It raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8``,
+    ``invalid_avro`` and ``too_large``.
     """
-    named = Named()
-    for each in schema.references:
-        _node(json.loads(each), named)
-    root = json.loads(schema.text)
-    if not isinstance(root, dict) or root.get("type") != "record":
-        raise Rejection("unusable_schema", "it is the schema of no record")
-    read = _node(root, named).read
 
-    def read_record(written: bytes, start: int) -> dict[str, Any]:
-        named.left = _MOST_ITEMS + 1  # with the record itself
+    def __init__(self, read: Read, named: Named) -> None:
+        self._read, self.named = read, named
+
+    def __call__(self, written: bytes, start: int) -> dict[str, Any]:
+        """Read the record that begins there and ends with the bytes."""
+        self.named.made = 0
         try:
-            value, end = read(written, start)
+            value, end = self._read(written, start)
         except (IndexError, struct.error):
             raise Rejection("truncated", f"the record ends after {len(written)} bytes, within a value") from None
         except RecursionError:
@@ -84,7 +62,19 @@ def reader_of(schema: WriterSchema) -> Callable[[bytes, int], dict[str, Any]]:
         found: dict[str, Any] = value
         return found
 
-    return read_record
+
+def reader_of(schema: WriterSchema) -> Reader:
+    """Return what reads records of that schema.
+
+    Raises ``Rejection`` with ``unusable_schema`` where no record of that schema can be read.
+    """
+    named = Named()
+    for each in schema.references:
+        _node(json.loads(each), named)
+    root = json.loads(schema.text)
+    if not isinstance(root, dict) or root.get("type") != "record":
+        raise Rejection("unusable_schema", "it is the schema of no record")
+    return Reader(_node(root, named).read, named)
 
 
 def _node(schema: Any, named: Named) -> Node:
@@ -96,7 +86,7 @@ def _node(schema: Any, named: Named) -> Node:
     kind = schema["type"]
     if isinstance(kind, str) and kind in _COMPOSED:
         return _COMPOSED[kind](schema, named)
-    return _meant(schema, _node(kind, named))
+    return _meant(schema, _node(kind, named), named)
 
 
 def _by_name(name: str, named: Named) -> Node:
@@ -106,7 +96,7 @@ def _by_name(name: str, named: Named) -> Node:
     return named[name]
 
 
-def _meant(schema: Mapping[str, Any], node: Node) -> Node:
+def _meant(schema: Mapping[str, Any], node: Node, named: Named) -> Node:
     """What is written in another type than it means."""
     mean = as_meant(schema)
     if mean is None:
@@ -115,22 +105,26 @@ def _meant(schema: Mapping[str, Any], node: Node) -> Node:
 
     def read_meant(written: bytes, at: int) -> tuple[Any, int]:
         value, at = read(written, at)
-        return mean(value), at
+        meant = mean(value)
+        if type(meant) is Beyond:
+            spend(named, _BEYOND)
+        return meant, at
 
-    return node._replace(read=read_meant)
+    return node._replace(read=read_meant, room=_MEANT)
 
 
 def _record(schema: Mapping[str, Any], named: Named) -> Node:
     fields: list[tuple[str, Read]] = []
+    room = 0
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
-        _spend(named, 1)
+        spend(named, room)
         found = {}
         for name, field in fields:
             found[name], at = field(written, at)
         return found, at
 
-    named[schema["name"]] = Node(read, counted=True)
+    named[schema["name"]] = Node(read)
     nodes = {_text(each["name"]): _node(each["type"], named) for each in schema["fields"]}
     if len(nodes) < len(schema["fields"]):
         raise Rejection("unusable_schema", "a record in it has two fields of one name")
@@ -144,7 +138,8 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
     if empty > _MOST_EMPTY:
         raise Rejection("unusable_schema", f"a record in it has more than {_MOST_EMPTY} values that take no byte")
     fields += [(name, node.read) for name, node in nodes.items()]
-    named[schema["name"]] = Node(read, takes, empty, around, counted=True)
+    room = dict_of(len(nodes)) + sum(node.room for node in nodes.values())
+    named[schema["name"]] = Node(read, takes, empty, around)
     return named[schema["name"]]
 
 
@@ -157,7 +152,7 @@ def _union(branches: Sequence[Node]) -> Node:
             raise Rejection("invalid_avro", f"branch {branch} of a union of {len(reads)}")
         return reads[branch](written, at)
 
-    return Node(read)
+    return Node(read, room=max((branch.room for branch in branches), default=0))
 
 
 def _enum(schema: Mapping[str, Any], named: Named) -> Node:
@@ -181,7 +176,7 @@ def _fixed(schema: Mapping[str, Any], named: Named) -> Node:
     def read(written: bytes, at: int) -> tuple[Any, int]:
         return cut(written, at, size), at + size
 
-    named[schema["name"]] = _meant(schema, Node(read, takes=size > 0, empty=int(size == 0)))
+    named[schema["name"]] = _meant(schema, Node(read, takes=size > 0, empty=int(size == 0), room=_BYTES), named)
     return named[schema["name"]]
 
 
@@ -193,7 +188,7 @@ def _text(name: Any) -> str:
 
 def _array(schema: Mapping[str, Any], named: Named) -> Node:
     node = _node(schema["items"], named)
-    item, spend = node.read, _spending(named, node)
+    item, room = node.read, node.room + SLOT
     if not node.takes:
         # some bytes could say that there are more of them than any memory holds
         raise Rejection("unusable_schema", "it has an array of what takes no byte")
@@ -206,14 +201,14 @@ def _array(schema: Mapping[str, Any], named: Named) -> Node:
             found.append(value)
             return at
 
-        return found, _blocks(written, at, one, spend)
+        return found, _blocks(written, at, one, lambda count: spend(named, count * room))
 
-    return Node(read)
+    return Node(read, room=LIST)
 
 
 def _map(schema: Mapping[str, Any], named: Named) -> Node:
     node = _node(schema["values"], named)
-    value, spend = node.read, _spending(named, node)
+    value, room = node.read, node.room + ENTRY
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
         found: dict[str, Any] = {}
@@ -225,21 +220,9 @@ def _map(schema: Mapping[str, Any], named: Named) -> Node:
             found[name], at = value(written, at)
             return at
 
-        return found, _blocks(written, at, one, spend)
+        return found, _blocks(written, at, one, lambda count: spend(named, count * room))
 
-    return Node(read)
-
-
-def _spending(named: Named, node: Node) -> Callable[[int], None]:
-    """What counts so many items of an array or a map, but for those that count themselves."""
-    return lambda count: None if node.counted else _spend(named, count)
-
-
-def _spend(named: Named, count: int) -> None:
-    """Count what is made: a byte may stand for many records, which no memory holds."""
-    named.left -= count
-    if named.left < 0:
-        raise Rejection("invalid_avro", f"it holds more than {_MOST_ITEMS:,} records, and items of arrays and maps")
+    return Node(read, room=LIST)
 
 
 def _blocks(written: bytes, at: int, one: Callable[[int], int], spend: Callable[[int], None]) -> int:
@@ -264,12 +247,12 @@ def _blocks(written: bytes, at: int, one: Callable[[int], int], spend: Callable[
 _PLAIN = {
     "null": Node(read_null, takes=False, empty=1),
     "boolean": Node(read_boolean),
-    "int": Node(read_int),
-    "long": Node(read_long),
-    "float": Node(read_float),
-    "double": Node(read_double),
-    "bytes": Node(read_bytes),
-    "string": Node(read_string),
+    "int": Node(read_int, room=_NUMBER),
+    "long": Node(read_long, room=_NUMBER),
+    "float": Node(read_float, room=_NUMBER),
+    "double": Node(read_double, room=_NUMBER),
+    "bytes": Node(read_bytes, room=_BYTES),
+    "string": Node(read_string, room=_STRING),
 }
 _COMPOSED: dict[str, Callable[[Mapping[str, Any], Named], Node]] = {
     "record": _record,

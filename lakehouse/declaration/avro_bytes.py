@@ -4,11 +4,10 @@ Where a record ends within a value, reading beyond its end says so: ``IndexError
 """
 
 import struct
-from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from lakehouse.declaration.avro_logical import shortest
+from lakehouse.declaration.avro_logical import not_finite, shortest
 from lakehouse.declaration.fields import Rejection
 
 
@@ -62,7 +61,7 @@ def read_float(written: bytes, at: int) -> tuple[Any, int]:
 def read_double(written: bytes, at: int) -> tuple[Any, int]:
     """A number of 64 bits; what is not finite is a decimal, as ``shortest`` has it."""
     (value,) = struct.unpack_from("<d", written, at)
-    return value if isfinite(value) else Decimal(value), at + 8
+    return value if isfinite(value) else not_finite(value), at + 8
 
 
 def read_bytes(written: bytes, at: int) -> tuple[bytes, int]:

@@ -15,6 +15,7 @@ _FIRST_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_BYTES = 64  # of a decimal: no column holds as many digits, and to tell those of a megabyte takes minutes
 _MOST_DIGITS = 8 * _MOST_BYTES
 _SIXTEEN = 16
+_ODD = {str(float(each)): Decimal(each) for each in ("NaN", "Infinity", "-Infinity")}
 _FORMS = ("%.6g", "%.7g", "%.8g", "%.9g")  # of so many digits, a number of 32 bits is told from any other
 
 
@@ -33,13 +34,18 @@ def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     return _OF_LONG.get(meant.removeprefix("local-")) if kind == "long" and isinstance(meant, str) else None
 
 
+def not_finite(value: float) -> Decimal:
+    """A number that is not finite: a decimal, and always the same one."""
+    return _ODD[str(value)]
+
+
 def shortest(value: float, written: bytes) -> float | Decimal:
     """A number of 32 bits, which are ``written``, as the shortest that means it.
 
     What is not finite is a decimal: no column holds it, and it is no value that is missing.
     """
     if not isfinite(value):
-        return Decimal(value)
+        return not_finite(value)
     for form in _FORMS:
         short = float(form % value)
         try:

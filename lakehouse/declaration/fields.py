@@ -27,6 +27,7 @@ REASONS = (
     "no_such_date",
     "out_of_range",
     "invalid_text",
+    "too_large",
     *OF_SCHEMAS,
     "late",
     TIMELESS,
@@ -44,7 +45,8 @@ class Field(NamedTuple):
     ``former`` are the names that led to it before; they are asked where it is missing. ``nulls`` are what stands for
     null, as it is written. ``inner`` are the rules for what its values hold, where they hold others; ``leaves`` is how
     many plain values one of them has room for, itself or in a struct, where it is there or not. Of one whose
-    ``null_erases`` it matters whether a record says null, or nothing. ``written`` is how the key of a record is.
+    ``null_erases`` it matters whether a record says null, or nothing. ``written`` is how the key of a record is, and
+    ``room`` how many bytes of memory one of its values takes, but for the items of arrays and maps in it.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Field(NamedTuple):
     leaves: int = 1
     null_erases: bool = False
     written: Written = "text"
+    room: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:

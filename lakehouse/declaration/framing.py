@@ -7,9 +7,10 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.avro import WriterSchema, reader_of
+from lakehouse.declaration.avro import Reader, WriterSchema, reader_of
 from lakehouse.declaration.fields import Rejection
 from lakehouse.declaration.records import parse, require_value
+from lakehouse.declaration.room import json_room
 from lakehouse.declaration.vocabulary import Avro, Json
 
 Parse = Callable[[bytes | None], dict[str, Any]]
@@ -30,7 +31,7 @@ NO_SCHEMAS = Schemas({}, {})
 def parser_of(form: Json | Avro, schemas: Schemas = NO_SCHEMAS) -> Parse | None:
     """Return what parses the values of a format; ``None`` for plain JSON, which others than ours parse too."""
     if isinstance(form, Avro):
-        return _avro_parser(schemas)
+        return AvroParser(schemas)
     return _parse_framed if form.framed else None
 
 
@@ -74,25 +75,38 @@ def _parse_framed(value: bytes | None) -> dict[str, Any]:
     return parse(held[_SIZE:])
 
 
-def _avro_parser(schemas: Schemas) -> Parse:
-    """What parses by schemas; a reader is made of one when the first record names it: most of many are never met."""
-    readers: dict[int, Callable[[bytes, int], dict[str, Any]]] = {}
-    unusable = dict(schemas.unusable)
+class AvroParser:
+    """Parses by schemas; a reader is made of one when the first record names it: most of many are never met.
 
-    def parse_avro(value: bytes | None) -> dict[str, Any]:
+    ``made`` are the bytes of memory of what the newest record became; of one that is rejected, none.
+    """
+
+    made = 0
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._readers: dict[int, Reader] = {}
+        self._known, self._unusable = schemas.known, dict(schemas.unusable)
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Parse the value of a record, the id of its schema before it."""
+        self.made = 0
         schema_id, held = unframed(value)
-        if schema_id not in readers:
-            readers[schema_id] = made(schema_id)
-        return readers[schema_id](held, _SIZE)
+        reader = self._readers.get(schema_id) or self._reader(schema_id)
+        parsed = reader(held, _SIZE)
+        self.made = reader.named.made
+        return parsed
 
-    def made(schema_id: int) -> Callable[[bytes, int], dict[str, Any]]:
-        if schema_id in schemas.known and schema_id not in unusable:
+    def _reader(self, schema_id: int) -> Reader:
+        if schema_id in self._known and schema_id not in self._unusable:
             try:
-                return reader_of(schemas.known[schema_id])
+                return self._readers.setdefault(schema_id, reader_of(self._known[schema_id]))
             except Rejection as rejection:
-                unusable[schema_id] = rejection.detail
-        if schema_id in unusable:
-            raise Rejection("unusable_schema", f"schema {schema_id}: {unusable[schema_id]}")
+                self._unusable[schema_id] = rejection.detail
+        if schema_id in self._unusable:
+            raise Rejection("unusable_schema", f"schema {schema_id}: {self._unusable[schema_id]}")
         raise Rejection("unknown_schema", f"schema {schema_id} is not known")
 
-    return parse_avro
+
+def made_by(parse: Parse | None, value: bytes | None) -> int:
+    """Bytes of memory that a value became that was parsed just now, at most."""
+    return parse.made if isinstance(parse, AvroParser) else json_room(value or b"")

@@ -7,6 +7,7 @@ import re
 from typing import Any, Literal, NamedTuple, cast
 
 from lakehouse.declaration.fields import Field
+from lakehouse.declaration.room import LIST, dict_of, plain_room
 
 _NESTED = re.compile(r"(ARRAY|MAP|STRUCT)<(.*)>", re.DOTALL)
 _TIMES = ("TIMESTAMP", "DATE")
@@ -66,7 +67,10 @@ def with_inner(field: Field) -> Field:
         return field
     parts = found.inner[-1:] if found.kind == "MAP" else found.inner
     inner = tuple(_inside(field, *each) for each in parts)
-    return field._replace(inner=inner, leaves=sum(each.leaves for each in inner) if found.kind == "STRUCT" else 1)
+    if found.kind != "STRUCT":
+        return field._replace(inner=inner, room=LIST)
+    room = dict_of(len(inner)) + sum(each.room for each in inner)
+    return field._replace(inner=inner, leaves=sum(each.leaves for each in inner), room=room)
 
 
 def as_told(value: Any, field: Field) -> Any:
@@ -85,5 +89,7 @@ def _inside(field: Field, name: str, type_: str) -> Field:
     timed = type_ in _TIMES or nested(type_) is not None
     pattern, epoch = (field.pattern, field.epoch) if timed else (None, None)
     shown = f"{field.source}.{name}" if name else f"{field.source}[]"
-    inner = Field(name, shown, type_, False, None, None, pattern, (name,), epoch, nulls=field.nulls)
+    inner = Field(
+        name, shown, type_, False, None, None, pattern, (name,), epoch, nulls=field.nulls, room=plain_room(type_)
+    )
     return with_inner(inner)

@@ -10,11 +10,25 @@ _EXACTLY = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOp
 
 
 def as_written(number: str) -> Decimal | Beyond:
-    """A number as JSON writes it, with every digit of it."""
+    """A number as JSON writes it, with every digit of it; a short one is made once, however often it is written."""
+    return _SHORT[number] if len(number) <= _FEW else _number(number)
+
+
+def _number(number: str) -> Decimal | Beyond:
     try:
         return Decimal(number, _EXACTLY)
     except InvalidOperation:
         return Beyond(number)
+
+
+class _Made(dict[str, Decimal | Beyond]):
+    def __missing__(self, number: str) -> Decimal | Beyond:
+        self[number] = _number(number)
+        return self[number]
+
+
+_FEW = 4  # characters: there are not many such numbers, and each takes much more memory than it is written in
+_SHORT = _Made()
 
 
 def shifted(number: int, scale: int) -> Decimal:

@@ -17,13 +17,14 @@ import orjson
 import pyarrow as pa
 
 from lakehouse.declaration.fields import Field, Rejection
-from lakehouse.declaration.framing import Parse
+from lakehouse.declaration.framing import AvroParser, Parse, made_by
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.quick_columns import Converted, Mask, convert, convert_any, read_parts
 from lakehouse.declaration.records import parse
+from lakehouse.declaration.room import MOST_AT_ONCE
 from lakehouse.declaration.times import Lateness
 from lakehouse.declaration.values import NOTHING, is_null, says_null
-from lakehouse.declaration.verdicts import Rules
+from lakehouse.declaration.verdicts import Rules, may_be_too_large, room_in_columns
 
 _QUOTE, _BACKSLASH = b'"\\'
 _FAR = re.compile(rb"[eE][+-]?\d{9}")
@@ -66,7 +67,8 @@ def decode_plain(
     """
     fields, late = rules.fields, rules.late
     written = None if rules.parse else _written(values)
-    objects, plain = _parse(written.each) if written else _parse_by(rules.parse or parse, values.to_pylist())
+    objects, plain = _parse(written.each) if written else _parse_by(rules, values)
+    arrived, beside = arrived[: len(objects)] if arrived is not None else None, _first(beside, len(objects))
     parts = {part: told.to_pylist() for part, told in {**beside, TIME: arrived}.items() if told is not None}
     nothing = [None] * len(objects)
     convert_value = convert if written else convert_any
@@ -119,10 +121,25 @@ def _parse(written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
     return objects, np.fromiter((type(each) is dict for each in parsed), bool, len(parsed))
 
 
-def _parse_by(parse: Parse, written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
-    """The same by our own parser, of a format that no other parses as strictly."""
-    parsed = [_or_none(parse, each) for each in written]
+def _parse_by(rules: Rules, values: pa.Array) -> tuple[list[dict[str, Any]], Mask]:
+    """The same by our own parser, of a format that no other parses as strictly: as many as take little memory."""
+    parser, room = rules.parse or parse, room_in_columns(rules)
+    parsed: list[dict[str, Any] | None] = []
+    total = 0
+    for written in values.to_pylist():
+        one = _or_none(parser, written)
+        made = parser.made if type(parser) is AvroParser else made_by(parser, written)
+        total += made
+        if total > MOST_AT_ONCE and parsed:
+            break
+        if may_be_too_large(made, written, room):
+            one = None
+        parsed.append(one)
     return [each or {} for each in parsed], np.fromiter((each is not None for each in parsed), bool, len(parsed))
+
+
+def _first(parts: Mapping[str, pa.Array], count: int) -> dict[str, pa.Array]:
+    return {part: told[:count] for part, told in parts.items()}
 
 
 def _or_none(parse: Parse, written: bytes | None) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from lakehouse.declaration.fields import Field, Rejection, kind
 from lakehouse.declaration.numbers import as_written
+from lakehouse.declaration.room import MOST_OF_ONE, json_room, too_large
 from lakehouse.declaration.values import NOTHING, convert
 
 _BLANK = " \t\r\n"
@@ -23,8 +24,8 @@ def decode(value: bytes | None, fields: tuple[Field, ...], beside: Mapping[str, 
     ``beside`` are the parts of the record, beside its value, from which fields take theirs: bytes, and the broker's
     time in microseconds since 1970, UTC.
     Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``invalid_utf8``,
-    ``truncated``, ``invalid_json``, ``trailing_bytes``, ``duplicate_name``, ``not_finite``, ``not_an_object``
-    or one of those of ``values.convert``.
+    ``truncated``, ``invalid_json``, ``trailing_bytes``, ``duplicate_name``, ``not_finite``, ``not_an_object``,
+    ``too_large`` or one of those of ``values.convert``.
     """
     return convert(parse(value), fields, beside)
 
@@ -32,6 +33,8 @@ def decode(value: bytes | None, fields: tuple[Field, ...], beside: Mapping[str, 
 def parse(value: bytes | None) -> dict[str, Any]:
     """Parse the bytes of one record as a JSON object, with numbers exactly as written."""
     value = require_value(value)
+    if json_room(value) > MOST_OF_ONE:
+        raise too_large()
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:

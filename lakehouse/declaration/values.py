@@ -8,6 +8,7 @@ from typing import Any
 from lakehouse.declaration.fields import Beyond, Field, Rejection, kind, shown, wrong_type
 from lakehouse.declaration.numbers import as_written, read_number
 from lakehouse.declaration.parts import KEY, VALUE
+from lakehouse.declaration.room import MOST_OF_ONE, room_of, too_large
 from lakehouse.declaration.times import read_time
 
 NOTHING: Mapping[str, Any] = {}
@@ -17,11 +18,14 @@ _BYTES = {"INT": 4, "BIGINT": 8}
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
-def convert(parsed: dict[str, Any], fields: tuple[Field, ...], beside: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+def convert(
+    parsed: dict[str, Any], fields: tuple[Field, ...], beside: Mapping[str, Any] = NOTHING, made: int | None = None
+) -> dict[str, Any]:
     """Turn parsed fields, and those parts that stand ``beside`` them, into typed values; others are ignored.
 
+    ``made`` are bytes of memory that what was parsed takes, where it and the values may be too large.
     Raises ``Rejection`` with one of the reasons ``missing_field``, ``null_field``, ``wrong_type``,
-    ``wrong_time_format``, ``no_such_date``, ``out_of_range`` or ``invalid_text``.
+    ``wrong_time_format``, ``no_such_date``, ``out_of_range``, ``invalid_text`` or ``too_large``.
     """
     converted = {}
     for field in fields:
@@ -30,6 +34,10 @@ def convert(parsed: dict[str, Any], fields: tuple[Field, ...], beside: Mapping[s
         else:
             raw = as_read(beside.get(field.part), field)
             missing = raw is None
+        if made is not None:
+            made += room_of(raw, field)
+            if made > MOST_OF_ONE:
+                raise too_large()
         converted[field.name] = convert_value(raw, field, missing=missing)
     return converted
 

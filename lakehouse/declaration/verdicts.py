@@ -5,19 +5,21 @@ driver and, shipped by value, on Spark's executors.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyarrow.compute import binary_length, if_else
 
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import Field, Rejection
-from lakehouse.declaration.framing import Parse
+from lakehouse.declaration.framing import AvroParser, Parse, made_by
 from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.records import parse
+from lakehouse.declaration.room import JSON_BYTE, MOST_AT_ONCE, MOST_OF_ONE, room_by_byte, room_of_row
 from lakehouse.declaration.times import Lateness, judge_late
 from lakehouse.declaration.values import NOTHING, convert, says_null
 
@@ -27,8 +29,8 @@ Quick = Callable[[pa.Array, pa.Array | None, "Rules", Beside], Any]
 """``lakehouse.declaration.quick.decode_plain``, which not every machine can import."""
 
 
-_AT_ONCE, _WIDE = 128 * 1024, 20  # bytes of values; fewer of structs with more fields
-_MOST_AT_ONCE = 1024 * 1024  # where no column takes what holds others
+_PIECE = 16 * 1000 * 1000  # bytes of parsed records that are held until fields that no column takes are counted
+_AVRO_BYTE = 100  # bytes that one of Avro becomes mostly: where it is more, fewer records are decoded together
 
 
 class Rules(NamedTuple):
@@ -47,7 +49,8 @@ class Rules(NamedTuple):
 class Judged(NamedTuple):
     """What became of a record: its values, reason and detail where it may not enter, and whether it is late.
 
-    ``parsed`` is the object its value holds, ``None`` where it holds none.
+    ``parsed`` is the object its value holds, ``None`` where it holds none; ``nulls`` are, of each field whose null
+    erases, whether the record says null.
     """
 
     parsed: dict[str, Any] | None
@@ -55,6 +58,7 @@ class Judged(NamedTuple):
     reason: str | None
     detail: str | None
     late: bool
+    nulls: tuple[bool, ...] = ()
 
 
 class Decoded(NamedTuple):
@@ -64,22 +68,55 @@ class Decoded(NamedTuple):
     others: Counter[str]
 
 
-def sliced(parts: tuple[pa.Array, ...], rules: Rules) -> Iterator[tuple[pa.Array, ...]]:
-    """Records by so many bytes of their values, where few bytes may become many values: those that hold others.
+def decode_slices(
+    values: pa.Array, arrived: pa.Array | None, rules: Rules, quick: Quick | None, beside: Beside = NOTHING
+) -> Iterator[Decoded]:
+    """Decode records as ``decode_values``, so many of them together as take little memory."""
+    for begin, end in sliced(values, rules):
+        at, done = begin, False
+        while not done:
+            parts = {part: told[at:end] for part, told in beside.items()}
+            decoded = decode_values(values[at:end], None if arrived is None else arrived[at:end], rules, quick, parts)
+            at += len(decoded.verdicts)
+            done = at >= end
+            yield decoded
 
-    Of a format that we parse ourselves, all that a record holds is made, whatever the columns take.
-    """
-    size, rows = parts[0].nbytes, len(parts[0])
-    widest = max((_widest(field) for field in rules.fields if field.inner), default=0)
-    at_once = _AT_ONCE * _WIDE // max(_WIDE, widest) if widest else _MOST_AT_ONCE
-    cut = (widest or rules.parse) and size > at_once
-    step = max(1, rows * at_once // size) if cut else max(1, rows)
-    return (tuple(part[at : at + step] for part in parts) for at in range(0, max(1, rows), step))
+
+def sliced(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
+    """Where slices of records begin and end whose memory is bounded by the bytes of their values."""
+    row, byte = _room(rules)
+    if len(values) * row + values.nbytes * byte <= MOST_AT_ONCE:
+        yield 0, len(values)
+        return
+    begin, made = 0, 0
+    for at, size in enumerate(binary_length(values).fill_null(0).to_pylist()):
+        room = row + size * byte
+        if made + room > MOST_AT_ONCE and at > begin:
+            yield begin, at
+            begin, made = at, 0
+        made += room
+    yield begin, len(values)
 
 
-def _widest(field: Field) -> int:
-    """How many plain values the widest of the structs in a field has room for."""
-    return max(field.leaves, *(_widest(each) for each in field.inner)) if field.inner else 1
+def room_in_columns(rules: Rules) -> tuple[int, int]:
+    """Bytes of memory that a record takes in columns at most, and each byte of its value."""
+    least = 1 if isinstance(rules.parse, AvroParser) else 2
+    return room_of_row(rules.fields), room_by_byte(rules.fields, least)
+
+
+def _room(rules: Rules) -> tuple[int, int]:
+    """The same with what is made of a byte when it is parsed."""
+    row, byte = room_in_columns(rules)
+    return row, byte + (_AVRO_BYTE if isinstance(rules.parse, AvroParser) else JSON_BYTE)
+
+
+def _too_much(values: pa.Array, rules: Rules) -> list[int]:
+    """The rows of records that may take more memory than one may: the strict rules count what they take."""
+    row, byte = _room(rules)
+    if len(values) * row + values.nbytes * byte <= MOST_OF_ONE:
+        return []
+    sizes = binary_length(values).fill_null(0).to_pylist()
+    return [at for at, size in enumerate(sizes) if row + size * byte > MOST_OF_ONE]
 
 
 def decode_values(
@@ -88,32 +125,43 @@ def decode_values(
     """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC, where they are asked for.
 
     A verdict is: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
-    each field (NULL where it may not), and of fields whose null erases, whether the record says it.
+    each field (NULL where it may not), and of fields whose null erases, whether the record says it. Where the first
+    records become so much that more would not fit, the verdicts are theirs alone.
     """
     if quick is None or not len(values):
         return _strictly(values, arrived, rules, beside)
-    plain = quick(values, arrived, rules, beside)
-    none = pa.nulls(len(values), pa.string())
+    plain = quick(_without(values, _too_much(values, rules)), arrived, rules, beside)
+    size = len(plain.late)  # fewer than there are, where they became much
+    none = pa.nulls(size, pa.string())
     decoded = _verdicts([none, none, plain.late, *plain.columns], rules)
-    others = others_in(plain.objects, rules.fields)
-    if not plain.doubtful:
+    others, rows = others_in(plain.objects, rules.fields), plain.doubtful
+    if not rows:
         return Decoded(decoded, others)
-    doubtful = pa.array(plain.doubtful, pa.int64())
+    del plain  # the strict rules make all of it again
+    doubtful = pa.array(rows, pa.int64())
     parts = {part: told.take(doubtful) for part, told in beside.items()}
     strict = _strictly(values.take(doubtful), None if arrived is None else arrived.take(doubtful), rules, parts)
-    places = list(range(len(values)))
-    for nth, row in enumerate(plain.doubtful):
-        places[row] = len(values) + nth
+    places = list(range(size))
+    for nth, row in enumerate(rows):
+        places[row] = size + nth
     verdicts = pa.concat_arrays([decoded, strict.verdicts]).take(pa.array(places, pa.int64()))
     return Decoded(verdicts, others + strict.others)
+
+
+def _without(values: pa.Array, rows: list[int]) -> pa.Array:
+    """Values with nothing in some rows."""
+    if not rows:
+        return values
+    left_out = set(rows)
+    return if_else(pa.array(row not in left_out for row in range(len(values))), values, None)
 
 
 def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: Beside) -> Decoded:
     times = [None] * len(values) if arrived is None else arrived.to_pylist()
     told = zip(*(part.to_pylist() for part in beside.values()), strict=True) if beside else repeat((), len(values))
     parts = (dict(zip(beside, each, strict=True)) for each in told)
-    records = zip(values.to_pylist(), times, parts, strict=True)
-    judged = [judge(value, time, rules, part) for value, time, part in records]
+    records = zip((value.as_py() for value in values), times, parts, strict=True)
+    judged, others = _judge_each(records, rules)
     columns = [
         pa.array([each.reason for each in judged], pa.string()),
         pa.array([each.detail for each in judged], pa.string()),
@@ -121,26 +169,53 @@ def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: 
     ]
     for field in rules.fields:
         columns.append(pa.array([each.row.get(field.name) for each in judged], arrow_type(field.type)))
-    for field in rules.null_erases:
-        said = [bool(each.row) and says_null(each.parsed or {}, field) for each in judged]
-        columns.append(pa.array(said, pa.bool_()))
-    objects = [each.parsed for each in judged if each.parsed is not None]
-    return Decoded(_verdicts(columns, rules), others_in(objects, rules.fields))
+    columns += [pa.array([each.nulls[at] for each in judged], pa.bool_()) for at in range(len(rules.null_erases))]
+    return Decoded(_verdicts(columns, rules), others)
+
+
+def _judge_each(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tuple[list[Judged], Counter[str]]:
+    """Decide records one by one; what they were parsed into is not kept."""
+    judged: list[Judged] = []
+    room, erasing = room_in_columns(rules), rules.null_erases
+    others, parsed, made = Counter[str](), list[dict[str, Any]](), 0
+    for value, time, parts in records:
+        each = judge(value, time, rules, parts, room)
+        said = tuple(bool(each.row) and says_null(each.parsed or {}, field) for field in erasing)
+        judged.append(each._replace(parsed=None, nulls=said))
+        made += made_by(rules.parse, value)
+        if each.parsed is not None:
+            parsed.append(each.parsed)
+        if made > _PIECE:
+            others += others_in(parsed, rules.fields)
+            parsed, made = [], 0
+    return judged, others + others_in(parsed, rules.fields)
 
 
 def judge(
-    value: bytes | None, arrived: int | None, rules: Rules, beside: Mapping[str, bytes | None] = NOTHING
+    value: bytes | None,
+    arrived: int | None,
+    rules: Rules,
+    beside: Mapping[str, bytes | None] = NOTHING,
+    room: tuple[int, int] | None = None,
 ) -> Judged:
-    """Decide one record strictly."""
+    """Decide one record strictly; ``room`` is that of ``room_in_columns``, where it is known."""
     late = rules.late
     parsed: dict[str, Any] | None = None
     try:
         parsed = (rules.parse or parse)(value)
-        row = convert(parsed, rules.fields, {**beside, TIME: arrived})
+        made = made_by(rules.parse, value)
+        counted = made if may_be_too_large(made, value, room or room_in_columns(rules)) else None
+        row = convert(parsed, rules.fields, {**beside, TIME: arrived}, counted)
         is_late = late is not None and arrived is not None and judge_late(row, arrived, late)
         return Judged(parsed, row, None, None, is_late)
     except Rejection as rejection:
         return Judged(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late")
+
+
+def may_be_too_large(made: int, value: bytes | None, room: tuple[int, int]) -> bool:
+    """Whether what a record takes in columns has to be counted, beside what was made when it was parsed."""
+    row, byte = room
+    return made + row + len(value or b"") * byte > MOST_OF_ONE
 
 
 def _verdicts(columns: list[pa.Array], rules: Rules) -> pa.StructArray:

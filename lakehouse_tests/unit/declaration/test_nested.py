@@ -17,7 +17,7 @@ from lakehouse.declaration.nested import as_spark_says, as_told, nested, plain_t
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.records import decode
-from lakehouse.declaration.verdicts import Rules, decode_values, sliced
+from lakehouse.declaration.verdicts import Rules, decode_slices, decode_values, sliced
 
 pytestmark = pytest.mark.invariant(8, 13)
 
@@ -115,16 +115,19 @@ def test_a_record_whose_structs_lack_more_fields_than_it_has_room_for_is_rejecte
 
 
 def test_records_of_few_bytes_and_many_values_are_decoded_some_at_a_time():
-    fields = (column("ARRAY<INT>").field,)
-    values, times = pa.array([b"x" * 1_000] * 300, pa.binary()), pa.array(range(300), pa.int64())
-    slices = list(sliced((values, times), Rules(fields, None)))
+    values, times = pa.array([b'{"n":[1,2]}'.ljust(1_000)] * 4_000, pa.binary()), pa.array(range(4_000), pa.int64())
+    rules = Rules((column("ARRAY<INT>").field,), None)
+    slices = list(sliced(values, rules))
     assert len(slices) > 2
-    assert pa.concat_arrays([some for some, _ in slices]).equals(values)
-    assert pa.concat_arrays([some for _, some in slices]).equals(times)
+    assert [0, *(end for _, end in slices)] == [*(begin for begin, _ in slices), 4_000]
     wide = column(f"ARRAY<STRUCT<{', '.join(f'f{number}: INT' for number in range(200))}>>")
-    assert len(list(sliced((values, times), Rules((wide.field,), None)))) > 5 * len(slices)
-    assert len(list(sliced((values, times), Rules((column("INT").field,), None)))) == 1
-    assert [len(some) for (some,) in sliced((values[:0],), Rules(fields, None))] == [0]
+    assert len(list(sliced(values, Rules((wide.field,), None)))) > 5 * len(slices)
+    assert list(sliced(values[:100], rules)) == [(0, 100)]
+    assert list(sliced(values[:0], rules)) == [(0, 0)]
+    for path in (decode_plain, None):
+        decoded = [some.verdicts for some in decode_slices(values, times, rules, path)]
+        assert [len(some) for some in decoded] == [end - begin for begin, end in slices]
+        assert pa.concat_arrays(decoded).field("n").to_pylist() == [[1, 2]] * 4_000
 
 
 def random_type(chance: Random, depth: int = 3) -> str:

@@ -10,21 +10,25 @@ from lakehouse.declaration.parts import VALUE
 
 _FEW, _MOST = 8, 1_000  # names that are asked for one by one, and that are told
 _LONGEST = 100  # characters of a name; records whose names are values may have any
+_MOST_COUNTED = 200_000  # names that are looked at, of a record and of all; one takes some hundred bytes
 Path = tuple[str, ...]
+Step = str | None
+"""A name, or what leads to each item of an array or a map."""
+Objects = Sequence[dict[str, Any]]
 
 
-def others_in(objects: Sequence[dict[str, Any]], fields: Iterable[Field]) -> Counter[str]:
+def others_in(objects: Objects, fields: Iterable[Field]) -> Counter[str]:
     """Count the records that have each field of which no column takes anything; names within others by their path.
 
-    What is inside of a field that no column takes is not looked at, nor what is in arrays and maps. Where there are
-    very many, those of most records are told; those whose names are as long as nobody reads, and begin alike, are one.
+    What is inside of a field that no column takes is not looked at; of arrays and maps every item is, ``[]`` in the
+    path. Where there are very many, those of most records are told; names as long as nobody reads that begin alike
+    are one.
     """
     named = ((names, field) for field in fields if field.part == VALUE for names in (field.names, field.former))
-    taken = [path for names, field in named if names for path in taken_paths(names, field)]
+    taken = [path for names, field in named if names for path in _steps_taken(names, field)]
     found = Counter[str]()
     for path, inside in _looked_into(objects, taken):
-        known = {names[len(path)] for names in taken if names[: len(path)] == path and len(names) > len(path)}
-        for name, many in _counted(inside, set().union(*inside) - known):
+        for name, many in _counted(inside, _known(path, taken)):
             found[_named((*path, name))] += many
     return found
 
@@ -38,29 +42,87 @@ def taken_paths(names: Path, field: Field) -> Iterator[Path]:
         yield names
 
 
-def _counted(objects: Sequence[dict[str, Any]], names: set[str]) -> Iterable[tuple[str, int]]:
-    """How many of the objects have each of the names: a few are asked for, of many everything is counted."""
+def _steps_taken(steps: tuple[Step, ...], field: Field) -> Iterator[tuple[Step, ...]]:
+    """What leads to what a column takes: also to each field of the structs in its arrays and maps."""
+    struct = field.type.startswith("STRUCT")
+    inner = [each for each in field.inner if struct or each.inner]
+    for each in inner:
+        yield from _steps_taken((*steps, each.name if struct else None), each)
+    if not inner:
+        yield steps
+
+
+def _counted(objects: Objects, known: set[Step]) -> Iterable[tuple[str, int]]:
+    """How many of the objects have each name that is not known: few are asked for, of many everything is counted."""
+    if sum(map(len, objects)) > _MOST_COUNTED:
+        return _most_common(objects, known)
+    names = set().union(*objects) - known
     if len(names) <= _FEW:
-        return ((name, sum(name in each for each in objects)) for name in names)
+        return [(name, sum(name in each for each in objects)) for name in names]
     counts = Counter(chain.from_iterable(objects))
     return islice(((name, many) for name, many in counts.most_common() if name in names), _MOST)
 
 
-def _looked_into(
-    objects: Sequence[dict[str, Any]], taken: Sequence[Path]
-) -> Iterable[tuple[Path, Sequence[dict[str, Any]]]]:
-    """The objects, and those within them from which columns take fields, with the names that lead there."""
+def _most_common(objects: Objects, known: set[Step]) -> list[tuple[str, int]]:
+    """The same of so many names that counting all of them takes much memory: seldom ones are forgotten on the way."""
+    counts = Counter[str]()
+    for each in objects:
+        counts.update(name for name in islice(each, _MOST_COUNTED) if name not in known)
+        if len(counts) > _MOST_COUNTED:
+            counts = Counter(dict(counts.most_common(10 * _MOST)))
+    return counts.most_common(_MOST)
+
+
+def _looked_into(objects: Objects, taken: Sequence[tuple[Step, ...]]) -> Iterator[tuple[tuple[Step, ...], Objects]]:
+    """The objects, and those within them from which columns take fields, with what leads there."""
     yield (), objects
-    for path in dict.fromkeys(names[:depth] for names in taken for depth in range(1, len(names))):
-        if path in taken:  # as a whole
+    whole = set(taken)
+    for path in dict.fromkeys(steps[:depth] for steps in taken for depth in range(1, len(steps)) if steps[depth]):
+        if not whole.isdisjoint(path[:depth] for depth in range(1, len(path) + 1)):
             continue
-        inside: Sequence[Any] = objects
-        for name in path:
-            inside = [inner for each in inside if isinstance(inner := each.get(name), dict)]
-        yield path, inside
+        if None not in path:
+            yield path, _through(objects, path)
+        elif _has_others(_through_items(objects, path), path, taken):
+            yield path, [names for each in objects if (names := dict.fromkeys(chain(*_through_items([each], path))))]
 
 
-def _named(path: Path) -> str:
-    shown = ".".join(f"`{name}`" if "." in name else name for name in path)
-    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+def _through(objects: Iterable[Any], path: Iterable[Step]) -> list[dict[str, Any]]:
+    """What stands where names lead, of those that are objects."""
+    inside: Iterable[Any] = objects
+    for name in path:
+        inside = [inner for each in inside if isinstance(inner := each.get(name), dict)]
+    return list(inside)
+
+
+def _through_items(objects: Iterable[Any], path: Iterable[Step]) -> list[dict[str, Any]]:
+    """All objects to which steps lead, through arrays and maps."""
+    inside: Iterable[Any] = objects
+    for step in path:
+        if step is None:
+            inside = chain.from_iterable(each.values() if type(each) is dict else each for each in inside)
+        else:
+            inside = [each.get(step) for each in inside if type(each) is dict]
+        inside = [each for each in inside if type(each) in (dict, list)]
+    return [each for each in inside if type(each) is dict]
+
+
+def _has_others(found: Objects, path: tuple[Step, ...], taken: Iterable[tuple[Step, ...]]) -> bool:
+    """Whether there may be a name among them that no column takes: mostly there is none."""
+    return sum(map(len, found)) > _MOST_COUNTED or not set().union(*found) <= _known(path, taken)
+
+
+def _known(path: tuple[Step, ...], taken: Iterable[tuple[Step, ...]]) -> set[Step]:
+    """The names there by which columns take something."""
+    return {steps[len(path)] for steps in taken if steps[: len(path)] == path and len(steps) > len(path)}
+
+
+def _named(path: Iterable[Step]) -> str:
+    shown = ""
+    for step in path:
+        name = "[]" if step is None else f"`{_short(step)}`" if "." in step or "[" in step else _short(step)
+        shown += name if step is None or not shown else f".{name}"
     return shown.encode("utf-8", "replace").decode()
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"

@@ -263,3 +263,18 @@ def test_how_a_type_is_spelled_declares_nothing():
     ]
     first, same, other = (table.fingerprint for table in tables)
     assert first == same != other
+
+
+def test_fields_in_arrays_and_maps_that_nobody_takes_are_told_at_every_depth():
+    type_ = "ARRAY<STRUCT<" + "".join(f"{name}: ARRAY<STRUCT<" for name in "dcb") + "a: INT" + ">>" * 4
+    inner = {"a": 1, "x": 2}
+    objects: list[dict[str, Any]] = [
+        {"n": [{"y": 0}, {"y": 1, "d": [{"c": [{"b": [inner, inner]}, {"z": 1}]}]}]},
+        {"n": [{"d": [{"c": [{"b": [inner]}]}]}, {"d": None}, None]},
+        {"n": []},
+        {},
+    ]
+    fields = (column(type_).field,)
+    assert others_in(objects, fields) == {"n[].y": 1, "n[].d[].c[].z": 1, "n[].d[].c[].b[].x": 2}
+    by_name = (column("MAP<STRING, STRUCT<a: INT>>").field,)
+    assert others_in([{"n": {"k": {"a": 1, "x.y": 2}, "l": {"z": 3}}}], by_name) == {"n[].`x.y`": 1, "n[].z": 1}

@@ -59,13 +59,12 @@ def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[in
     import pyarrow as pa
 
     from lakehouse.declaration.quick import decode_plain
-    from lakehouse.declaration.verdicts import Rules, decode_values, sliced
+    from lakehouse.declaration.verdicts import Rules, decode_slices
 
     rules, numbers = Rules(table.fields, None), count(1)
     stripped = (line.removesuffix(b"\n").removesuffix(b"\r") for line in lines)
     while some := list(islice(stripped, _AT_ONCE)):
-        for (values,) in sliced((pa.array(some, pa.binary()),), rules):
-            now = pa.array([time.time_ns() // 1000] * len(values), pa.int64())
-            verdicts = decode_values(values, now, rules, decode_plain).verdicts
-            reasons = (verdicts.field(name).to_pylist() for name in ("_reason", "_detail"))
+        now = pa.array([time.time_ns() // 1000] * len(some), pa.int64())
+        for decoded in decode_slices(pa.array(some, pa.binary()), now, rules, decode_plain):
+            reasons = (decoded.verdicts.field(name).to_pylist() for name in ("_reason", "_detail"))
             yield from zip(numbers, *reasons)  # noqa: B905 - numbers have no end

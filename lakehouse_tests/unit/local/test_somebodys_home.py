@@ -39,7 +39,7 @@ def test_a_log_of_the_same_name_is_neither_deleted_nor_emptied(
 ) -> None:
     theirs = written(settings.home_folder / "logs", *LOGS)
     monkeypatch.setattr(lakehouse.spark, "build_session", lambda _: None)
-    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
     with session.spark(settings):
         child, _ = _start(settings, Service.webserver, ["this"])
     child.stop()

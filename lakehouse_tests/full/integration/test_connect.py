@@ -22,6 +22,7 @@ SAME_TESTS = (
     "test_decoding.py",
     "test_newest_wins.py",
     "test_rejected.py::test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_other",
+    "test_quoted_words.py",
     "test_derived.py::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
 )
 

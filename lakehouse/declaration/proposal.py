@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from reprlib import repr as shortened
 from typing import Any
 
 from lakehouse.declaration.fields import Epoch, Rejection
@@ -23,6 +22,7 @@ from lakehouse.declaration.vocabulary import Avro, Column, Json
 
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
+_FEW = 20  # fields that are named, each by its whole path
 _MOST_LEVELS = 5  # of objects within objects
 PLAIN = Json()
 _SEVERAL_TYPES = (
@@ -190,7 +190,9 @@ def _column(
         doubts.append(f"{name} looks like a time, and no one pattern reads it: declare how it is written, in UTC.")
     missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
     if missed:
-        doubts.append(f"Fields within {source!r} are left out, for no type or by their names: {shortened(missed)}.")
+        why = "no type of at most 8 levels holds what they hold, or no field of a struct is named so"
+        more = f", and {len(missed) - _FEW:,} more" if len(missed) > _FEW else ""
+        doubts.append(f"Fields within {source!r} are left out, as {why}: {', '.join(map(repr, missed[:_FEW]))}{more}.")
     return column
 
 

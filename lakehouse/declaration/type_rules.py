@@ -48,7 +48,8 @@ def column_type_problems(type_: str, levels: int = _MOST_LEVELS) -> Iterator[Pro
     elif found is None:
         yield from type_problems(type_)
     elif levels == 0:
-        yield f"its type has more than {_MOST_LEVELS} levels", "Declare fields within it as columns, by their paths."
+        advice = "Leave out what is deeper; fields of objects in no array or map can be columns, by their paths."
+        yield f"its type has more than {_MOST_LEVELS} levels", advice
     else:
         yield from _struct_problems(type_, found) if found.kind == "STRUCT" else _items_problems(type_, found)
         for _, inner in found.inner:

@@ -344,3 +344,14 @@ def test_no_column_is_named_as_one_of_the_change_feed() -> None:
     told = propose([b'{"n_before": 1, "n": 1}', b'{"n_before": 2, "n": 1}'])
     assert {column.name for column in told.columns} == {"n_before_", "n"}
     assert StreamTable("t", "t", "", told.columns, told.key)
+
+
+def test_a_field_that_is_too_deep_for_a_type_is_told_by_its_whole_path() -> None:
+    path = [f"level_{depth}_of_a_long_path" for depth in range(11)]
+    value: Any = 1
+    for name in reversed(path[1:]):
+        value = [{name: value, f"{name}_id": 2}]
+    (doubt,) = (each for each in of({"id": 1, path[0]: value}).doubts if "left out" in each)
+    assert "no type of at most 8 levels holds" in doubt
+    assert f"{path[0]}[].{path[1]}[].{path[2]}[].{path[3]}" in doubt
+    assert "..." not in doubt

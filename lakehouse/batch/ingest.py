@@ -88,10 +88,7 @@ def others_beyond(outcomes: Sequence[Outcome], most: int = _MOST_NAMED) -> str:
 
 
 def _all_others(outcomes: Iterable[Outcome]) -> Counter[str]:
-    told = Counter[str]()
-    for outcome in outcomes:
-        told.update(outcome.others)
-    return told
+    return sum((Counter(outcome.others) for outcome in outcomes), Counter[str]())
 
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:

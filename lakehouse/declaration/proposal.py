@@ -171,10 +171,7 @@ def _column(
         doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0][:60]}.")
         return None
     if found is None:
-        kinds = " and ".join(sorted({kind_of(value) for value in held}))
-        kinds += " of more digits than any type has" if kinds == "numbers" else ""
-        of_what = "no column is of the type that its schema has" if told else f"it holds {kinds}"
-        doubts.append(f"Field {source!r} is left out: {of_what}.")
+        doubts.append(f"Field {source!r} is left out: {_why_untyped(held, told)}.")
         return None
     type_, pattern = found
     unit = _unit(held) if held and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
@@ -188,12 +185,25 @@ def _column(
     column = Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
     if type_ == "STRING" and held and are_like_times(held):
         doubts.append(f"{name} looks like a time, and no one pattern reads it: declare how it is written, in UTC.")
-    missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
-    if missed:
-        why = "no type of at most 8 levels holds what they hold, or no field of a struct is named so"
-        more = f", and {len(missed) - _FEW:,} more" if len(missed) > _FEW else ""
-        doubts.append(f"Fields within {source!r} are left out, as {why}: {', '.join(map(repr, missed[:_FEW]))}{more}.")
+    doubts += _doubts_within(held, column, source)
     return column
+
+
+def _why_untyped(held: Sequence[Any], told: Told | None) -> str:
+    if told:
+        return "no column is of the type that its schema has"
+    kinds = " and ".join(sorted({kind_of(value) for value in held}))
+    return f"it holds {kinds}{' of more digits than any type has' if kinds == 'numbers' else ''}"
+
+
+def _doubts_within(held: Sequence[Any], column: Column, source: str) -> list[str]:
+    """Return why fields within the values of a column are left out; nothing if none is."""
+    missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
+    if not missed:
+        return []
+    why = "no type of at most 8 levels holds what they hold, or no field of a struct is named so"
+    more = f", and {len(missed) - _FEW:,} more" if len(missed) > _FEW else ""
+    return [f"Fields within {source!r} are left out, as {why}: {', '.join(map(repr, missed[:_FEW]))}{more}."]
 
 
 def _taken(held: list[Any], found: tuple[str, str | None], source: str, doubts: list[str]) -> list[Any]:

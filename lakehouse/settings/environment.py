@@ -1,15 +1,11 @@
 """The settings: the only reader of the environment."""
 
 import os
-import re
-from collections.abc import Iterable
 from contextlib import chdir, nullcontext
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dotenv.parser import parse_stream
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -36,14 +32,9 @@ from lakehouse.settings.shapes import (
     Url,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
+from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
 
-_PREFIX = "LAKEHOUSE_"
-_ENV_FILE = ".env"
-# set in every container of Kubernetes beside a service called "lakehouse"
-_NOT_OURS = re.compile(_PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
 _OF_THE_DISK = "lost+found"
-_NAME = re.compile(r"[\w-]+", re.ASCII)
-_ADVICE = "Correct it in the environment or in .env; README.md lists the settings."
 
 
 class Settings(BaseSettings):
@@ -55,8 +46,8 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix=_PREFIX,
-        env_file=_ENV_FILE,
+        env_prefix=PREFIX,
+        env_file=ENV_FILE,
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
@@ -127,30 +118,28 @@ class Settings(BaseSettings):
         """Read the environment; a value that cannot be used is a ``SettingsError`` that names its variable."""
         project = project_folder()
         with chdir(project) if project != Path.cwd() else nullcontext():
-            _require_known([*_named_in_file(), *os.environ])
+            require_known([*variables_in_file(), *os.environ], cls.model_fields)
             try:
                 return cls()
             except ValidationError as error:
-                raise SettingsError(_explained(error.errors()[0]), action=_ADVICE) from None
+                raise SettingsError(_explained(error.errors()[0]), action=ADVICE) from None
 
     @model_validator(mode="after")
     def _require_what_belongs_together(self) -> Self:
         given = self.kafka_username and self.kafka_password
         if self.kafka_security_protocol.startswith("SASL") and not given:
-            raise ValueError(
-                f"{self.kafka_security_protocol} needs {_PREFIX}KAFKA_USERNAME and {_PREFIX}KAFKA_PASSWORD"
-            )
+            raise ValueError(f"{self.kafka_security_protocol} needs {PREFIX}KAFKA_USERNAME and {PREFIX}KAFKA_PASSWORD")
         if bool(self.registry_username) != bool(self.registry_password):
-            both = f"{_PREFIX}REGISTRY_USERNAME and {_PREFIX}REGISTRY_PASSWORD"
+            both = f"{PREFIX}REGISTRY_USERNAME and {PREFIX}REGISTRY_PASSWORD"
             raise ValueError(f"{both} go together, and one of them is missing")
         elsewhere = [name for name in self.spark_settings if self.spark_remote and not is_of_session(name)]
         if elsewhere:
             raise ValueError(
-                f"{elsewhere[0]} in {_PREFIX}SPARK_CONF is for a Spark that is started here, and {_PREFIX}SPARK_REMOTE"
+                f"{elsewhere[0]} in {PREFIX}SPARK_CONF is for a Spark that is started here, and {PREFIX}SPARK_REMOTE"
                 " names one that runs: set it there"
             )
         if bool(self.kafka_client_certificate_file) != bool(self.kafka_client_key_file):
-            both = f"{_PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {_PREFIX}KAFKA_CLIENT_KEY_FILE"
+            both = f"{PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {PREFIX}KAFKA_CLIENT_KEY_FILE"
             raise ValueError(f"{both} go together, and one of them is missing")
         return self
 
@@ -238,55 +227,15 @@ class Settings(BaseSettings):
         return f"{self.tables_root}/{name}"
 
 
-def _named_in_file() -> list[str]:
-    """The variables of the file; ``SettingsError`` where a line of it is none: it would count as not there."""
-    try:
-        with Path(_ENV_FILE).open(encoding="utf-8") as text:
-            lines = list(parse_stream(text))
-    except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError):
-        raise SettingsError("The file .env cannot be read", where=str(Path(_ENV_FILE).absolute())) from None
-    for line in lines:
-        if line.error or _is_no_variable(line.key, line.value):
-            raise SettingsError(
-                f"Line {line.original.line} of .env cannot be read",
-                where=str(Path(_ENV_FILE).absolute()),
-                action="Write it as NAME=value, a text with spaces in quotes that are closed.",
-            )
-    return [line.key for line in lines if line.key]
-
-
-def _is_no_variable(name: str | None, value: str | None) -> bool:
-    """Whether what stands for a variable of ours holds more than its name, which may be a secret, or no value."""
-    if name is None or not _begins_as_ours(name):
-        return False
-    return value is None or not _NAME.fullmatch(name)
-
-
-def _begins_as_ours(name: str) -> bool:
-    return name.upper().replace("-", "_").startswith(_PREFIX)
-
-
-def _require_known(names: Iterable[str]) -> None:
-    """Refuse a variable with our prefix that no setting has: a misspelt one would count as not set."""
-    known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
-    for name in map(str.upper, names):
-        if _begins_as_ours(name) and name not in known and not _NOT_OURS.fullmatch(name):
-            near = get_close_matches(name, known, 1)
-            hint = f"; is it {near[0]}?" if near else ""
-            raise SettingsError(f"{name} is no setting{hint}", action=_ADVICE)
-
-
 def _explained(error: Any) -> str:
     """Name the variable, its value and what it is for; what may hold a secret is not shown."""
     fact = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:
-        return f"{_PREFIX}* cannot be used: {fact}"
-    name = str(error["loc"][0]).removeprefix(_PREFIX.lower())
+        return f"{PREFIX}* cannot be used: {fact}"
+    name = str(error["loc"][0]).removeprefix(PREFIX.lower())
     field = Settings.model_fields[name]
     given = str(error["input"])
     pasted = "-----BEGIN" in given  # a key in place of its file
     hidden = "SecretStr" in repr(field.annotation) or name == "tables" or pasted or {"@", "?"} & {*given}
     value = "" if hidden else f"={given!r}"
-    return f"{_PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"
+    return f"{PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"

@@ -34,14 +34,18 @@ _WARM = {
     # all of them again for every batch
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
-# where a file is read by columns, what a worker need not see is turned into rows and into columns again
-_BY_ROWS = {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}
+_TO_WORKERS = {
+    # where a file is read by columns, what a worker need not see is turned into rows and into columns again
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    # bytes of records that a worker gets at once: what it holds is bounded for so many
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
+}
 FILE_SIZE = 128 * 1024 * 1024  # bytes: what a file has at most; compaction leaves larger ones alone
 _COMPACT = {
     "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
     "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
 }
-_OF_SESSIONS = {**_SNAPSHOT, **EXACT, **_COMPACT, **_BY_ROWS}  # also of one on a Spark that somebody else started
+_OF_SESSIONS = {**_SNAPSHOT, **EXACT, **_COMPACT, **_TO_WORKERS}  # also of one on a Spark that somebody else started
 # few rows are joined and written in one task sooner than a plan is adapted to them stage by stage
 _ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",

@@ -4,9 +4,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from lakehouse.declaration import Avro, Column, StreamTable
 from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, framed
+from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, framed, parser_of
+from lakehouse.declaration.quick import decode_plain
+from lakehouse.declaration.verdicts import Rules, decode_slices
 from lakehouse_tests.helpers.decoding_memory import RECORDS
 
 Case = tuple[StreamTable, list[bytes], Schemas]
@@ -71,3 +75,12 @@ CASES: dict[str, Callable[[], Case]] = {
     "nested JSON": lambda: nested(f"ARRAY<{LISTS}>", '{"f0":[]}', 60_000),
     "many columns": lambda: wide(1_000, b'{"id":"a"}', 30_000),
 }
+
+
+def reasons_of_first(case: Case) -> set[str | None]:
+    """The reasons that the quick and the strict path give for the first record of a case."""
+    table, (record, *_), schemas = case
+    rules = Rules(table.fields, None, parser_of(table.format, schemas))
+    values = pa.array([record], pa.binary())
+    slices = [some for path in (decode_plain, None) for some in decode_slices(values, None, rules, path)]
+    return {row["_reason"] for some in slices for row in some.verdicts.to_pylist()}

@@ -13,6 +13,7 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.streams import Stream
 
 WRONG = {
+    "spark.sql.constraintPropagation.enabled": "true",
     "spark.sql.session.timeZone": "Europe/Berlin",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.legacy.timeParserPolicy": "LEGACY",

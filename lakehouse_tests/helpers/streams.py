@@ -49,14 +49,16 @@ def unique_table(**changes: Any) -> StreamTable:
     return replace(temperatures, **{"name": name, "topic": name, "rollups": rollups, **changes})
 
 
-def send(settings: Settings, topic: str, values: Sequence[bytes | None], partition: int = 0) -> None:
+def send(
+    settings: Settings, topic: str, values: Sequence[bytes | None], partition: int = 0, key: bytes = b"key"
+) -> None:
     """Write values into one partition, in order; on return every replica in sync has them, and a look sees them."""
 
     async def run() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), acks="all")
         await producer.start()
         try:
-            sent = [await producer.send(topic, value, key=b"key", partition=partition) for value in values]
+            sent = [await producer.send(topic, value, key=key, partition=partition) for value in values]
             for acknowledged in sent:
                 await acknowledged
         finally:
@@ -91,8 +93,8 @@ class Stream:
         self.send(*(record(time=each) for each in hours), partition=partition)
         return hours
 
-    def send(self, *values: bytes | None, partition: int = 0) -> None:
-        send(self.settings, self.table.topic, values, partition)
+    def send(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> None:
+        send(self.settings, self.table.topic, values, partition, key)
 
     def merge(self, max_records: int | None = None, **request: Any) -> list[Outcome]:
         return ingest.merge_all(self.engine, Request(max_records, **request))

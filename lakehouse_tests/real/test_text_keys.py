@@ -1,13 +1,16 @@
 """Keys that are text: their bounds prune files, whatever they hold, and no row is met twice or missed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, RecordKey, StreamTable
+from lakehouse.derive import refresh
 from lakehouse.topic import create_topic
 from lakehouse_tests.helpers.streams import Stream
 
@@ -70,3 +73,57 @@ def test_a_file_in_which_no_key_of_the_batch_can_be_is_not_read(stream):
     stream.merge()
     hidden.rename(file)
     assert sizes(stream) == [("a", 1), ("m 1", 2), ("m 2", 1), ("n", 1)]
+
+
+BINARY = (7).to_bytes(8, "big")
+FOUND = r"regexp_matches(name, '\p{Cc}')"  # as docs/vocabulary.md has it
+DELETED = r"regexp_like(name, '\p{Cc}')"
+
+
+@pytest.mark.invariant(8)
+def test_rows_of_binary_keys_are_found_and_taken_out_and_a_replay_rejects_their_records(spark, broker):
+    def of_the_key(table: StreamTable, source: RecordKey) -> StreamTable:
+        return replace(table, columns=[replace(table.columns[0], source=source), table.columns[1]])
+
+    stream = Stream(spark, broker, of_the_key(named(), RecordKey("any_text")))
+    create_topic(broker, stream.table)
+    stream.send(b'{"size":1}', key=BINARY)
+    stream.send(b'{"size":2}', key=b"plain")
+    stream.merge()
+    refresh.refresh_changes(stream.engine)
+    stream = replace(stream, table=of_the_key(stream.table, RecordKey()))
+    stream.send(b'{"size":3}', key=BINARY)
+    stream.merge()
+    rows = DeltaTable(stream.uri).to_pyarrow_table()
+    found = duckdb.connect().execute(f"SELECT name FROM rows WHERE {FOUND}").fetchall()
+    assert (rows.num_rows, found) == (2, [(BINARY.decode(),)])
+    assert DeltaTable(stream.uri).delete(DELETED)["num_deleted_rows"] == 1
+    stream.replay()
+    assert sizes(stream) == [("plain", 2)]
+    assert [reason for *_, reason in rejected(stream)] == ["invalid_text"] * 2
+    refresh.refresh_changes(stream.engine)
+    changes = DeltaTable(broker.table_uri(stream.table.changes_name)).to_pyarrow_table().to_pylist()
+    assert [row["change"] for row in changes if row["name"] == BINARY.decode()] == ["insert", "delete"]
+    stream.assert_accounted()
+
+
+def rejected(stream: Stream) -> list[tuple[int, int, str]]:
+    rows = DeltaTable(stream.settings.table_uri(stream.table.rejected_name)).to_pyarrow_table().to_pylist()
+    return sorted((row["position"]["partition"], row["position"]["offset"], row["reason"]) for row in rows)
+
+
+@pytest.mark.invariant(8)
+def test_keys_of_eight_bytes_are_numbers(spark, broker):
+    columns = [
+        Column("id", "BIGINT", "Which.", source=RecordKey("big_endian"), required=True),
+        Column("size", "BIGINT", "How large it is."),
+    ]
+    stream = Stream(spark, broker, replace(named(), columns=columns, key=["id"]))
+    create_topic(broker, stream.table)
+    for number, size in ((7, 1), (2**40, 2), (-1, 3), (7, 4)):
+        stream.send(json.dumps({"size": size}).encode(), key=number.to_bytes(8, "big", signed=True))
+    stream.send(b"{}", key=b"7")
+    stream.merge()
+    rows = DeltaTable(stream.uri).to_pyarrow_table(columns=["id", "size"]).to_pylist()
+    assert sorted((row["id"], row["size"]) for row in rows) == [(-1, 3), (7, 4), (2**40, 2)]
+    assert [reason for *_, reason in rejected(stream)] == ["wrong_type"]

@@ -1,12 +1,16 @@
 """Progress is in the table, whatever happens to its history; the tests share one, each with hours of its own."""
 
+import os
+import signal
 from collections.abc import Iterator
+from threading import Timer
 
 import pytest
 
 from lakehouse.batch.counts import Counts
 from lakehouse.batch.merge import Target, merge_rows
-from lakehouse.delta import engine, lock
+from lakehouse.delta import engine, lock, statement, write
+from lakehouse.delta.ledger import app_id
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_merge, read_table
@@ -17,8 +21,11 @@ from lakehouse.upkeep.maintain import maintain
 from lakehouse.upkeep.repair import propose_progress
 from lakehouse.upkeep.repair import record as record_decision
 from lakehouse_tests.helpers.streams import Stream, clean_log, counts
+from lakehouse_tests.helpers.writers import by_spark
 
 pytestmark = pytest.mark.invariant(1, 11)
+
+FENCE = "spark.databricks.delta.write.txnAppId"
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +117,37 @@ def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, 
         commit_merge(spark, layout, spark.range(1), "ON s.no_such_column WHEN MATCHED THEN DELETE", commit)
     for name in ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata"):
         assert spark.conf.get(f"spark.databricks.delta.{name}", None) is None
+
+
+def test_a_merge_that_a_person_stops_ends_in_spark_before_its_fence_and_its_lock_go(stream, spark, monkeypatch):
+    before, real = stream.ledger, statement.run_statement
+    fences: list[str | None] = []
+
+    def stopped(spark, uri, work, settings):
+        def slowly():
+            Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                spark.sql("SELECT count(*) FROM range(1000000000000) WHERE id % 7 = hash(id)").collect()
+            finally:
+                fences.append(spark.conf.get(FENCE, None))
+            work()
+
+        real(spark, uri, slowly, settings)
+
+    (hour,) = stream.send_hours(1)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(write, "run_statement", stopped)
+    try:
+        with by_spark(), pytest.raises(KeyboardInterrupt):
+            stream.merge()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        monkeypatch.undo()
+    assert fences == [app_id(stream.table.name)]
+    assert spark.conf.get(FENCE, None) is None
+    assert stream.ledger == before
+    stream.merge()
+    assert hour in stream.temperatures()
 
 
 def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch):

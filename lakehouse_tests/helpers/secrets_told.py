@@ -111,7 +111,7 @@ def main() -> None:
     session = lakehouse.spark.build_session(settings)
     patch = pytest.MonkeyPatch()
     patch.setattr(lakehouse.spark, "build_session", lambda _: session)
-    patch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+    patch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
     ask_the_registry(settings)
     merge_and_fail(settings)
     session.stop()

@@ -25,7 +25,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> I
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_HOME", str(home))
         patch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-        patch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+        patch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
         own = Settings(home=home, _env_file=None)
         with running_broker(own):
             yield own

@@ -33,7 +33,7 @@ def declared(
         patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("tables")))
         patch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.tables.movie_ratings")
         patch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-        patch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+        patch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
         yield patch
 
 

@@ -37,7 +37,7 @@ def tables(tmp_path: Path, spark: SparkSession) -> Iterator[Path]:
         patch.setenv("LAKEHOUSE_HOME", str(tmp_path))
         patch.setenv("LAKEHOUSE_DECLARATIONS", str(declared))
         patch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-        patch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+        patch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
         yield tmp_path / "tables"
 
 

@@ -140,7 +140,7 @@ def damaged(broker, spark, tmp_path, monkeypatch) -> Settings:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", address)
     monkeypatch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda _: None)
+    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=address, _env_file=None)
     log = Path(settings.table_uri("temperatures"), "_delta_log")
     log.mkdir(parents=True)

@@ -1,7 +1,7 @@
 """What was merged, read and merged again: the table stays as it is, and the history says that it happened."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,8 @@ def replay(engine: Engine, ranges: list[Range] | None = None, request: Request =
     ``LakehouseError`` for a range that was not merged yet or is gone.
     """
     again(lambda: prepare(engine))
-    plans = in_batches(_replay_plan(engine, ranges), request.limit(engine.table))
+    limit = request.limit(engine.table)
+    plans = (part for plan in _replay_plans(engine, ranges) for part in in_batches(plan, limit))
     return [outcome for plan in plans for outcome in _replayed(engine, plan)]
 
 
@@ -39,13 +40,14 @@ def _left(ranges: tuple[Range, ...], done: tuple[Range, ...]) -> tuple[Range, ..
     return tuple(Range(part.partition, begun.end, part.end) for part, begun in zip(ranges, done, strict=True))
 
 
-def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
+def _replay_plans(engine: Engine, ranges: list[Range] | None) -> list[Plan]:
+    """The plans of all ranges, each checked; several where a partition has more than one range."""
     progress = engine.ledger().progress
     state = engine.look()
     if progress is None:
         raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
     merged = _merged_ranges(engine.table, state, progress)
-    wanted = merged if ranges is None else {p: Range(p, part.end, part.end) for p, part in merged.items()}
+    nothing = {p: Range(p, part.end, part.end) for p, part in merged.items()}
     for part in ranges or []:
         there = merged.get(part.partition)
         if there is None or not there.start <= part.start <= part.end <= there.end:
@@ -55,8 +57,17 @@ def _replay_plan(engine: Engine, ranges: list[Range] | None) -> Plan:
                 where=f"topic {engine.table.topic}",
                 action=f"Of this partition, {held} is merged and still in the topic.",
             )
-        wanted[part.partition] = part
-    return Plan(state.topic, state.incarnation, tuple(wanted[p] for p in sorted(wanted)))
+    turns = [merged] if ranges is None else [nothing | turn for turn in in_turns(ranges)]
+    return [Plan(state.topic, state.incarnation, tuple(turn[p] for p in sorted(turn))) for turn in turns]
+
+
+def in_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
+    """Give ranges in turns, each with at most one range of a partition, in their order."""
+    left = list(ranges)
+    while left:
+        turn = {part.partition: part for part in reversed(left)}
+        left = [part for part in left if part is not turn[part.partition]]
+        yield turn
 
 
 def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) -> dict[int, Range]:

@@ -32,7 +32,7 @@ def init(
     try:
         if into.exists() and (not into.is_dir() or any(into.iterdir())):
             raise typer.BadParameter(f"{into} is there already, and not an empty folder", param_hint="FOLDER")
-        require_home(into)
+        require_home(into.absolute())
         name = into.resolve().name
         for file, text in _files(name if _AS_IT_IS.fullmatch(name) else _NAME).items():
             (into / file).parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from typing import NoReturn
 INTERRUPTED = 130
 _LIMIT = 9.0  # seconds from the first signal
 _waiting: list[bool] = []  # one for each Spark that is in use
+_ending: list[Timer] = []  # what ends the process where Spark does not stop in time
 
 
 def interrupt(_number: int, _frame: object) -> NoReturn:
@@ -22,6 +23,7 @@ def interrupt(_number: int, _frame: object) -> NoReturn:
         _waiting.clear()
         timer = Timer(_LIMIT, _end)
         timer.daemon = True
+        _ending.append(timer)
         timer.start()
         _break_talk()
     raise KeyboardInterrupt
@@ -35,6 +37,8 @@ def stops_soon() -> Iterator[None]:
         yield
     finally:
         _waiting.clear()
+        while _ending:  # Spark has stopped; what else was started has its own time to end
+            _ending.pop().cancel()
 
 
 def _break_talk() -> None:

@@ -106,11 +106,12 @@ def publish(
     acknowledges every record, once, even where sending was repeated. A file that is sent again right after itself
     changes no row of a table with a key; in a log table each line is one more row.
     """
-    from lakehouse.topic import PublishOptions, create_topic
+    from lakehouse.topic import PublishOptions, create_topic, require_own_keys
     from lakehouse.topic import publish as send
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
+    require_own_keys(chosen)
     with (
         _records(chosen, file, generate, check=not force) as records,
         broker(settings, with_registry=chosen.format.framed) as address,

@@ -1,7 +1,6 @@
 """The settings: the only reader of the environment."""
 
 import os
-from contextlib import chdir, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -30,6 +29,7 @@ from lakehouse.settings.shapes import (
     SparkConf,
     Text,
     Url,
+    require_declarations,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
 from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
@@ -116,13 +116,12 @@ class Settings(BaseSettings):
     @classmethod
     def load(cls) -> "Settings":
         """Read the environment; a value that cannot be used is a ``SettingsError`` that names its variable."""
-        project = project_folder()
-        with chdir(project) if project != Path.cwd() else nullcontext():
-            require_known([*variables_in_file(), *os.environ], cls.model_fields)
-            try:
-                return cls()
-            except ValidationError as error:
-                raise SettingsError(_explained(error.errors()[0]), action=ADVICE) from None
+        file = project_folder() / ENV_FILE
+        require_known([*variables_in_file(file), *os.environ], cls.model_fields)
+        try:
+            return cls(_env_file=file)
+        except ValidationError as error:
+            raise SettingsError(_explained(error.errors()[0]), action=ADVICE) from None
 
     @model_validator(mode="after")
     def _require_what_belongs_together(self) -> Self:
@@ -162,7 +161,7 @@ class Settings(BaseSettings):
     @cached_property
     def declared_in(self) -> str:
         """The folder or module of the declarations: as set here, or as the project says."""
-        return self.declarations or declarations_of_project()
+        return self.declarations or declarations_of_project(require_declarations)
 
     @cached_property
     def client_properties(self) -> dict[str, str]:

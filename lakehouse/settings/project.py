@@ -1,11 +1,12 @@
 """The project: the folder whose ``pyproject.toml`` says under ``[tool.lakehouse]`` where tables are declared."""
 
+import os
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lakehouse.errors import SettingsError
-from lakehouse.settings.shapes import require_declarations
 
 _FILE = "pyproject.toml"
 EXAMPLES = "lakehouse.tables"
@@ -25,8 +26,13 @@ def project_folder() -> Path:
     return find_project() or Path.cwd()
 
 
-def declarations_of_project() -> str:
-    """Return the folder or module of declarations that the project names.
+def in_project(path: str | Path) -> Path:
+    """Return a path as an absolute one: a relative one belongs to the project."""
+    return project_folder() / Path(path).expanduser()
+
+
+def declarations_of_project(check: Callable[[str], str]) -> str:
+    """Return the folder or module of declarations that the project names, as ``check`` lets it pass.
 
     Raises ``SettingsError`` if there is no project, or its section holds anything else.
     """
@@ -42,7 +48,7 @@ def declarations_of_project() -> str:
     if not isinstance(section, dict) or [*section] != ["declarations"] or not isinstance(section["declarations"], str):
         raise _unusable("[tool.lakehouse] is to hold declarations, a text, and nothing else", project / _FILE)
     try:
-        return require_declarations(section["declarations"])
+        return check(section["declarations"])
     except ValueError as error:
         raise _unusable(f"declarations = {section['declarations']!r}: {error}", project / _FILE) from None
 
@@ -51,6 +57,8 @@ def _section(folder: Path) -> Any:
     """Return what a folder's project file holds under ``[tool.lakehouse]``; ``None`` if it holds nothing there."""
     file = folder / _FILE
     try:
+        if folder != Path.cwd() and file.stat().st_uid not in (0, os.getuid()):
+            return None  # declarations are run: those that somebody else left in a folder above are not ours
         text = file.read_text(encoding="utf-8")
         return tomllib.loads(text).get("tool", {}).get("lakehouse")
     except (FileNotFoundError, NotADirectoryError):

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
+from lakehouse.settings.project import in_project
 from lakehouse.settings.properties import parse_properties
 from lakehouse.settings.remote import parse_remote
 from lakehouse.settings.spark_conf import parse_spark_conf
@@ -41,7 +42,7 @@ def _require_folder(given: Any) -> Any:
     """Refuse a folder that cannot be made, since it is a file, lies below one, or is somewhere else."""
     if "://" in str(given):
         raise ValueError("it has to be a folder of this machine")
-    path = Path(given).expanduser().absolute()
+    path = in_project(given)
     with _looked_at():
         existing = next((each for each in (path, *path.parents) if each.exists()), None)
     if existing is not None and not existing.is_dir():
@@ -54,13 +55,13 @@ def require_home(given: Any) -> Any:
     folder = _require_folder_of_tables(given)
     if "," in folder:
         raise ValueError(f"Kafka would keep its data in two folders: the name {folder} holds a comma")
-    return Path(given).expanduser().absolute()
+    return in_project(given)
 
 
 def _require_folder_of_tables(given: Any) -> str:
     """Return the folder as it will be used, with symbolic links followed."""
     _require_folder(given)
-    folder = str(Path(given).expanduser().resolve())
+    folder = str(in_project(given).resolve())
     _require_read_alike(folder, f"tables cannot be read in {folder}, whose name")
     return folder
 
@@ -75,7 +76,7 @@ def _require_read_alike(path: str, whose: str) -> None:
 def require_declarations(given: str) -> str:
     """Return where tables are declared; ``ValueError`` where that can be neither a folder nor a module."""
     with _looked_at():
-        if not _MODULE.fullmatch(given) and not Path(given).expanduser().is_dir():
+        if not _MODULE.fullmatch(given) and not in_project(given).is_dir():
             raise ValueError("it is neither a folder nor the name of a module")
     return given
 
@@ -83,7 +84,7 @@ def require_declarations(given: str) -> str:
 def _require_root(root: str) -> str:
     if "://" not in root:
         _require_folder_of_tables(root)
-        return str(Path(root).expanduser().absolute())
+        return str(in_project(root))
     _require_read_alike(root, "tables cannot be read there: the address")
     address = urlsplit(root)
     if address.scheme not in _SCHEMES:
@@ -152,7 +153,7 @@ def _require_url(url: str) -> str:
 
 
 def _require_file(given: Any) -> Any:
-    path = Path(given).expanduser().absolute()
+    path = in_project(given)
     with _looked_at():
         if not path.is_file():
             raise ValueError("it is no file")

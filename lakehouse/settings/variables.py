@@ -17,20 +17,20 @@ _NOT_OURS = re.compile(PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)
 _NAME = re.compile(r"[\w-]+", re.ASCII)
 
 
-def variables_in_file() -> list[str]:
+def variables_in_file(file: Path) -> list[str]:
     """Return the variables of the file; ``SettingsError`` if a line of it is none: it would count as not there."""
     try:
-        with Path(ENV_FILE).open(encoding="utf-8") as text:
+        with file.open(encoding="utf-8") as text:
             lines = list(parse_stream(text))
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError):
-        raise SettingsError("The file .env cannot be read", where=str(Path(ENV_FILE).absolute())) from None
+        raise SettingsError("The file .env cannot be read", where=str(file)) from None
     for line in lines:
         if line.error or _is_no_variable(line.key, line.value):
             raise SettingsError(
                 f"Line {line.original.line} of .env cannot be read",
-                where=str(Path(ENV_FILE).absolute()),
+                where=str(file),
                 action="Write it as NAME=value, a text with spaces in quotes that are closed.",
             )
     return [line.key for line in lines if line.key]

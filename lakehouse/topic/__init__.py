@@ -15,7 +15,7 @@ from lakehouse.topic.admin import add_partitions, create_topic, delete_topic
 from lakehouse.topic.clients import only_in_spark
 from lakehouse.topic.failures import TimelessRecordError, read_failures, require_same_topic
 from lakehouse.topic.newest import Record, newest_records
-from lakehouse.topic.publish import PublishOptions, publish
+from lakehouse.topic.publish import PublishOptions, publish, require_own_keys
 from lakehouse.topic.read import read_records
 from lakehouse.topic.state import look, topic_names
 from lakehouse.topic.timeless import CutPlan, cut_around, is_timeless, told_time
@@ -36,6 +36,7 @@ __all__ = [
     "publish",
     "read_failures",
     "read_records",
+    "require_own_keys",
     "require_same_topic",
     "told_time",
     "topic_names",

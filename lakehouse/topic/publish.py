@@ -62,7 +62,7 @@ def publish(
     Raises ``BrokerError`` where the broker acknowledges nothing for 15 seconds, ``TopicError`` where a line is
     too long for it; what it acknowledged before stays in the topic.
     """
-    _require_own_keys(table)
+    require_own_keys(table)
     writing = _writing_of(settings, table, options.schema)
     create_topic(settings, table)
 
@@ -91,7 +91,7 @@ def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> W
     return Writing(*writing_of(settings, table, schema))
 
 
-def _require_own_keys(table: StreamTable) -> None:
+def require_own_keys(table: StreamTable) -> None:
     """Refuse a table that reads what is sent beside the value: its key would be ours, and its key column unknown."""
     for column in table.told:
         part = column.field.part

@@ -1,6 +1,8 @@
 """Where declarations are found: a folder of files or a module, and what is said of those that cannot be read."""
 
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -210,6 +212,31 @@ def test_a_project_says_itself_where_its_declarations_are_and_a_setting_goes_bef
     Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
     assert [table.name for table in declared_tables(Settings())] == ["first"]
     assert temperatures in declared_tables(Settings(declarations="lakehouse.tables"))
+
+
+def test_settings_that_are_loaded_in_threads_below_a_project_are_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
+    Path(".env").write_text("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS=broker:9092\n")
+    project, below = Path.cwd(), folder / "notebooks"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    with ThreadPoolExecutor(4) as threads:
+        loaded = [each.result() for each in [threads.submit(Settings.load) for _ in range(200)]]
+    assert {(each.home_folder, each.kafka_bootstrap_servers) for each in loaded} == {
+        (project / ".lakehouse", "broker:9092")
+    }
+
+
+def test_a_project_of_somebody_else_above_is_not_entered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, "first")
+    Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    os.chown("pyproject.toml", 54321, -1)
+    assert [table.name for table in declared_tables(Settings())] == ["first"]
+    monkeypatch.chdir(folder)
+    assert tables_there(Settings()) == ()
 
 
 @pytest.mark.parametrize(

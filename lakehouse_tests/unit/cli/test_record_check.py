@@ -1,6 +1,7 @@
 """What ``publish`` finds before it sends."""
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -48,6 +49,23 @@ def test_lines_of_standard_input_are_sent_up_to_the_first_that_would_be_rejected
 def test_lines_that_a_schema_turns_into_avro_are_left_to_it() -> None:
     require_records(movie_ratings, [b"{}"], "f")
     assert list(checked_records(movie_ratings, [b"{}"])) == [b"{}"]
+
+
+def test_a_table_whose_key_lines_cannot_tell_is_refused_with_the_way_to_send_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / f"lake_{uuid4().hex}"
+    folder.mkdir()
+    (folder / "keyed.py").write_text(
+        "from lakehouse import Column, RecordKey, StreamTable\n"
+        'columns = [Column("id", "STRING", "Id.", required=True, source=RecordKey()), Column("n", "INT", "N.")]\n'
+        'keyed = StreamTable("keyed", "keyed", "Keyed.", columns, ["id"])\n'
+    )
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    (tmp_path / "lines.jsonl").write_text('{"n": 1}\n')
+    assert main.run(["publish", "keyed", str(tmp_path / "lines.jsonl")]) == main.FAILED
+    assert "send its records with a client of Kafka" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_file_with_a_wrong_line_is_not_sent_without_force(

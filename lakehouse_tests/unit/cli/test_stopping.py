@@ -33,3 +33,24 @@ def test_a_verb_that_spark_keeps_from_its_end_ends_all_the_same(number: signal.S
         _, told = process.communicate(timeout=30)
     assert process.returncode == 130
     assert b"What was not committed is merged the next time" in told
+
+
+_STOPS = """
+import os, signal, sys, time
+from lakehouse.cli import stopping
+stopping._LIMIT = 0.2
+signal.signal(signal.SIGINT, stopping.interrupt)
+try:
+    with stopping.stops_soon():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(30)
+except KeyboardInterrupt:
+    time.sleep(1)
+sys.exit(7)
+"""
+
+
+@pytest.mark.timeout(60)
+def test_what_else_was_started_has_its_own_time_to_end_once_spark_has_stopped() -> None:
+    ended = subprocess.run([sys.executable, "-c", _STOPS], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (7, b"")

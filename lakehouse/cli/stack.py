@@ -27,7 +27,7 @@ _POLL = 0.2  # seconds between two looks at the logs
 def up(
     services: Annotated[
         list[Service] | None,
-        typer.Argument(metavar="SERVICE", help="broker, registry, engine, webserver, daemon; default: all."),
+        typer.Argument(metavar="SERVICE", help="broker, registry, engine, webserver, daemon; default: all, the registry only if a table needs it."),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
     quiet: Annotated[
@@ -40,7 +40,7 @@ def up(
     Topics of declared tables are created where they are missing, and where a table needs a schema registry, that is
     run too. The engine is one warm Spark for the commands and runs of this home. State stays in the home
     (LAKEHOUSE_HOME), and the next start goes on with it. A service that ends by itself ends all of them, with exit
-    code 1; not so the engine, which is started again, five times in an hour.
+    code 1; the engine is the exception: it is restarted, up to five times an hour.
     """
     from lakehouse.declared import declared_tables
     from lakehouse.settings.project import project_folder

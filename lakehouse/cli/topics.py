@@ -98,8 +98,9 @@ def publish(
 ) -> None:
     """Send records to the topic of a table, which is created where it is missing.
 
-    Each line is checked by the declaration first. If any would be rejected, nothing is sent without --force, and the
-    reasons are shown; lines of standard input are sent up to the first such line.
+    The lines of a JSON file are checked first. If one would be rejected, nothing is sent without --force, and the
+    reasons are shown. Lines of standard input are sent up to the first such line. Lateness is not checked. Lines for
+    Avro are checked only as each is written: those before a wrong line are sent.
 
     The bytes of each line are sent as they are; of a table of Avro each is an object of JSON, and is written by
     --schema, else by the newest schema of the topic, else by one that follows from the declaration. The broker

@@ -66,7 +66,7 @@ def accept_advice(ledger: Ledger, versions: Iterable[int]) -> str:
     options = " ".join(f"--version {version}" for version in sorted(set(versions))[:_SHOWN])
     name = ledger.uri.rstrip("/").rpartition("/")[2]
     command = f"lakehouse accept-difference {name} {options} --reason '...'"
-    return f"It is told until it is accepted, once it is repaired or known: {command}" if options else ""
+    return f"This check fails until you accept it. Repair it first, then type: {command}" if options else ""
 
 
 def finding(check: str, problems: Iterable[str], fact: str, advice: str = "") -> Finding:

@@ -46,7 +46,7 @@ def _parameter(part: str, number: int) -> tuple[str, str]:
     name, equals, written = part.partition("=")
     called = name if name in _OF_SPARK else f"parameter {number}"
     if not equals:
-        raise ValueError(f"{called} is no name=value; a ; within a value is written %3B")
+        raise ValueError(f"{called} is not written as name=value; a ; within a value is written %3B")
     if name not in _OF_SPARK and not _HEADER.fullmatch(name):
         raise ValueError(f"the name of {called} is none that a header can have")
     for mark, encoded in _ENCODED.items():

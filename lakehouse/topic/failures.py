@@ -78,7 +78,7 @@ def _require_properties(causes: Sequence[ErrorCause]) -> None:
         if each.kind == _CONFIG:
             found = re.search(r" for configuration ([\w.]+)(:|$)", each.line)
             name = found[1] if found else "a property"
-            fact = f"LAKEHOUSE_KAFKA_PROPERTIES: Kafka's client takes no such value of {name}"
+            fact = f"LAKEHOUSE_KAFKA_PROPERTIES: Kafka's client refuses the value of {name}"
             action = "Kafka's documentation of its clients says what each property may be."
             raise SettingsError(fact, action=action) from None
 

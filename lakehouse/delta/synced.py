@@ -2,8 +2,8 @@
 
 A system keeps what is written in memory for some seconds, and may bring files to the disk in any order. After each
 commit on a local disk its files, its log entry and their folders are synced, and a marker beside the table's lock tells
-up to which version that is done. Entries behind it may be cut off: whoever begins compares them with their files. A
-marker that is lost, or is of another log, tells nothing: more entries are compared then.
+up to which version that is done. Entries behind it may be cut off: whoever begins or commits
+compares them with their files. A marker that is lost, or is of another log, tells nothing: more entries are compared.
 """
 
 import json
@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from lakehouse.delta.counted import Action, is_cut
 from lakehouse.delta.failures import disk_failure
 from lakehouse.delta.lock import lock_file
 from lakehouse.delta.log_files import LOG
@@ -23,7 +24,6 @@ from lakehouse.errors import TableDamagedError
 _MOST = 1_000  # of the newest entries, where nothing tells which were synced
 _AT_ONCE = 8  # files that are synced
 _ENDS = (b"PAR1", b"PARE")  # of a file of rows
-Action = dict[str, Any]
 
 
 class _Torn(NamedTuple):
@@ -102,11 +102,12 @@ def _torn(table: Path) -> _Torn | None:
     changes: dict[str, tuple[int, int]] = {}
     for version in _unsynced(table):
         actions, entry = _read(_entry(table, version)), _entry(table, version)
-        if actions is None:
-            lost = _marked(table) is None and _entry(table, version + 1).exists()
+        if actions is None or is_cut(actions):
+            if _marked(table) is None and _entry(table, version + 1).exists():
+                return None  # others that were synced may stand behind it
+            fact = "lacks a part of what its commit counted" if actions else "is empty, cut off or missing"
             way = f"Delete what _delta_log holds of versions after {version - 1}, and _last_checkpoint"
-            fact = "its log entry is empty, cut off or missing"
-            return None if lost else _Torn(version, entry, fact, way)  # others that were synced may stand behind it
+            return _Torn(version, entry, f"its log entry {fact}", way)
         checkpoint = entry.with_suffix(".checkpoint.parquet")
         if checkpoint.exists() and _fault(checkpoint):
             return _Torn(version, checkpoint, "its checkpoint is cut off", "Delete that, and _last_checkpoint")

@@ -13,7 +13,7 @@ from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_commit
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.statement import run_statement
-from lakehouse.delta.synced import sync_commits
+from lakehouse.delta.synced import require_whole, sync_commits
 from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import Trouble, means
 
@@ -150,9 +150,12 @@ def _writing(layout: Layout) -> Iterator[None]:
 def alone(layout: Layout) -> Iterator[None]:
     """Write as the only one of ours on a local disk; what fails is told as an error of ours.
 
-    What was committed is on the disk when this returns.
+    What was committed is on the disk when this returns. Raises ``TableDamagedError``, before anything is written,
+    where a power cut left only a part of an earlier commit.
     """
     with table_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
+        if layout.sync:
+            require_whole(layout.uri)
         yield
         if layout.sync:
             sync_commits(layout.uri)

@@ -1,22 +1,27 @@
 """A commit is on the disk before anybody hears of it, and what a power cut left of another one is not taken for it."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakehouse.delta.commits import Commit
+from lakehouse.delta.counted import is_cut
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_anew
 from lakehouse.delta.quick import append_quickly, merge_quickly
 from lakehouse.delta.synced import require_whole, sync_commits
+from lakehouse.delta.write import alone, commit_otherwise
 from lakehouse.errors import TableDamagedError, TableError
 from lakehouse_tests.helpers.plain_tables import NOWHERE, OSLO, PARIS, made, next_commit, rows
 
@@ -168,6 +173,70 @@ def test_an_entry_that_was_cut_off_is_told_by_whoever_opens_the_table(
     entry(layout, 2).unlink()
     require_whole(layout.uri)
     assert DeltaTable(layout.uri).version() == 1
+
+
+def test_an_entry_that_was_cut_at_the_end_of_a_line_is_told(tmp_path: Path) -> None:
+    layout = unsynced(synced_once(tmp_path))
+    lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
+    assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "txn"]
+    entry(layout, 2).write_bytes(lines[0])
+    with pytest.raises(TableDamagedError, match=r"Version 2 of t was cut off.*lacks a part.*versions after 1, "):
+        require_whole(layout.uri)
+
+
+@pytest.mark.parametrize("left", range(1, 5))
+def test_a_merge_that_lacks_any_of_its_files_is_told(tmp_path: Path, left: int) -> None:
+    layout = synced_once(tmp_path)
+    changed = rows((*PARIS[:3], 9, False), (*OSLO, False))
+    merge_quickly(replace(layout, sync=False), changed, ["place"], "gone", next_commit(layout))
+    require_whole(layout.uri)
+    lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
+    entry(layout, 2).write_bytes(b"".join(lines[:left]))
+    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off") if left < len(lines) else nullcontext():
+        require_whole(layout.uri)
+
+
+def entry_of_spark(kind: str, counted: dict[str, str], *others: dict[str, object]) -> list[dict[str, object]]:
+    said = Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json()
+    return [{"commitInfo": {"operation": kind, "operationMetrics": counted, "userMetadata": said}}, *others, TXN]
+
+
+TXN: dict[str, object] = {"txn": {"appId": "lakehouse:t", "version": 1}}
+ADD: dict[str, object] = {"add": {"path": "a", "size": 1, "stats": '{"numRecords":3}'}}
+REMOVE: dict[str, object] = {"remove": {"path": "b"}}
+MERGED = {"numTargetFilesAdded": "1", "numTargetFilesRemoved": "1", "numTargetChangeFilesAdded": "0"}
+APPENDED = {"numFiles": "2", "numOutputRows": "6"}
+
+
+@pytest.mark.parametrize(
+    ("actions", "few"),
+    [
+        (entry_of_spark("MERGE", MERGED, ADD, REMOVE), False),
+        (entry_of_spark("MERGE", MERGED, ADD), True),
+        (entry_of_spark("MERGE", MERGED | {"numTargetChangeFilesAdded": "1"}, ADD, REMOVE), True),
+        (entry_of_spark("MERGE", MERGED | {"numTargetFilesRemoved": "0"}, ADD, REMOVE), False),
+        (entry_of_spark("WRITE", APPENDED, ADD, ADD), False),
+        (entry_of_spark("WRITE", APPENDED, ADD), True),
+        (entry_of_spark("WRITE", APPENDED, ADD, {"add": {"path": "a", "size": 1}}), False),
+        (entry_of_spark("WRITE", {"numFiles": "1", "numOutputRows": "0"}), False),
+        (entry_of_spark("WRITE", {"numFiles": "1", "numOutputRows": "0"})[:-1], True),
+        ([{"commitInfo": {"operation": "MERGE", "operationMetrics": MERGED}}], False),
+    ],
+)
+def test_an_entry_of_spark_is_compared_with_its_counts(actions: list[dict[str, object]], few: bool) -> None:
+    assert is_cut(actions) == few
+
+
+def test_a_commit_by_whatever_way_stops_at_what_a_power_cut_left(tmp_path: Path) -> None:
+    layout = unsynced(synced_once(tmp_path))
+    marker = tmp_path / ".locks" / "t.synced"
+    before = marker.read_bytes()
+    cut(newest_file(layout))
+    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off"):
+        commit_otherwise(layout, next_commit(layout), lambda: pytest.fail("nothing is written"))
+    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off"), alone(layout):
+        pytest.fail("nothing is written")
+    assert marker.read_bytes() == before and read_ledger(layout.uri, "t").version == 2
 
 
 def test_one_amid_others_of_which_nobody_knows_whether_they_were_synced_is_damage(tmp_path: Path) -> None:

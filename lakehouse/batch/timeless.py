@@ -41,14 +41,19 @@ _RECORD = pa.schema(
 def hold_around(engine: Engine, plan: Plan, kind: Kind, failure: TimelessRecordError) -> tuple[Plan, DataFrame]:
     """Hold the records of a plan, as ``hold`` does, and the timeless ones among them, rejected.
 
-    Returns what was read: the plan, or its beginning where it holds too many of them. Raises the failure, as which
-    Spark told of one, where there is none, and what ``cut_around`` and ``read_failures`` raise.
+    Returns what was read: the plan, or its beginning where it holds too many of them. Raises what ``cut_around`` and
+    ``read_failures`` raise; but Spark's own error where none of the records that it read is timeless: it has another
+    cause then, and no record is to be deleted for it.
     """
     cut = cut_around(engine.settings, plan, failure.command)
     if not cut.timeless:
-        raise failure
-    with read_failures(cut.plan, failure.command):
-        return cut.plan, _hold_all(engine, cut, kind)
+        raise failure.__cause__ or failure
+    try:
+        with read_failures(cut.plan, failure.command):
+            return cut.plan, _hold_all(engine, cut, kind)
+    except TimelessRecordError as other:
+        mistaken = other
+    raise mistaken.__cause__ or mistaken
 
 
 def _hold_all(engine: Engine, cut: CutPlan, kind: Kind) -> DataFrame:

@@ -86,12 +86,15 @@ def _require_properties(causes: Sequence[ErrorCause]) -> None:
 def _no_such_time(plan: Plan, command: str, said: str) -> TimelessRecordError:
     found = re.search(r"partition \d+ offset \d+", said)
     fact = "A record's time is beyond any timestamp: its producer set it, in nanoseconds perhaps"
+    if not found:  # as of the last second before the least timestamp, and of any other sum that overflows
+        fact = "A record's time is beyond any timestamp, or another number of a record is too large for Spark"
+        action = "Nothing was merged. Look at the records there, before any is deleted from the topic."
+        return TimelessRecordError(fact, where=_where(plan), action=action, command=command)
     action = (
         f"Nothing was merged. Merge what is before it, by {command} with a small --max-records; then delete the records"
         " up to it from the topic, and accept that gap. A topic with LogAppendTime has no such times."
     )
-    where = f"topic {plan.topic}, {found[0]}" if found else _where(plan)
-    return TimelessRecordError(fact, where=where, action=action, command=command)
+    return TimelessRecordError(fact, where=f"topic {plan.topic}, {found[0]}", action=action, command=command)
 
 
 def _where(plan: Plan) -> str:

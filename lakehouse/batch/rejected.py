@@ -35,10 +35,13 @@ _DECISION = (
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
 _FLAT = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _FAILS = "s._reason IS NOT NULL"
-# a broker that is back from an older copy gives an offset to another record
-_SAME = "t.position = s.position AND t.time <=> s.{time}"
+# a broker that is back from an older copy gives an offset to another record; the detail alone tells a time that is NULL
+_SAME = (
+    "t.position = s.position AND t.time IS NOT DISTINCT FROM s.{of}time AND CASE WHEN t.time IS NULL THEN t.detail END"
+    " IS NOT DISTINCT FROM CASE WHEN s.{of}time IS NULL THEN s.{of}detail END"
+)
 _CLAUSES = (
-    f"ON {_SAME.format(time='time')} AND {{near}}"
+    f"ON {_SAME.format(of='')} AND {{near}}"
     f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
     f" WHEN NOT MATCHED THEN INSERT ({', '.join(c.name for c in _COLUMNS)})"
     f" VALUES ({', '.join(f's.{c.name}' for c in _COLUMNS)})"
@@ -130,7 +133,7 @@ def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool
         f"struct({quoted(decided.plan.incarnation.text)} AS incarnation, _partition AS partition, _offset AS offset)"
     )
     now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
-    same = _SAME.format(time="_time")
+    same = _SAME.format(of="_")
     joined = now.alias("s").join(stored.alias("t"), F.expr(same), how)
     passes = f"({same} AND {is_open('t.', decided.merged)})"
     stays = "s._reason = 'unknown_schema' AND t.position IS NOT NULL"

@@ -1,5 +1,7 @@
 """Rejected records: what their table's log tells without a statement."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected, went_back
+from lakehouse.batch.rejected import _SAME, Decided, rejected_layout, store_rejected, went_back
 from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.ledger import Ledger
 from lakehouse.settings import Settings
@@ -50,3 +52,29 @@ def test_a_merged_table_went_back_where_less_is_there_than_was_seen(
     here = Ledger(uri, exists=True, table_id=str(DeltaTable(uri).metadata().id), version=0)
     assert went_back(None if seen is None else Source(table_id=here.table_id, version=seen), here) is told
     assert not went_back(Source(table_id="made anew since", version=9), here)
+
+
+NOON, LATER = "2024-01-01 12:00:00", "2024-01-01 13:00:00"
+
+
+@pytest.mark.parametrize(
+    ("stored", "now", "same"),
+    [
+        ((NOON, "too hot"), (NOON, None), True),
+        ((NOON, None), (LATER, None), False),
+        ((NOON, "its time is 9"), (None, "its time is 9"), False),
+        ((None, "its time is 9"), (None, "its time is 9"), True),
+        ((None, "its time is 9"), (None, "its time is 8"), False),
+    ],
+)
+def test_records_at_one_position_are_told_apart_by_their_time_wherever_it_is_told(
+    stored: tuple[str | None, str | None], now: tuple[str | None, str | None], same: bool
+) -> None:
+    """A broker that was rolled back gives an offset again; a time beyond any timestamp is told by the detail alone."""
+    t, s = (
+        "(SELECT 7 AS position, ? AS time, ? AS detail) AS t",
+        "(SELECT 7 AS position, ? AS _time, ? AS _detail) AS s",
+    )
+    with closing(sqlite3.connect(":memory:")) as sql:
+        ((found,),) = sql.execute(f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME.format(of='_')}", (*stored, *now))
+    assert found == same

@@ -129,8 +129,9 @@ def _left_in_java(lock: Path, name: str) -> LockedError:
 def _await_java(lock: Path, name: str) -> None:
     """Wait until no Java writes the table for a process that has left it alone."""
     deadline = time.monotonic() + _PATIENCE
-    while _is_held(_java_lock_of(lock)):
+    if _is_held(_java_lock_of(lock)):
         _log.info("Waiting for the end of what a process that is gone left writing %s", name)
+    while _is_held(_java_lock_of(lock)):
         if time.monotonic() > deadline:
             raise _left_in_java(lock, name)
         time.sleep(_POLL)

@@ -122,7 +122,10 @@ def test_a_java_that_still_writes_for_a_process_that_is_gone_keeps_others_from_w
             pass
 
 
-def test_a_java_that_ends_while_it_is_waited_for_lets_the_next_one_write(uri: str) -> None:
+def test_a_java_that_ends_while_it_is_waited_for_lets_the_next_one_write(
+    uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", writer.__name__)
     with table_lock(uri, "t"):
         pass
     java = lock_file(uri)
@@ -132,3 +135,4 @@ def test_a_java_that_ends_while_it_is_waited_for_lets_the_next_one_write(uri: st
         ending.start()
         with table_lock(uri, "t"):
             assert other.wait(1) < 0
+    assert caplog.messages == ["Waiting for the end of what a process that is gone left writing t"], "told once"

@@ -32,7 +32,8 @@ def status(
         bool,
         typer.Option(
             "--exit-code",
-            help=f"Exit with code {NOT_UP_TO_DATE} where a table lags or has a difference, or the broker is not there.",
+            help=f"Exit with code {NOT_UP_TO_DATE} where a table lags or has a difference, the topic lost records, or"
+            " the broker is not there.",
         ),
     ] = False,
     json: JsonOption = False,
@@ -64,6 +65,7 @@ def _status_facts(found: "Status") -> dict[str, Any]:
         "rows": found.rows,
         "bootstrap_servers": found.bootstrap_servers,
         "problem": found.problem,
+        "loss": found.loss,
         "lag": found.lag,
         "partitions": [asdict(part) for part in found.partitions],
         "last_commit": commit_facts(ledger.newest) if ledger.newest else None,
@@ -85,6 +87,8 @@ def _print_status(facts: dict[str, Any]) -> None:
         print_table(columns, [list(part.values()) for part in facts["partitions"]])
     if facts["lag"] is not None:
         say(f"Lag: {facts['lag']:,} offsets.")
+    if facts["loss"]:
+        say(f"Loss: {facts['loss']}")
     if facts["last_commit"]:
         last = facts["last_commit"]
         what = f"{last['kind']} {last['number']}"

@@ -27,7 +27,10 @@ _POLL = 0.2  # seconds between two looks at the logs
 def up(
     services: Annotated[
         list[Service] | None,
-        typer.Argument(metavar="SERVICE", help="broker, registry, engine, webserver, daemon; default: all, the registry only if a table needs it."),
+        typer.Argument(
+            metavar="SERVICE",
+            help="broker, registry, engine, webserver, daemon; default: all, the registry only if a table needs it.",
+        ),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
     quiet: Annotated[

@@ -2,21 +2,25 @@
 
 from dataclasses import dataclass
 
+from lakehouse.batch.gaps import plan_table
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.errors import LakehouseError
+from lakehouse.errors import DataLossError, DeclarationError, LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import look
-from lakehouse.topic.offsets import Progress, TopicState
+from lakehouse.topic.offsets import Bounds, Progress, TopicState
 from lakehouse.upkeep.counted import Counted, count_rejected
 
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """One partition: next offset to merge, what the broker holds, and the offsets between; ``None``: not known."""
+    """One partition: next offset to merge, what the broker holds, and the offsets between; ``None``: not known.
+
+    Where the progress is of another topic, or beyond the end, all that the broker holds is ``lag``.
+    """
 
     partition: int
     progress: int | None
@@ -41,6 +45,8 @@ class DerivedStatus:
 class Status:
     """One merged table; ``problem`` says in a sentence why the broker's side is not known.
 
+    ``loss`` says which records are gone before they were merged, and what to do: no merge goes on before that, unless
+    the declaration accepts the loss. ``None`` where none are, or where nobody knows.
     ``rejected`` is ``None`` where the rejected records cannot be counted without Spark.
     """
 
@@ -48,6 +54,7 @@ class Status:
     uri: str
     bootstrap_servers: str | None
     problem: str | None
+    loss: str | None
     partitions: tuple[PartitionStatus, ...]
     rows: int
     ledger: Ledger
@@ -61,9 +68,9 @@ class Status:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether every record is merged, derived tables have seen every row, and no commit has a difference."""
+        """Whether all records are merged, none is lost, derived tables have seen every row, and each commit adds up."""
         lags = any(each.lags for each in self.derived)
-        return self.lag == 0 and not lags and not self.ledger.unaccounted
+        return self.lag == 0 and self.loss is None and not lags and not self.ledger.unaccounted
 
 
 def status(settings: Settings, table: StreamTable) -> Status:
@@ -75,10 +82,19 @@ def status(settings: Settings, table: StreamTable) -> Status:
         state = look(settings, table.topic, limit=1.5)
     except LakehouseError as error:
         problem = str(error)
+    loss = _loss(table, state, ledger) if state else None
     partitions = _partitions(state, ledger.progress)
     rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
     derived = _derived(settings, table, ledger)
-    return Status(table.name, ledger.uri, servers, problem, partitions, rows, ledger, rejected, derived)
+    return Status(table.name, ledger.uri, servers, problem, loss, partitions, rows, ledger, rejected, derived)
+
+
+def _loss(table: StreamTable, state: TopicState, ledger: Ledger) -> str | None:
+    try:
+        gap = plan_table(table, state, ledger, Bounds()).gap
+    except (DataLossError, DeclarationError) as error:
+        return str(error)
+    return f"{'; '.join(gap.facts)}. {table.name} accepts that: the next merge records it and goes on." if gap else None
 
 
 def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
@@ -93,11 +109,14 @@ def _partitions(state: TopicState | None, progress: Progress | None) -> tuple[Pa
     merged = progress.offsets if progress else {}
     if state is None:
         return tuple(PartitionStatus(p, offset, None, None, None) for p, offset in sorted(merged.items()))
-    starts = {p: progress.next_offset(p) if progress else earliest for p, earliest in state.earliest.items()}
+    same = progress and progress.incarnation == state.incarnation
+    starts = {p: progress.next_offset(p) if progress and same else first for p, first in state.earliest.items()}
     return tuple(_partition(p, state, merged.get(p), starts.get(p)) for p in sorted({*state.end, *merged}))
 
 
 def _partition(partition: int, state: TopicState, progress: int | None, start: int | None) -> PartitionStatus:
     earliest, end = state.earliest.get(partition), state.end.get(partition)
-    lag = max(0, end - start) if end is not None and start is not None else None
+    lag = None
+    if end is not None and start is not None and earliest is not None:
+        lag = end - (start if start <= end else earliest)
     return PartitionStatus(partition, progress, earliest, end, lag)

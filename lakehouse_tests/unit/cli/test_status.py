@@ -77,6 +77,55 @@ def test_a_broker_that_is_down_ends_with_the_same_code(settings: Settings, monke
     assert exit_code() == NOT_UP_TO_DATE
 
 
+LOSSES = {
+    "another topic": (
+        TopicState("temperatures", Incarnation("c", "other"), {0: 0}, {0: 6}),
+        "Another topic was merged",
+        6,
+    ),
+    "a partition gone": (TopicState("temperatures", HERE, {}, {}), "Partition 0 is gone", 0),
+    "cut off at its end": (TopicState("temperatures", HERE, {0: 0}, {0: 4}), "Partition 0 ends at 4", 4),
+    "expired": (
+        TopicState("temperatures", HERE, {0: 12}, {0: 12}),
+        "Partition 0: records from 10 to 11 were deleted",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_loss_that_stops_merges_is_named_and_is_not_up_to_date(
+    kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state, said, lag = LOSSES[kind]
+    monkeypatch.setattr(looked, "look", lambda *_, **__: state)
+    assert exit_code() == NOT_UP_TO_DATE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"Loss: {said}" in shown
+    assert "lakehouse accept-gap temperatures" in shown
+    assert main.run(["status", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["tables"]
+    assert said in told["loss"]
+    assert (told["up_to_date"], told["lag"], told["problem"]) == (False, lag, None)
+
+
+def test_a_loss_that_the_declaration_accepts_is_told_until_a_merge_has_recorded_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looked, "look", lambda *_, **__: LOSSES["expired"][0])
+    found = status(settings, replace(temperatures, gaps="accept"))
+    assert "temperatures accepts that" in (found.loss or "")
+    assert not found.is_up_to_date
+
+
+def test_an_order_by_offset_alone_that_another_topic_breaks_is_told(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looked, "look", lambda *_, **__: LOSSES["another topic"][0])
+    found = status(settings, replace(temperatures, order="offset"))
+    assert "Offsets begin again there" in (found.loss or "")
+
+
 @pytest.mark.parametrize("name", DERIVED)
 def test_a_feed_or_a_rollup_that_lags_is_named(
     name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -135,8 +135,17 @@ class _Told:
         return self.settings.table_uri(self.name)
 
     def is_newer(self, known: int) -> bool:
-        """Whether the table has a version behind this one; that costs one look at the name of a file."""
-        return holds_version(self.uri, known + 1) if known >= 0 else open_table(self.uri) is not None
+        """Whether the table has a version behind this one.
+
+        That costs a look at the names of two files; where the log holds neither, or no version is known, one at the
+        table.
+        """
+        if known >= 0 and holds_version(self.uri, known + 1):
+            return True
+        if known >= 0 and holds_version(self.uri, known):
+            return False
+        table = open_table(self.uri)
+        return table is not None and table.version() > known
 
     def ledger(self) -> Ledger:
         if self.name == self.table.name:

@@ -209,6 +209,26 @@ def test_what_was_told_is_told_no_second_time_by_another_process(home: Home) -> 
     assert home.versions() == [1]
 
 
+def test_what_was_written_is_told_also_where_the_log_no_longer_holds_the_version_that_dagster_knows(home: Home) -> None:
+    home.merged.batches(2)
+    home.report()
+    home.merged.batches(4)
+    home.merged.clean(before=5)
+    for _ in range(2):
+        home.report()
+    assert home.versions() == [2, 6]
+
+
+def test_a_table_whose_log_is_cleaned_up_to_its_newest_version_is_told_no_second_time(home: Home) -> None:
+    home.merged.batches(2)
+    home.report()
+    home.merged.table.create_checkpoint()
+    for version in range(3):
+        home.merged.log_file(version).unlink()
+    home.report()
+    assert home.versions() == [2]
+
+
 def test_a_tick_reads_no_history_and_asks_dagster_nothing_where_nothing_was_written(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

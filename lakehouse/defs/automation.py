@@ -70,13 +70,14 @@ def _request(instance: dg.DagsterInstance, listed: Listed, plan: Plan) -> dg.Run
     """
     table, job, key = listed.table, listed.merge_job, listed.merged
     idle = not plan.span and not plan.gap
-    if idle and not is_behind(instance, job, listed.written):
+    now = datetime.now(UTC)
+    if idle and not is_behind(instance, job, listed.written, now):
         return f"Nothing to merge: {table.name} has every record of topic {table.topic}."
     run = unfinished_run(instance, key)
     if run:
         state = run.status.value.lower().replace("_", " ")
         return f"{plan.span:,} offsets wait; run {run.run_id[:8]} of {run.job_name} ({state}) is to merge {table.name}."
-    reason = reason_to_wait(instance, job, key, datetime.now(UTC))
+    reason = reason_to_wait(instance, job, key, now)
     if reason:
         return f"{plan.span:,} offsets wait; {reason}"
     return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})

@@ -22,10 +22,11 @@ def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now
 
     Counted are the failures since the last run of the job that succeeded; runs that somebody canceled do not count.
     An asset that was written since the newest of them, by whatever job or without one, is nothing to wait for. The
-    clock is only there to wait: a failure that lies further in the future than its pause does not block.
+    clock is only there to wait: a failure that lies further in the future than its pause does not block, and what was
+    written in the future ends no pause.
     """
     failed = _failures(instance, job)
-    if not failed or _written_since(instance, failed[0], [key]):
+    if not failed or _written_since(instance, failed[0], [key], now):
         return None
     pause = pause_after(len(failed))
     due = _ended(failed[0]) + pause
@@ -39,10 +40,10 @@ def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now
     )
 
 
-def is_behind(instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey]) -> bool:
-    """Whether the newest run of the job that ended failed, and one of the assets was not written since."""
+def is_behind(instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey], now: datetime) -> bool:
+    """Whether the newest run of the job that ended failed, and one of the assets was not written since, up to now."""
     failed = _failures(instance, job)
-    return bool(failed) and not _written_since(instance, failed[0], keys)
+    return bool(failed) and not _written_since(instance, failed[0], keys, now)
 
 
 def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
@@ -51,11 +52,16 @@ def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
     return list(takewhile(lambda record: record.dagster_run.status is _FAILURE, ended))
 
 
-def _written_since(instance: dg.DagsterInstance, failed: dg.RunRecord, keys: Iterable[dg.AssetKey]) -> bool:
-    """Whether all the assets were written after a run ended: as a run reported, or as a tick did for who has none."""
+def _written_since(
+    instance: dg.DagsterInstance, failed: dg.RunRecord, keys: Iterable[dg.AssetKey], now: datetime
+) -> bool:
+    """Whether all the assets were written after a run ended: as a run reported, or as a tick did for who has none.
+
+    A time behind now does not count: a clock was wrong.
+    """
     ended = _ended(failed).timestamp()
     written = map(instance.get_latest_materialization_event, keys)
-    return all(event is not None and _written_at(event) > ended for event in written)
+    return all(event is not None and ended < _written_at(event) <= now.timestamp() for event in written)
 
 
 def _written_at(event: dg.EventLogEntry) -> float:

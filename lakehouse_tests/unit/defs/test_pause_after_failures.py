@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.retries import pause_after, reason_to_wait
+from lakehouse.defs.retries import COMMITTED_AT, is_behind, pause_after, reason_to_wait
 
 pytestmark = pytest.mark.invariant(12)
 
@@ -43,6 +43,11 @@ class Runs:
     def wrote(self, asset: str) -> None:
         """Tell that an asset was written, as a step does, in whatever job."""
         self.instance.report_runless_asset_event(dg.AssetMaterialization(asset))
+
+    def committed(self, at: datetime) -> None:
+        """Tell that the table was written at this time, as a tick does of a commit that no run told."""
+        metadata = {COMMITTED_AT: dg.MetadataValue.timestamp(at)}
+        self.instance.report_runless_asset_event(dg.AssetMaterialization(KEY, metadata=metadata))
 
     def wait(self, after: timedelta) -> str | None:
         """Why to wait, so long after the newest failure."""
@@ -128,6 +133,17 @@ def test_a_run_that_somebody_ended_neither_counts_nor_ends_the_pause(runs: Runs)
 def test_an_end_that_lies_in_the_future_does_not_block(runs: Runs, behind: timedelta) -> None:
     runs.add(FAILURE)
     assert runs.wait(-behind) is None
+
+
+def test_a_commit_that_lies_in_the_future_does_not_end_the_pause(runs: Runs) -> None:
+    runs.add(FAILURE)
+    runs.committed(runs.failed_at + timedelta(days=365))
+    assert runs.wait(timedelta(seconds=10))
+    assert runs.wait(timedelta(seconds=61)) is None
+    assert is_behind(runs.instance, JOB, [KEY], runs.failed_at + timedelta(seconds=10))
+    runs.committed(runs.failed_at + timedelta(seconds=5))
+    assert runs.wait(timedelta(seconds=10)) is None
+    assert not is_behind(runs.instance, JOB, [KEY], runs.failed_at + timedelta(seconds=10))
 
 
 def test_a_clock_that_differs_a_little_does_not_take_the_pause_away(runs: Runs) -> None:

@@ -198,7 +198,7 @@ def test_maintenance_ends_no_pause_and_hides_nothing_that_is_behind(home: Home) 
     home.report()
     assert home.versions() == home.versions(ROLLUP) == [2]
     assert reason_to_wait(home.instance, JOB, MERGED, failed + timedelta(seconds=10))
-    assert is_behind(home.instance, JOB, [MERGED, ROLLUP])
+    assert is_behind(home.instance, JOB, [MERGED, ROLLUP], failed + timedelta(seconds=10))
 
 
 def test_what_was_told_is_told_no_second_time_by_another_process(home: Home) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 NOTHING_TO_DO = 3
+_RANGE = re.compile(r"(\d+):(\d+)-(\d+)")
 FailIfIdleOption = Annotated[
     bool, typer.Option("--fail-if-idle", help=f"Exit with code {NOTHING_TO_DO} where there is nothing to merge.")
 ]
@@ -179,8 +180,8 @@ def replay(
     from lakehouse.derive.refresh import caught_up, refresh_all
 
     settings = load_settings()
-    chosen = chosen_table(settings, table)
-    wanted = [_range(each) for each in ranges or ()] or _ranges(partition, start, end)
+    chosen, ranges = _table_of(settings, table, ranges or [])
+    wanted = [_range(each) for each in ranges] or _ranges(partition, start, end)
     if ranges and (partition, start, end) != (None, None, None):
         raise typer.BadParameter("give ranges either as PARTITION:FROM-TO or by options", param_hint="RANGE")
     with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
@@ -189,10 +190,23 @@ def replay(
     return show_outcomes(outcomes, derived, json)
 
 
+def _table_of(settings: "Settings", first: str | None, ranges: list[str]) -> "tuple[StreamTable, list[str]]":
+    """Return a table, and ranges of it; where a range stands first, the table is the only one that is declared."""
+    from lakehouse.declared import declared_tables
+
+    if first is None or not _RANGE.fullmatch(first):
+        return chosen_table(settings, first), ranges
+    tables = declared_tables(settings)
+    if len(tables) > 1:
+        names = ", ".join(table.name for table in tables)
+        raise typer.BadParameter(f"Name the table before the range {first}: {names}", param_hint="TABLE")
+    return tables[0], [first, *ranges]
+
+
 def _range(text: str) -> "Range":
     from lakehouse.topic.offsets import Range
 
-    found = re.fullmatch(r"(\d+):(\d+)-(\d+)", text)
+    found = _RANGE.fullmatch(text)
     if not found or int(found[3]) <= int(found[2]):
         raise typer.BadParameter(
             f"{text!r} is not PARTITION:FROM-TO with FROM below TO, as 0:0-500", param_hint="RANGE"

@@ -2,15 +2,24 @@
 
 import csv
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.logger import PySparkLogger
 
-from lakehouse.cli import main
+from lakehouse import declared
+from lakehouse.cli import batches, main
 from lakehouse.cli.facts import _in_words
 from lakehouse.cli.output import counted, shown
 from lakehouse.cli.session import _silence_query_logs
+from lakehouse.declaration import StreamTable
+from lakehouse.errors import SetupError
+from lakehouse.settings import Settings
+from lakehouse.tables.temperatures import temperatures
+from lakehouse.topic.offsets import Range
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +85,37 @@ def test_a_range_that_cannot_be_replayed_is_refused_with_its_form(
 ) -> None:
     assert main.run(["replay", "temperatures", wrong]) == main.WRONG_USE
     assert "PARTITION:FROM-TO" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_range_alone_is_of_the_only_table_that_is_declared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextmanager
+    def started(_: Settings, table: StreamTable | None = None) -> Iterator[StreamTable | None]:
+        yield table
+
+    def stop(table: StreamTable, ranges: list[Range]) -> None:
+        raise SetupError(f"{table.name} {ranges}")
+
+    monkeypatch.setattr(batches, "broker", started)
+    monkeypatch.setattr(batches, "engine", started)
+    monkeypatch.setattr("lakehouse.batch.replay.replay", stop)
+    monkeypatch.setattr(declared, "declared_tables", lambda _: (temperatures,))
+    assert main.run(["replay", "0:0-500", "1:20-40"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"temperatures {[Range(0, 0, 500), Range(1, 20, 40)]}" in said
+    assert main.run(["replay", "0:500-0"]) == main.WRONG_USE
+    assert "FROM below TO" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_range_alone_asks_for_the_table_where_several_are_declared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = (temperatures, replace(temperatures, name="others"))
+    monkeypatch.setattr(declared, "declared_tables", lambda _: others)
+    assert main.run(["replay", "0:0-500"]) == main.WRONG_USE
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "Name the table before the range 0:0-500: temperatures, others" in said
 
 
 def test_a_refused_statement_prints_no_json_beside_its_error(capfd: pytest.CaptureFixture[str]) -> None:

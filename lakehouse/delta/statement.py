@@ -68,7 +68,7 @@ def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
     In a session in which a statement may still run, they are left to that. Raises ``EngineLostError`` for the next one.
     """
     if is_left(spark):
-        raise EngineLostError("A statement may still run in this session of the engine", action="Run it again.")
+        raise EngineLostError("A statement may still run in this Spark session", action="Run it again.")
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)

@@ -180,7 +180,7 @@ def test_in_a_java_of_our_own_that_does_not_end_fence_and_lock_stay_and_it_write
             write(session, place, work)
         assert session.conf == FENCE
         assert not session._jvm.java.io.RandomAccessFile.return_value.close.called
-        with pytest.raises(EngineLostError, match="Run it again"):
+        with pytest.raises(EngineLostError, match="in this Spark session. Run it again"):
             write(session, place, lambda: pytest.fail("written"))
     finally:
         ended.set()

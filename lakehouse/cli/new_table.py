@@ -37,7 +37,7 @@ def new_table(
     ] = None,
     records: Annotated[int, typer.Option(min=1, metavar="N", help="Look at so many records at most.")] = 1_000,
 ) -> None:
-    """Write a declaration from real records: types, required fields, a key if an id tells the records apart, times with their pattern.
+    """Write a declaration from real records: types, required fields, times, a key if an id tells the records apart.
 
     Of Avro, types are what the schemas at the registry say. The file runs as it is, and says what records cannot tell.
     Nothing that is there is touched.

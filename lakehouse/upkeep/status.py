@@ -14,6 +14,8 @@ from lakehouse.topic import look
 from lakehouse.topic.offsets import Bounds, Progress, TopicState
 from lakehouse.upkeep.counted import Counted, count_rejected
 
+_LOOK_LIMIT = 1.5  # seconds for the broker
+
 
 @dataclass(frozen=True)
 class PartitionStatus:
@@ -79,7 +81,7 @@ def status(settings: Settings, table: StreamTable) -> Status:
     servers = problem = state = None
     try:
         servers = bootstrap_servers(settings)
-        state = look(settings, table.topic, limit=1.5)
+        state = look(settings, table.topic, limit=_LOOK_LIMIT)
     except LakehouseError as error:
         problem = str(error)
     loss = _loss(table, state, ledger) if state else None

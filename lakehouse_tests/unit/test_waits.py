@@ -1,5 +1,6 @@
 """Each wait for a program that may be silent has an end, and the table of docs/reliability.md names it."""
 
+import inspect
 import os
 import re
 import socket
@@ -13,16 +14,18 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from lakehouse.cli import services, stack
+from lakehouse.cli import services, stack, stopping
+from lakehouse.cli import session as cli_session
 from lakehouse.connect import client, session
-from lakehouse.delta import lock, statement
+from lakehouse.delta import lock, statement, writer
 from lakehouse.errors import BrokerError, RegistryError, SetupError
 from lakehouse.local import dagster_home, embedded, ivy, jars, kafka, registry
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import admin, causes, create_topic, look, publish, topic_names
+from lakehouse.topic import admin, causes, create_topic, look, publish, timeless, topic_names
 from lakehouse.topic.newest import newest_records
+from lakehouse.upkeep import status
 from lakehouse_tests.helpers import stores
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.waiting import wait_until
@@ -205,17 +208,22 @@ def test_every_wait_of_the_table_is_shown_by_a_test_that_is_there() -> None:
 
 
 def test_limits_are_those_that_the_table_tells() -> None:
-
     table = (ROOT / "docs" / "reliability.md").read_text()
     for what, limit in {
         "an engine that is being started": session._LIMIT,
         "the engine's first answer": client.FIRST_ANSWER,
         "the end of a statement that was interrupted and writes": statement._PATIENCE,
+        "the end of what another process left writing in a Java of its own": writer._PATIENCE,
+        "a Spark of our own, to stop": cli_session._STOPPED,
+        "the end of a verb that works with Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
         "the lock of a table": lock._PATIENCE,
+        "the broker, by `status`": status._LOOK_LIMIT,
+        "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(look).parameters["limit"].default,
+        "the broker, while records near one without a possible time are read": timeless._PATIENCE,
         "the broker, to take a record": sys.modules["lakehouse.topic.publish"].__dict__["_STALL_SECONDS"],
         "the broker, by a batch, `peek`, or to make a topic": admin._LIMIT,
         "the embedded broker or registry, to answer": embedded._START_SECONDS,
         "Dagster's storage, to be made or migrated": dagster_home._STORAGE_SECONDS,
         "either, to interrupt a read or to take a session back": client._FAREWELL,
     }.items():
-        assert f"| {what} | {limit:.0f} s" in table
+        assert f"| {what} | {limit:g} s" in table

@@ -1,12 +1,16 @@
 """A plan is cut around records whose time is beyond any timestamp: nothing is read twice, and nothing is left out."""
 
+import asyncio
+from unittest.mock import AsyncMock, Mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakehouse.errors import BrokerError
 from lakehouse.topic import Record, timeless
 from lakehouse.topic.offsets import Range
-from lakehouse.topic.timeless import LEAST, MOST, _Cut, is_timeless
+from lakehouse.topic.timeless import LEAST, MOST, _Cut, _scan, is_timeless
 
 pytestmark = pytest.mark.invariant(2, 8)
 
@@ -72,3 +76,10 @@ def test_what_is_between_two_is_read_beside_them_within_few_bytes() -> None:
         assert cut.take(each)
     assert cut.holes == [Range(0, 0, 1), Range(0, 2, 3)]
     assert cut.between == []
+
+
+def test_a_broker_that_gives_no_record_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeless, "_PATIENCE", 0.0)
+    silent = Mock(getmany=AsyncMock(return_value={}), position=AsyncMock(return_value=7))
+    with pytest.raises(BrokerError, match="gave nothing of partition 0 from offset 7 on"):
+        asyncio.run(_scan(silent, "t", _Cut(Range(0, 7, 9), timeless.ROOM)))

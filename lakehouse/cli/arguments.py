@@ -14,6 +14,9 @@ TableArgument = Annotated[
         metavar="TABLE", help="A declared table; may be left out where only one is declared.", show_default=False
     ),
 ]
+TablesArgument = Annotated[
+    str | None, typer.Argument(metavar="TABLE", help="A declared table; default: all of them.", show_default=False)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else, for scripts.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 MaxRecordsOption = Annotated[

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
+from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.output import busy, print_json, print_table, say
 from lakehouse.cli.session import engine, load_settings, spark
 
@@ -16,7 +16,7 @@ verbs = typer.Typer()
 
 
 @verbs.command(epilog=examples("lakehouse maintain", "lakehouse maintain temperatures --json"))
-def maintain(table: TableArgument = None, json: JsonOption = False) -> None:
+def maintain(table: TablesArgument = None, json: JsonOption = False) -> None:
     """Compact and vacuum all tables of a declaration; no row changes.
 
     Removes the files that no version within the declared retention needs, once the change feed and the

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_tables, examples
+from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_tables, examples
 from lakehouse.cli.output import print_json, print_table, say
 from lakehouse.cli.session import load_settings, spark
 
@@ -22,7 +22,7 @@ _REFUSED = 1  # as every verb that found something wrong
 
 @verbs.command(epilog=examples("lakehouse plan", "lakehouse plan orders --json"))
 def plan(
-    table: TableArgument = None,
+    table: TablesArgument = None,
     quick: Annotated[bool, typer.Option("--quick", help="Without Spark: types of SQL are not looked at.")] = False,
     json: JsonOption = False,
 ) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
+from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.batches import show_outcomes
 from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
@@ -33,7 +33,7 @@ ReasonOption = Annotated[
 
 @verbs.command(epilog=examples("lakehouse rejected", "lakehouse rejected temperatures --reason late --limit 20"))
 def rejected(
-    table: TableArgument = None,
+    table: TablesArgument = None,
     reason: ReasonOption = None,
     limit: Annotated[
         int, typer.Option(min=0, metavar="N", help="Show so many records of each reason, the newest.")

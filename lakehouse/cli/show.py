@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_tables, examples, table_names
+from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_tables, examples, table_names
 from lakehouse.cli.facts import commit_facts, seconds, shown_facts
 from lakehouse.cli.output import complain, counted, print_csv, print_json, print_table, say
 from lakehouse.cli.session import load_settings
@@ -27,7 +27,7 @@ NOT_UP_TO_DATE = 4
 
 @verbs.command(epilog=examples("lakehouse status", "lakehouse status temperatures --json"))
 def status(
-    table: TableArgument = None,
+    table: TablesArgument = None,
     exit_code: Annotated[
         bool,
         typer.Option(
@@ -114,7 +114,7 @@ def _print_open(facts: dict[str, Any]) -> None:
 
 
 @verbs.command(epilog=examples("lakehouse audit", "lakehouse audit temperatures --json"))
-def audit(table: TableArgument = None, json: JsonOption = False) -> None:
+def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     """Show every batch of a table as its history tells them, and prove that no record is missing.
 
     Also shown is what was declared otherwise from a version on. Exits with 1 where a check fails.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TableArgument, chosen_table, chosen_tables, examples
+from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.output import bar, print_json, print_table, say
 from lakehouse.cli.record_check import checked_records, require_records
 from lakehouse.cli.session import broker, load_settings
@@ -29,7 +29,7 @@ PartitionsOption = Annotated[
 
 @verbs.command(epilog=examples("lakehouse topics", "lakehouse topics --create", "lakehouse topics --json"))
 def topics(
-    table: TableArgument = None,
+    table: TablesArgument = None,
     create: Annotated[bool, typer.Option("--create", help="Create the topics that are missing.")] = False,
     partitions: PartitionsOption = None,
     json: JsonOption = False,

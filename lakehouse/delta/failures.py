@@ -162,7 +162,7 @@ def _one_line(text: str) -> str:
     lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip() for line in text.splitlines()]
     trace = next((number for number, line in enumerate(lines) if re.match(r"\d+: ", line)), len(lines))
     said = re.sub(r"^((Generic delta )?[Kk]ernel error(:| ->) )*", "", ": ".join(filter(None, lines[:trace])))
-    said = re.sub(r"(\w+://[^\s?]+)\?\S+", r"\1", said)
+    said = re.sub(r"(\b\w+://[^\s?]+)\?\S+", r"\1", said)
     return _short(re.sub(r" in [\d.]+[nµm]?s\b", "", said))
 
 

@@ -43,8 +43,8 @@ _UNMADE = re.compile(r"\[INTERNAL_ERROR\] Cannot find main error class '(?P<name
 _STAGE = re.compile(
     r"Job aborted due to stage failure: .*?Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ", re.DOTALL
 )
-_QUOTED = re.compile(r"(?<![\w])(?P<mark>['\"`])(?:\\.|(?!(?P=mark))[^\\])*(?P=mark)(?!\w)", re.DOTALL)
-_ADDRESS = re.compile(r"\b[a-z][a-z0-9+]*:/+[^\s'\"`<>]+")
+_MARK = re.compile(r"(?P<escaping>\\+)|(?P<mark>['\"`])")
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+]{0,30}:/+[^\s'\"`<>]+")
 _ELEMENT = re.compile(r"<(?!Code>)(\w+)>[^<]*</\1>")
 _FRAME = re.compile(r"\n(?:\t| +)(?:at |\.\.\. \d+ more)[^\n]*")
 _DETAILS = re.compile(r"\bdetails = \"?([^\n\"]+)")
@@ -77,9 +77,42 @@ def masked(text: str, place: str = "") -> str:
     """A text of the same length without what it quotes; also without the name of a place, wherever it stands."""
     if place:
         text = text.replace(place, "_" * len(place))
-    for quoted in (_QUOTED, _ADDRESS, _ELEMENT):
-        text = quoted.sub(lambda found: "_" * len(found[0]), text)
+    text = _without_quoted(text)
+    for other in (_ADDRESS, _ELEMENT):
+        text = other.sub(lambda found: "_" * len(found[0]), text)
     return text
+
+
+def _without_quoted(text: str) -> str:
+    """A text without what is in quotes that no letter touches from outside; one look at each mark, however many."""
+    kept, done = list[str](), 0
+    for start, end in _pairs(text):
+        if start >= done and not _is_of_a_word(text[start - 1 : start]) and not _is_of_a_word(text[end : end + 1]):
+            kept += [text[done:start], "_" * (end - start)]
+            done = end
+    return "".join([*kept, text[done:]])
+
+
+def _pairs(text: str) -> Iterator[tuple[int, int]]:
+    """Where each mark begins, in order, and where the next such one ends that no backslash escapes."""
+    escaped, marks = -1, list[tuple[int, str, bool]]()
+    for found in _MARK.finditer(text):
+        if found["escaping"]:
+            escaped = found.end() if len(found[0]) % 2 else -1
+        else:
+            marks.append((found.start(), found[0], found.start() == escaped))
+    closing: dict[str, int] = {}
+    pairs = []
+    for start, mark, is_escaped in reversed(marks):
+        if mark in closing:
+            pairs.append((start, closing[mark]))
+        if not is_escaped:
+            closing[mark] = start + 1
+    return reversed(pairs)
+
+
+def _is_of_a_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"
 
 
 def make_cause(kind: str, condition: str, said: str) -> Cause:

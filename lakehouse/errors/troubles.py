@@ -235,6 +235,7 @@ _NO_SIGN = (
     "deltalake.exceptions.SchemaMismatchError",
 )
 _KNOWN = (*_NO_SIGN, *(name for signs in _SIGNS.values() for name in signs.classes))
+_LONGEST = 16 * 1024  # of what is searched for words
 _NUMBERS = {number for signs in _SIGNS.values() for number in signs.numbers}
 
 
@@ -253,26 +254,32 @@ def trouble_of(error: Exception, among: Iterable[Trouble], place: str = "") -> T
 
     ``place`` is the folder or address of a table, whose name may read like anything.
     """
-    causes = causes_of(error)
-    return next((each for each in among if any(_tells(cause, _SIGNS[each], place) for cause in causes)), None)
+    heard = [(cause, _words(cause, place)) for cause in causes_of(error)]
+    return next((each for each in among if any(_tells(*one, _SIGNS[each]) for one in heard)), None)
 
 
 def telling_line(error: Exception, trouble: Trouble) -> str:
     """Return the first line of the cause that tells this trouble, else of the error itself, without its class."""
     causes = causes_of(error)
-    telling = next((cause for cause in causes if _tells(cause, _SIGNS[trouble], "")), causes[0])
+    telling = next((cause for cause in causes if _tells(cause, _words(cause), _SIGNS[trouble])), causes[0])
     return telling.line or telling.condition or telling.kind.rpartition(".")[2]
 
 
-def _tells(cause: Cause, signs: _Signs, place: str) -> bool:
+def _words(cause: Cause, place: str = "") -> str | None:
+    """What a cause says at its beginning, without what it quotes; ``None`` where something else decides."""
+    if cause.number in _NUMBERS or cause.condition or cause.code or cause.kind.startswith(_KNOWN):
+        return None
+    return f"{cause.kind}: {masked(cause.said, place)[:_LONGEST]}"
+
+
+def _tells(cause: Cause, words: str | None, signs: _Signs) -> bool:
     """A condition, a number or a class decides where it is known; only what has none is known by its words."""
     if cause.number in _NUMBERS:
         return cause.number in signs.numbers
     if cause.condition.startswith(signs.conditions) or cause.code in signs.codes:
         return True
-    if any(cause.condition.startswith(name) and re.search(words, cause.line) for name, words in signs.worded):
+    if any(cause.condition.startswith(name) and re.search(said, cause.line) for name, said in signs.worded):
         return True
-    if cause.condition or cause.code or cause.kind.startswith(_KNOWN):
+    if words is None:
         return cause.kind.startswith(signs.classes)
-    said = f"{cause.kind}: {masked(cause.said, place)}"
-    return any(re.search(pattern, said, re.MULTILINE) for pattern in signs.patterns)
+    return any(re.search(pattern, words, re.MULTILINE) for pattern in signs.patterns)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lakehouse.delta.commits import Commit, said_by
+from lakehouse.delta.commits import said_by
 
 Action = dict[str, Any]
 # Spark's Delta counts files of changes apart, deltalake among the others
@@ -18,17 +18,15 @@ _COUNTED: Final = (
 
 
 def is_cut(actions: Sequence[Action]) -> bool:
-    """Whether an entry names fewer files, or files of fewer rows, than its commit counted, or no transaction.
+    """Whether an entry names fewer files, or files of fewer rows, than its commit counted.
 
     Only a commit of ours is compared: others may count in their own way. One may name more files than it counted.
     """
     kinds = Counter(next(iter(action), "") for action in actions)
     info: Action = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})
-    said, counted = said_by(info), info.get("operationMetrics") or {}
-    if said is None:
+    if said_by(info) is None:
         return False
-    if isinstance(said, Commit) and not kinds["txn"]:
-        return True
+    counted = info.get("operationMetrics") or {}
     written = _figure(counted, "numOutputRows") if info.get("operation") == "WRITE" else 0
     few = (_figure(counted, name) > sum(kinds[kind] for kind in by) for names, by in _COUNTED for name in names)
     return any(few) or _has_too_few_rows(actions, written)

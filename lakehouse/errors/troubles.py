@@ -55,7 +55,6 @@ PASSING = (
     Trouble.RAN_AGAIN,
 )
 
-
 ANOTHER_ROW = "the row is no longer the one that was compared"  # said by our own MERGE
 
 
@@ -177,12 +176,7 @@ _SIGNS = {
         ),
     ),
     Trouble.NO_TABLE: _Signs(
-        conditions=(
-            "DELTA_TABLE_NOT_FOUND",
-            "DELTA_MISSING_DELTA_TABLE",
-            "DELTA_PATH_DOES_NOT_EXIST",
-            "PATH_NOT_FOUND",
-        )
+        conditions=("DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "PATH_NOT_FOUND")
     ),
     Trouble.CONSTRAINT: _Signs(conditions=("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL")),
     Trouble.DOUBLED_KEY: _Signs(conditions=("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",)),

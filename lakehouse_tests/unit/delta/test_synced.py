@@ -184,24 +184,24 @@ def test_an_entry_that_was_cut_at_the_end_of_a_line_is_told(tmp_path: Path) -> N
         require_whole(layout.uri)
 
 
-@pytest.mark.parametrize("left", range(1, 5))
+@pytest.mark.parametrize("left", range(1, 4))
 def test_a_merge_that_lacks_any_of_its_files_is_told(tmp_path: Path, left: int) -> None:
     layout = synced_once(tmp_path)
     changed = rows((*PARIS[:3], 9, False), (*OSLO, False))
     merge_quickly(replace(layout, sync=False), changed, ["place"], "gone", next_commit(layout))
     require_whole(layout.uri)
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
+    assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "remove", "txn"]
     entry(layout, 2).write_bytes(b"".join(lines[:left]))
-    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off") if left < len(lines) else nullcontext():
+    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off") if left < 3 else nullcontext():
         require_whole(layout.uri)
 
 
 def entry_of_spark(kind: str, counted: dict[str, str], *others: dict[str, object]) -> list[dict[str, object]]:
     said = Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json()
-    return [{"commitInfo": {"operation": kind, "operationMetrics": counted, "userMetadata": said}}, *others, TXN]
+    return [{"commitInfo": {"operation": kind, "operationMetrics": counted, "userMetadata": said}}, *others]
 
 
-TXN: dict[str, object] = {"txn": {"appId": "lakehouse:t", "version": 1}}
 ADD: dict[str, object] = {"add": {"path": "a", "size": 1, "stats": '{"numRecords":3}'}}
 REMOVE: dict[str, object] = {"remove": {"path": "b"}}
 MERGED = {"numTargetFilesAdded": "1", "numTargetFilesRemoved": "1", "numTargetChangeFilesAdded": "0"}
@@ -219,7 +219,6 @@ APPENDED = {"numFiles": "2", "numOutputRows": "6"}
         (entry_of_spark("WRITE", APPENDED, ADD), True),
         (entry_of_spark("WRITE", APPENDED, ADD, {"add": {"path": "a", "size": 1}}), False),
         (entry_of_spark("WRITE", {"numFiles": "1", "numOutputRows": "0"}), False),
-        (entry_of_spark("WRITE", {"numFiles": "1", "numOutputRows": "0"})[:-1], True),
         ([{"commitInfo": {"operation": "MERGE", "operationMetrics": MERGED}}], False),
     ],
 )

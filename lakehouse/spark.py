@@ -19,7 +19,7 @@ from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.engine import engine_folder, share_lock
 from lakehouse.local.jars import ensure_jars, wanted_jars
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
-from lakehouse.local.own_session import activate, is_classic, make_exact, new_session, running_session
+from lakehouse.local.own_session import activate, is_classic, make_exact, running_session
 from lakehouse.local.own_spark import start_spark, stop_spark
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, hidden, is_of_session
@@ -176,8 +176,7 @@ def build_session(settings: Settings) -> SparkSession:
     """
     # workers have to import what this interpreter can, whatever python3 is on the path
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    running = running_session()
-    session = new_session(running) if running else _session_elsewhere(settings)
+    session = _session_beside(running) if (running := running_session()) else _session_elsewhere(settings)
     given = {name: value for name, value in settings.spark_settings.items() if is_of_session(name)}
     try:
         make_exact(session, {**given, **_OF_SESSIONS})
@@ -188,6 +187,14 @@ def build_session(settings: Settings) -> SparkSession:
         _USERS[session.sparkContext].add(session)
     activate(session)
     return session
+
+
+def _session_beside(running: SparkSession) -> SparkSession:
+    if is_classic(running):
+        return running.newSession()
+    from lakehouse.connect import join_beside  # noqa: PLC0415 - as below
+
+    return join_beside(running)
 
 
 def _session_elsewhere(settings: Settings) -> SparkSession:
@@ -202,10 +209,9 @@ def _session_elsewhere(settings: Settings) -> SparkSession:
         elif session := _attach(folder, fingerprint(settings)):
             return session
     find_java()
-    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # left by a session over a server, for PySpark's functions
     first = start_spark(spark_conf(settings), _SHARED[folder])
     _USERS[first.sparkContext] = set()
-    return new_session(first)
+    return first.newSession()
 
 
 def _attach(folder: Path, wanted: str) -> SparkSession | None:

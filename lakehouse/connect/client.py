@@ -1,7 +1,6 @@
 """A client of a Spark Connect server that may be silent: each wait for it has an end, and a signal ends it at once."""
 
 import atexit
-import os
 from collections.abc import Callable
 from concurrent.futures import wait
 from functools import partial
@@ -23,13 +22,14 @@ FIRST_ANSWER = 30.0  # seconds for the first answer of a server that takes conne
 _SILENCE = 300.0  # seconds without an answer to a small question, after which a server is given up
 _FAREWELL = 4.0  # seconds for an answer to who ends: an interruption, a session that is given back
 _TOUCH = 60.0  # seconds between two of them: the engine gives up a session that has asked none for five minutes
-_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark's functions tell which kind of session there is
 
 
 def open_session(channel: ChannelBuilder, patience: RetryPolicy) -> ConnectSession:
-    """Open a session that asks again as ``patience`` says; nothing is asked yet."""
-    os.environ[_CONNECT_MODE] = "1"
-    session = ConnectSession.builder.channelBuilder(channel).create()  # type: ignore[arg-type]
+    """Open a session that asks again as ``patience`` says; nothing is asked yet.
+
+    It is nobody's default, as one of PySpark's builder would be: others would get it, set its settings and stop it.
+    """
+    session = ConnectSession(connection=channel)  # type: ignore[arg-type]
     session.client.set_retry_policies([patience])
     _keep_causes(session.client)
     _bound_farewells(session.client)

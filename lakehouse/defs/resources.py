@@ -1,7 +1,7 @@
 """The resource that every asset, check and sensor takes: the settings, and one Spark session a run."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dagster as dg
@@ -11,8 +11,10 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.engine import Engine
+from lakehouse.delta.failures import table_failures
+from lakehouse.delta.statement import is_left
 from lakehouse.errors import LakehouseError
-from lakehouse.local.own_session import activate, activate_again, others_active
+from lakehouse.local.own_session import Active, activate, activate_again, find_active, keep_exact, others_active
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import require_free_conf
 from lakehouse.spark import build_session, stop_session
@@ -30,7 +32,7 @@ class LakehouseResource(LazyPySparkResource):
         description="Session settings on top of those of lakehouse.spark (spark.sql...), but those on which rows"
         " depend.",
     )
-    _active_before: SparkSession | None = PrivateAttr(default=None)
+    _active_before: Active | None = PrivateAttr(default=None)
 
     @classmethod
     def with_settings(cls, given: Settings) -> "LakehouseResource":
@@ -59,17 +61,29 @@ class LakehouseResource(LazyPySparkResource):
 
     def _init_session(self) -> None:
         if self._spark_session is None:
-            self._active_before = SparkSession.getActiveSession()
+            self._active_before = find_active()
             self._spark_session = build_session(self.settings)
-            for name, value in self.spark_config.items():
-                self._spark_session.conf.set(name, value)
+            self._configure(self._spark_session)
+        elif not is_left(self._spark_session):
+            with table_failures():
+                changed = keep_exact(self._spark_session)
+            if changed:
+                self._configure(self._spark_session)
         activate(self._spark_session)
+
+    def _configure(self, session: SparkSession) -> None:
+        for name, value in self.spark_config.items():
+            session.conf.set(name, value)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's
         """Stop the session, and the Spark where this resource started it for nobody else."""
-        if self._spark_session is not None:
+        if self._spark_session is not None and self._active_before is not None:
+            afterwards = self._active_before
+            with suppress(Exception):  # a Java that has ended tells nothing
+                active = find_active()
+                afterwards = afterwards if active.session is self._spark_session else active
             stop_session(self._spark_session)
-            activate_again(self._active_before)
+            activate_again(afterwards)
         self._spark_session = self._active_before = None
 
 

@@ -18,8 +18,7 @@ from lakehouse.delta.writer import Writer, java_lock, note_writer
 from lakehouse.errors import EngineLostError
 from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.engine import ENGINE
-from lakehouse.local.own_session import is_classic
-from lakehouse.local.own_spark import set_active
+from lakehouse.local.own_session import activate, is_classic
 
 _PATIENCE = 5.0  # seconds for a statement that was interrupted to end
 _POLL = 0.5
@@ -145,8 +144,7 @@ class _Running:
 
     def _run(self) -> None:
         try:
-            if is_classic(self._spark):
-                set_active(self._spark)
+            activate(self._spark)
             with java_lock(self._spark, self._lock) if self._lock else nullcontext():
                 self._run_with_settings()
         except Exception as error:

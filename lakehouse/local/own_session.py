@@ -1,10 +1,10 @@
 """A session of our own on a Spark that runs: nobody's settings and views are used in it, and nobody's are changed."""
 
-import copy
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -16,7 +16,17 @@ from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_rows
 
 _ZONE = "spark.sql.session.timeZone"
 _UTC = {"UTC", "UCT", "GMT", "GMT0", "Z", "Zulu", "Universal", "Greenwich"}
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark tells which kind of session there is
 _ACTION = "Start the Spark of this session with it, or let lakehouse start the first one of the process."
+_WANTED: WeakKeyDictionary[SparkSession, Mapping[str, str]] = WeakKeyDictionary()  # what each was given
+
+
+class Active(NamedTuple):
+    """What is active in a thread: a session, the kind of sessions for PySpark, and the Spark of this process."""
+
+    session: SparkSession | None
+    connect_mode: str | None
+    spark: SparkContext | None
 
 
 def running_session() -> SparkSession | None:
@@ -30,25 +40,6 @@ def running_session() -> SparkSession | None:
 def is_classic(session: SparkSession) -> bool:
     """Whether a session has its Spark in this process, and not on a server."""
     return hasattr(session, "_jsparkSession")
-
-
-def new_session(running: SparkSession) -> SparkSession:
-    """Make a session on the Spark of one that runs. It has the settings with which that Spark was started.
-
-    A second call makes another one.
-    """
-    if is_classic(running):
-        return running.newSession()
-    channel = copy.copy(running.client._builder)
-    channel._params = {name: value for name, value in channel._params.items() if name != channel.PARAM_SESSION_ID}
-    return new_client(channel)
-
-
-def new_client(connection: Any) -> SparkSession:
-    """Make a session on a Spark Connect server, which nobody else gets as the default of this process."""
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # by which PySpark's functions tell which kind of session there is
-    made: SparkSession = _over_connect()(connection=connection)
-    return made
 
 
 def make_exact(session: SparkSession, wanted: Mapping[str, str]) -> None:
@@ -70,6 +61,20 @@ def make_exact(session: SparkSession, wanted: Mapping[str, str]) -> None:
     wrong = [name for name, value in EXACT.items() if stand.get(name) != value]
     if wrong:
         raise SetupError("A Spark session does not take a setting that it needs", where=wrong[0], action=_ACTION)
+    _WANTED[session] = wanted
+
+
+def keep_exact(session: SparkSession) -> bool:
+    """Make a session exact again where somebody has changed a setting of it on which rows depend; tell whether.
+
+    Where nobody has, that is one question.
+    """
+    wanted, found = _WANTED[session], session.conf.getAll
+    changed = any(found.get(name) != value for name, value in wanted.items() if is_of_rows(name))
+    if changed or any(session.conf.isModifiable(name) for name in _foreign(found, wanted)):
+        make_exact(session, wanted)
+        return True
+    return False
 
 
 def _set(session: SparkSession, name: str, value: str) -> None:
@@ -100,6 +105,7 @@ def _require_delta(found: Mapping[str, str]) -> None:
 
 def activate(session: SparkSession) -> None:
     """Make a session the active one of this thread: what Spark looks up by itself while we work, it finds there."""
+    set_connect_mode(None if is_classic(session) else "1")
     if is_classic(session):
         SparkSession._activeSession = session
         SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
@@ -107,22 +113,42 @@ def activate(session: SparkSession) -> None:
         _over_connect()._active_session.session = session
 
 
+def set_connect_mode(mode: str | None) -> None:
+    """Have PySpark take the sessions of this process for such over Spark Connect; ``None``: for those of a Spark here.
+
+    Its builder too asks this: left set, it starts nobody a Spark of his own.
+    """
+    if mode is None:
+        os.environ.pop(_CONNECT_MODE, None)
+    else:
+        os.environ[_CONNECT_MODE] = mode
+
+
+def find_active() -> Active:
+    """What is active now, for ``activate_again``."""
+    return Active(SparkSession.getActiveSession(), os.environ.get(_CONNECT_MODE), SparkContext._active_spark_context)
+
+
 @contextmanager
 def others_active() -> Iterator[None]:
     """Leave active what was so before, or the first session of a Spark that was started meanwhile."""
-    before = SparkSession.getActiveSession()
+    before = find_active()
     try:
         yield
     finally:
         activate_again(before)
 
 
-def activate_again(before: SparkSession | None) -> None:
+def activate_again(before: Active) -> None:
     """Make active what was so before, where it still runs, else the first session of the Spark of this process."""
+    former = before.session
     if is_remote():
-        _over_connect()._active_session.session = None if before is None or is_classic(before) else before
+        _over_connect()._active_session.session = None if former is None or is_classic(former) else former
+    if SparkContext._active_spark_context in (None, before.spark):
+        set_connect_mode(before.connect_mode)
+    if is_remote():
         return
-    for session in (before, SparkSession._instantiatedSession):
+    for session in (former, SparkSession._instantiatedSession):
         if session is not None and is_classic(session) and session._sc._jsc is not None:
             activate(session)
             return

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from lakehouse.errors import EngineLostError, SetupError
 from lakehouse.errors.causes import causes_of
 from lakehouse.local.java import OUT_OF_MEMORY
-from lakehouse.local.own_session import is_classic, stop
+from lakehouse.local.own_session import is_classic, set_connect_mode, stop
 from lakehouse.settings.spark_conf import DELTA
 
 # what has to be known before Java runs; the rest, which may hold secrets, stands on no command line
@@ -27,6 +27,7 @@ def start_spark(conf: Mapping[str, str], lock: int) -> SparkSession:
 
     ``lock`` is a descriptor. Raises ``SetupError`` where Spark does not start, without the values of its settings.
     """
+    set_connect_mode(None)  # left by a session over a server
     builder: SparkSession.Builder = SparkSession.builder
     for name, value in conf.items():
         builder = builder.config(name, value)
@@ -129,8 +130,3 @@ def end_java(patience: float = 2.0) -> None:
         process.wait()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
-
-
-def set_active(spark: SparkSession) -> None:
-    """Make a session the one of this thread, which Java takes where none is named."""
-    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)

@@ -8,7 +8,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.local.own_session import activate, activate_again
+from lakehouse.local.own_session import activate, others_active
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.streams import Stream
 
@@ -52,14 +52,12 @@ WRONG = {
 @contextmanager
 def other_session(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session with settings of its own, which is the active one meanwhile."""
-    made, before = spark.newSession(), SparkSession.getActiveSession()
+    made = spark.newSession()
     for name, value in conf.items():
         made.conf.set(name, value)
-    activate(made)
-    try:
+    with others_active():
+        activate(made)
         yield made
-    finally:
-        activate_again(before)
 
 
 @contextmanager

@@ -14,19 +14,39 @@ from pyspark.sql.connect.proto.base_pb2_grpc import (
     add_SparkConnectServiceServicer_to_server,
 )
 
+from lakehouse.settings.spark_conf import DELTA
+
 
 class Silent(SparkConnectServiceServicer):
-    """Answers small questions until it is silent; a statement never ends."""
+    """Answers questions for settings, of which each session has its own, until it is silent; a statement never ends."""
 
     def __init__(self) -> None:
         self.silent, self.asked = Event(), Event()
         self.over = Event()
+        self.questions: list[str] = []
+        self._settings: dict[str, dict[str, str]] = {}
 
     def Config(self, request: Any, _context: Any) -> Any:  # noqa: N802 - the protocol's name
-        """Answer with no setting, or never."""
+        """Answer, or never."""
         if self.silent.is_set():
             self.over.wait()
-        return proto.ConfigResponse(session_id=request.session_id, server_side_session_id="1")
+        kind, stand = request.operation.WhichOneof("op_type"), self._settings.setdefault(request.session_id, {**DELTA})
+        self.questions.append(kind)
+        told = proto.ConfigResponse(session_id=request.session_id, server_side_session_id="1")
+        if kind == "set":
+            stand |= {pair.key: pair.value for pair in request.operation.set.pairs}
+        elif kind == "unset":
+            for name in request.operation.unset.keys:
+                stand.pop(name, None)
+        elif kind == "get_all":
+            told.pairs.extend(proto.KeyValue(key=name, value=value) for name, value in stand.items())
+        elif kind == "is_modifiable":
+            told.pairs.extend(proto.KeyValue(key=name, value="true") for name in request.operation.is_modifiable.keys)
+        elif kind == "get_with_default":
+            told.pairs.extend(request.operation.get_with_default.pairs)
+        else:
+            told.pairs.extend(proto.KeyValue(key=n, value=stand.get(n, "UTC")) for n in request.operation.get.keys)
+        return told
 
     def ExecutePlan(self, _request: Any, _context: Any) -> Iterator[Any]:  # noqa: N802
         """From here on it says nothing."""

@@ -185,6 +185,7 @@ def test_a_session_starts_when_it_is_asked_for_and_is_stopped_by_who_started_it(
     monkeypatch.setattr(resources, "build_session", lambda _: calls.append("start") or SimpleNamespace())
     monkeypatch.setattr(resources, "stop_session", lambda _: calls.append("stop"))
     monkeypatch.setattr(resources, "activate", lambda _: None)
+    monkeypatch.setattr(resources, "keep_exact", lambda _: False)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     made = resources.LakehouseResource.with_settings(Settings())
     with made.from_resource_context_cm(dg.build_init_resource_context()) as resource:

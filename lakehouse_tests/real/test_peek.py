@@ -116,7 +116,7 @@ def test_a_first_declaration_is_written_from_what_a_topic_holds(settings, capsys
     topic = declared(settings).topic
     send(settings, b'{"id": 1, "at": "2026-03-01T00:00:00Z"}', b"{", b'{"id": 2, "at": "2026-03-01T00:00:00Z"}')
     assert main.run(["new-table", "orders", "--from-topic", topic]) == main.DONE
-    assert "from 3 records, of which 1 are no JSON objects" in " ".join(capsys.readouterr().out.split())
+    assert "from 3 records; 1 of them are not JSON objects" in " ".join(capsys.readouterr().out.split())
     written = (Path(settings.declarations) / "orders.py").read_text()
     assert f'topic="{topic}"' in written and 'key=["id"]' in written
     assert 'Column("at", "TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M:%SZ")' in written

@@ -87,6 +87,7 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
         signal.signal(number, interrupt)
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries log, we say in one sentence
+    sys.unraisablehook = lambda _: None  # a signal may break off a library's object before it can be taken apart
     code = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks once more does not wait for what Python still ends
         signal.signal(number, lambda *_: os._exit(code))

@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lakehouse.delta.commits import said_by
-
 Action = dict[str, Any]
 # Spark's Delta counts files of changes apart, deltalake among the others
 _COUNTED: Final = (
@@ -22,6 +20,8 @@ def is_cut(actions: Sequence[Action]) -> bool:
 
     Only a commit of ours is compared: others may count in their own way. One may name more files than it counted.
     """
+    from lakehouse.delta.commits import said_by  # noqa: PLC0415 - brings Kafka's client, which a query needs not
+
     kinds = Counter(next(iter(action), "") for action in actions)
     info: Action = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})
     if said_by(info) is None:

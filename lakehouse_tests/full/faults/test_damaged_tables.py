@@ -64,7 +64,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a commit missing": (lambda folder: commit(folder, 2).unlink(), "log cannot be read.* [Gg]ap"),
     "a checkpoint cut short": (
         lambda folder: [cut(file) for file in folder.glob("_delta_log/*.checkpoint.parquet")],
-        "log cannot be read",
+        "(log cannot be read|was cut off, as by a loss of power)",
     ),
     "a file instead of the log": (
         lambda folder: [unlink(folder / "_delta_log"), (folder / "_delta_log").write_text("")],

@@ -20,14 +20,12 @@ from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.order import merged_layout
-from lakehouse.delta.parquet import partitions_without_codec
 from lakehouse.delta.plain import is_quick
 from lakehouse.delta.quick import append_quickly
 from lakehouse.delta.write import commit_append, read_table
 from lakehouse.errors import TableError
 from lakehouse.spark import collected
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.upkeep.maintain import maintain
 from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, hour, record
 from lakehouse_tests.helpers.writers import by_spark
 
@@ -190,18 +188,3 @@ def test_files_and_log_say_what_those_of_spark_say_of_every_type(spark, tmp_path
     by_deltalake, spark_s = (told_of_file(layout, version) for version in (1, 2))
     assert by_deltalake == spark_s
     assert {column[2] for column in by_deltalake[0]} == {"SNAPPY"} and len(spark_s[1]["nullCount"]) == len(VALUES)
-
-
-def test_files_that_are_not_compressed_are_written_once_more_by_maintenance(stream, monkeypatch):
-    """The one of a month among them, which has no other beside it."""
-    with monkeypatch.context() as patch:
-        patch.setattr("lakehouse.delta.parquet.CODEC", "UNCOMPRESSED")
-        sent(stream)
-    layout, rows = merged_layout(stream.table, stream.settings), stream.snapshot()
-    assert partitions_without_codec(layout) == {"2023-01-01", "2023-02-01"}
-    stream.refresh()
-    first = maintain(stream.engine)
-    assert partitions_without_codec(layout) == set() and stream.snapshot() == rows
-    assert all(outcome.changed == 0 for outcome in stream.refresh())
-    assert (first[0].idle, all(done.idle for done in maintain(stream.engine))) == (False, True)
-    stream.assert_accounted()

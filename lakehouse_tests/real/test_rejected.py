@@ -11,7 +11,7 @@ from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
 from lakehouse.declaration.fields import TIMELESS
 from lakehouse.delta.engine import Engine
-from lakehouse.topic import read_records, timeless, told_time
+from lakehouse.topic import read_records, told_time
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.rejected import (
@@ -120,27 +120,6 @@ def test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_ot
     assert redriven(stream) == []
     assert rejected_version(stream) == before
     assert listed(stream, at) == {TIMELESS: [at + 2, at + 1, at]}
-
-
-def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_missed(stream, monkeypatch):
-    """Little room: a batch ends behind the first of them, or before one that stands far from those before it."""
-    at = end(stream)
-    monkeypatch.setattr(timeless, "MOST_HOLES", 1)
-    monkeypatch.setattr(timeless, "NEAR", 0)
-    hours = stream.hours(5)
-    with dated_by_producers(stream) as send:
-        for nth, hour in enumerate(hours):
-            send(BEYOND[0] if nth % 2 else 1_700_000_000_000, record(time=hour))
-    held = {hours[0], hours[2], hours[4]}
-    assert [outcome.plan.span for outcome in stream.merge()] == [3, 2]
-    assert set(hours) & set(stream.temperatures()) == held
-    assert listed(stream, at) == {TIMELESS: [at + 3, at + 1]}
-    assert [outcome.plan.span for outcome in replay(stream.engine, [Range(0, at, at + 5)])] == [3, 2]
-    monkeypatch.setattr(timeless, "ROOM", 1)
-    monkeypatch.setattr(timeless, "MOST_HOLES", 9)
-    outcomes = replay(stream.engine, [Range(0, at, at + 5)])
-    assert [outcome.plan.span for outcome in outcomes] == [2, 2, 1]
-    assert sum(outcome.entry.metrics.stale for outcome in outcomes) == len(held)
 
 
 def test_where_nothing_is_rejected_or_decided_anew_nothing_is_written(stream):

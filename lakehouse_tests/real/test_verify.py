@@ -111,22 +111,3 @@ def test_the_advice_is_told_however_many_rows_are_wrong(stream: Stream) -> None:
     shutil.rmtree(uri)
     stream.refresh()
     assert verify.verify_rollup(stream.engine, declared).passed, "as advised"
-
-
-def test_a_key_that_stands_twice_or_in_another_partition_is_found_and_the_advice_makes_it_right(
-    stream: Stream,
-) -> None:
-    version, rows = stream.ledger.version, stream.snapshot()
-    stream.sql("INSERT INTO {t} SELECT * FROM {t}")
-    doubled = verify.verify_keys(stream.engine)
-    assert doubled.detail.count(" stands 2 times.") == 5
-    assert f"lakehouse audit {stream.table.name}" in doubled.detail
-    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-    stream.sql("UPDATE {t} SET observed_month = DATE'2022-12-01' WHERE latitude = 4")
-    astray = verify.verify_keys(stream.engine)
-    assert astray.detail.count(" stands in the partition 2022-12-01.") == 1
-    assert "RESTORE" in astray.detail
-    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-    stream.merge()
-    assert verify.verify_keys(stream.engine).passed, "as advised"
-    assert stream.snapshot() == rows

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from lakehouse_tests.full.faults.test_crash import CASES, GAP_POINTS
 from lakehouse_tests.full.integration.test_deaths import STEPS
+from lakehouse_tests.helpers import same_tests
 from lakehouse_tests.helpers.invariants import invariants
 from lakehouse_tests.helpers.places import ROOT
 
@@ -70,3 +71,9 @@ def test_the_points_at_which_a_worker_dies_exist() -> None:
     named = [point.at.rpartition(".") for point in points if point.at != "write"]
     assert named
     assert [name for module, _, name in named if not hasattr(sys.modules[f"lakehouse.{module}"], name)] == []
+
+
+def test_what_is_run_once_more_elsewhere_exists() -> None:
+    for name in {*same_tests.CONNECT, *same_tests.ENGINE, *same_tests.PLANS}:
+        file, _, test = name.partition("::")
+        assert f"def {test or 'test_'}" in (TESTS / file).read_text(encoding="utf-8"), name

@@ -14,17 +14,10 @@ from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse.spark import spark_conf
 from lakehouse_tests.conftest import ENGINE, SPARK_REMOTE
-from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers import same_tests
 from lakehouse_tests.helpers.waiting import wait_until
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-SAME_TESTS = (
-    "test_decoding.py",
-    "test_newest_wins.py",
-    "test_rejected.py::test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_other",
-    "test_quoted_words.py",
-    "test_derived.py::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
-)
 
 
 def accepts(port: int, server: subprocess.Popen) -> bool:
@@ -58,20 +51,9 @@ def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.timeout(600)
 def test_the_merge_path_is_the_same_over_spark_connect(remote: str) -> None:
-    require_passed({SPARK_REMOTE: remote}, SAME_TESTS)
+    same_tests.require_passed({SPARK_REMOTE: remote}, same_tests.CONNECT)
 
 
 @pytest.mark.timeout(900)
 def test_the_merge_path_and_each_death_are_the_same_over_the_engine() -> None:
-    require_passed({ENGINE: "1"}, (*SAME_TESTS, "test_another_row.py", "test_deaths.py", "test_restore.py"))
-
-
-def require_passed(environment: dict[str, str], names: tuple[str, ...]) -> None:
-    tests = [str(ROOT / "lakehouse_tests" / "real" / name) for name in names]
-    # over an engine, the statement of a process that is killed goes on: test_engine shows what becomes of it
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not process_that_is_killed"]
-    done = subprocess.run(
-        [*command, *tests], env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-5000:]
-    assert " passed" in done.stdout
+    same_tests.require_passed({ENGINE: "1"}, same_tests.ENGINE)

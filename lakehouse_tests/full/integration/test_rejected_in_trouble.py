@@ -8,10 +8,23 @@ import pytest
 
 from lakehouse.batch import ingest
 from lakehouse.batch.rejected import store_rejected
+from lakehouse.batch.replay import replay
+from lakehouse.declaration.fields import TIMELESS
 from lakehouse.errors import ConflictError
-from lakehouse.topic import create_topic, delete_topic
-from lakehouse_tests.helpers.rejected import HOT, crashing, end, hot, listed, redriven, resolved, wider
-from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse.topic import create_topic, delete_topic, timeless
+from lakehouse.topic.offsets import Range
+from lakehouse_tests.helpers.rejected import (
+    HOT,
+    crashing,
+    dated_by_producers,
+    end,
+    hot,
+    listed,
+    redriven,
+    resolved,
+    wider,
+)
+from lakehouse_tests.helpers.streams import Stream, counts, record
 
 pytestmark = pytest.mark.invariant(7, 8)
 
@@ -127,3 +140,27 @@ def test_the_records_of_each_incarnation_of_a_topic_are_redriven_in_a_commit_of_
     assert [outcome.entry.metrics.inserted for outcome in redriven(stream, "out_of_range")] == [1, 1]
     assert {first, second} <= set(stream.temperatures())
     assert stream.ledger.progress == progress
+
+
+BEYOND = 2**63 - 1  # milliseconds: Spark's source does not read it
+
+
+def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_missed(stream, monkeypatch):
+    """Little room: a batch ends behind the first of them, or before one that stands far from those before it."""
+    at = end(stream)
+    monkeypatch.setattr(timeless, "MOST_HOLES", 1)
+    monkeypatch.setattr(timeless, "NEAR", 0)
+    hours = stream.hours(5)
+    with dated_by_producers(stream) as send:
+        for nth, hour in enumerate(hours):
+            send(BEYOND if nth % 2 else 1_700_000_000_000, record(time=hour))
+    held = {hours[0], hours[2], hours[4]}
+    assert [outcome.plan.span for outcome in stream.merge()] == [3, 2]
+    assert set(hours) & set(stream.temperatures()) == held
+    assert listed(stream, at) == {TIMELESS: [at + 3, at + 1]}
+    assert [outcome.plan.span for outcome in replay(stream.engine, [Range(0, at, at + 5)])] == [3, 2]
+    monkeypatch.setattr(timeless, "ROOM", 1)
+    monkeypatch.setattr(timeless, "MOST_HOLES", 9)
+    outcomes = replay(stream.engine, [Range(0, at, at + 5)])
+    assert [outcome.plan.span for outcome in outcomes] == [2, 2, 1]
+    assert sum(outcome.entry.metrics.stale for outcome in outcomes) == len(held)

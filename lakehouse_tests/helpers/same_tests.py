@@ -1,0 +1,38 @@
+"""Tests that other tests run once more, in a process of their own: over another Spark, or with other plans."""
+
+import os
+import subprocess
+import sys
+
+from lakehouse_tests.helpers.places import ROOT
+
+CONNECT = (
+    "real/test_decoding.py",
+    "real/test_newest_wins.py",
+    "real/test_rejected.py::test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_other",
+    "real/test_quoted_words.py",
+    "full/integration/test_derived_in_trouble.py"
+    "::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
+)
+ENGINE = (*CONNECT, "full/integration/test_another_row.py", "full/integration/test_deaths.py", "real/test_restore.py")
+PLANS = (
+    "real/test_newest_wins.py",
+    "full/integration/test_other_shapes.py",
+    "real/test_derived.py",
+    "full/integration/test_another_row.py",
+    "real/test_text_keys.py",
+)
+
+
+def require_passed(environment: dict[str, str], names: tuple[str, ...]) -> None:
+    """Run these tests, named below ``lakehouse_tests``, in this environment, and fail where one does.
+
+    A process that is killed is left out: over an engine its statement goes on, which ``test_engine`` shows.
+    """
+    tests = [str(ROOT / "lakehouse_tests" / name) for name in names]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not process_that_is_killed"]
+    done = subprocess.run(
+        [*command, *tests], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
+    assert " passed" in done.stdout

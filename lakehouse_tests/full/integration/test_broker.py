@@ -137,6 +137,7 @@ def test_a_port_that_somebody_took_is_given_up(own: Settings, embedded: Embedded
 def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(own: Settings) -> None:
     data = own.home_folder / "broker" / "data"
     data.mkdir(parents=True)
+    (data.parent / "lock").touch()
     (data / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=7\n")
     broker = EmbeddedBroker(own)
     with pytest.raises(BrokerError, match="ended while it started") as caught:

@@ -17,8 +17,10 @@ FIELDS = [
     Column("said", "STRING", "", source=RecordKey()).field,
 ]
 NAMES = st.sampled_from(["id", "customer", "address", "city", "zip", "email", "said", "a.b", *"abcdefghijkl"])
-OBJECTS = st.recursive(st.none() | st.integers(0, 1), lambda inner: st.dictionaries(NAMES, inner, max_size=12))
-RECORDS = st.lists(st.dictionaries(NAMES, OBJECTS, max_size=12), max_size=8)
+OBJECTS = st.recursive(
+    st.none() | st.integers(0, 1), lambda inner: st.dictionaries(NAMES, inner, max_size=8), max_leaves=20
+)
+RECORDS = st.lists(st.dictionaries(NAMES, OBJECTS, max_size=8), max_size=4)
 
 
 def quoted(name: str) -> str:

@@ -72,6 +72,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "Avro, many records": lambda: avro(50_000, 600_000),
     "JSON of lists in lists": lambda: flat("[" * 30 + "]" * 30, 10_000),
     "JSON, one record": lambda: flat("{}", RECORDS),
+    "JSON, one record of short texts": lambda: flat('"ab"', RECORDS),
     "nested JSON": lambda: nested(f"ARRAY<{LISTS}>", '{"f0":[]}', 60_000),
     "many columns": lambda: wide(1_000, b'{"id":"a"}', 30_000),
 }

@@ -140,7 +140,7 @@ def test_the_end_of_the_engine_is_an_error_within_seconds_and_the_next_run_goes_
     told = worker.answer()
     assert time.monotonic() - began < 10
     assert told["error"] == "EngineLostError"
-    assert "The engine has ended" in told["text"]
+    assert "The engine or Spark Connect server has ended" in told["text"]
     assert writer_of(world.warm, world.job.name), "nobody said how the statement ended"
     world.engine.start()
     assert "done" in world.worker(world.warm).do(world.job)

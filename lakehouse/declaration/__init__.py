@@ -1,9 +1,9 @@
 """The vocabulary in which a table is declared. A declaration is checked when it is made.
 
 ``vocabulary`` holds the parts, with ``partitions`` and ``parts`` (where a value comes from), ``table`` the whole;
-``field_types``, ``type_rules``, ``column_rules``, ``table_rules``, ``expression_rules`` and the package ``sql`` say
-what is refused, ``names`` which names are taken. ``fields`` is what follows for one field of a record, and the reasons
-to reject it, ``nested`` what follows where its values hold others. ``records`` decodes one record: it parses,
+``field_types``, ``type_rules``, ``time_rules``, ``column_rules``, ``table_rules``, ``expression_rules`` and the package
+``sql`` say what is refused, ``names`` which are taken. ``fields`` is what follows for one field of a record, and why
+it is rejected, ``nested`` what follows where its values hold others. ``records`` decodes one record: it parses,
 ``values`` turns what is parsed into typed ``numbers`` and ``times``. ``verdicts`` decodes many at once, the plain ones
 by ``quick`` (their values by ``quick_columns`` and ``quick_times``): what a record may be is said in ``records`` and
 ``values`` alone, ``quick`` only has to be sure. ``room`` is how much memory that takes at most. ``avro`` (of

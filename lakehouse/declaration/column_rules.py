@@ -1,28 +1,21 @@
 """What may not be said of one column. Each rule yields what is wrong, and what to do."""
 
-import re
 import sys
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 from math import ceil, floor
 
 from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import WHOLE, Beyond, Rejection
 from lakehouse.declaration.names import SHAPE, is_name, is_text
-from lakehouse.declaration.nested import plain_types
 from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader, RecordKey
-from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
+from lakehouse.declaration.time_rules import time_problems
 from lakehouse.declaration.type_rules import column_type_problems, digits_of
 from lakehouse.declaration.values import convert_value, number_in
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
-
-_WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
-_OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)(?![\d:])", re.DOTALL)
-_OF_A_PLACE = re.compile(r"(?<![A-Za-z])([AP]M|[ap]m|[ACEMP][SD]T|[CEW]ES?T|BST|[IJK]ST|MSK|\w+/\w+)(?![A-Za-z])")
 
 
 def columns_problems(columns: Sequence[Column], *, typed: bool = False) -> Iterator[Problem]:
@@ -42,7 +35,8 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
     yield from column_type_problems(column.type)
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
         fact = f"widened_from {column.widened_from} to {column.type}: not every value stays as it is"
-        yield fact, "Widen INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits."
+        widened = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits"
+        yield fact, f"Widen {widened}; or leave widened_from out."
     if column.is_nested and (column.sql is not None or column.field.part != VALUE):
         yield f"it is {column.type}, which only a field of a record's value is", "Declare another type, or its field."
     if column.sql is not None:
@@ -51,7 +45,7 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
     if isinstance(column.source, BrokerTime):
         yield from _broker_time_problems(column)
     else:
-        yield from _time_problems(column, typed)
+        yield from time_problems(column, typed)
     if column.between is not None:
         yield from _between_problems(column)
     yield from _keep_problems(column)
@@ -100,32 +94,6 @@ def _broker_time_problems(column: Column) -> Iterator[Problem]:
         yield "a broker time is a TIMESTAMP as it is", "Declare that type, and neither pattern, epoch nor null_values."
 
 
-def _time_problems(column: Column, typed: bool) -> Iterator[Problem]:
-    timed = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
-    if timed and not column.pattern and not column.epoch and not (typed and column.field.part == VALUE):
-        written, unit = ("%Y-%m-%d", DAYS) if timed == ["DATE"] else ("%Y-%m-%dT%H:%M", "seconds")
-        example = f"pattern={written!r}, or epoch={unit!r} where it is a number"
-        yield "a time needs a pattern", f"Declare how it is written, as {example}."
-    for way in ("pattern", "epoch"):
-        if not timed and getattr(column, way) is not None:
-            yield f"{way} is for a TIMESTAMP or DATE", f"Declare such a type, or leave {way} out."
-    if column.pattern is not None and column.epoch is not None:
-        yield "pattern or epoch, not both", "A time is a text or a number: leave one out."
-    if len(timed) > 1 and column.epoch is not None:
-        yield "no epoch is one of days and of moments", "Declare the fields as columns, by their paths."
-    for type_ in timed:
-        yield from _written_problems(column, type_)
-
-
-def _written_problems(column: Column, type_: str) -> Iterator[Problem]:
-    """What is wrong with how times of a type are written in it."""
-    units = (DAYS,) if type_ == "DATE" else tuple(EPOCHS)
-    if column.epoch is not None and column.epoch not in units:
-        yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
-    if column.pattern:
-        yield from _pattern_problems(column.pattern, type_)
-
-
 def _source_problems(column: Column) -> Iterator[Problem]:
     named = column.source.name if isinstance(column.source, RecordHeader) else column.source
     if named is not None and not named:
@@ -156,44 +124,13 @@ def _default_problems(column: Column) -> Iterator[Problem]:
     for rule in ("required", "keep"):
         if getattr(column, rule):
             yield f"{rule} or default, not both", "With a default there is always a value: leave one out."
+    if column.is_nested:
+        yield f"it has a default, and it is {column.type}", "Values that hold others have none: leave it out."
+        return
     try:
         convert_value(column.default, column.field)
     except Rejection as rejection:
         yield f"its default cannot be read: {rejection.detail}", "Write it as it would stand in a record."
-
-
-def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
-    known = ", ".join(TIME_SHAPES)
-    directives = Counter(re.findall("%.?", pattern, re.DOTALL))
-    for directive, times in directives.items():
-        if directive not in TIME_SHAPES:
-            yield f"its pattern has {directive}, which no time matches", f"Write it with {known}, in UTC."
-        elif times > 1:
-            yield f"its pattern has {directive} twice", "A part of a time stands once."
-        elif type_ == "DATE" and directive in _WITHIN_A_DAY:
-            yield f"its pattern has {directive}, and a DATE drops it", "Declare a TIMESTAMP."
-    if not is_text(pattern):
-        yield "its pattern is no text in UTF-8", "Write one that a record can have."
-    if "%Y" not in directives:
-        yield "its pattern has no %Y", "A time needs its year: without one it would lie in 1900."
-    yield from _gap_problems(directives)
-    yield from _offset_problems(pattern)
-
-
-def _gap_problems(directives: Container[str]) -> Iterator[Problem]:
-    for coarser, finer in pairwise(TIME_SHAPES):
-        if finer in directives and coarser not in directives:
-            yield f"its pattern has {finer} and no {coarser}", "A part of a time needs the one it is a part of."
-
-
-def _offset_problems(pattern: str) -> Iterator[Problem]:
-    offset = _OFFSET.search(pattern)
-    place = _OF_A_PLACE.search(re.sub("%.", "%", pattern.partition("%H")[2]))
-    if offset:
-        yield f"its pattern has the offset {offset[1]}", "Times are read as UTC: have them written so."
-    elif place:
-        fact = f"its pattern has {place[1]}, which says that a time is another one in UTC, or on a clock of 24 hours"
-        yield fact, "Times are read as UTC, by such a clock: have them written so."
 
 
 def _between_problems(column: Column) -> Iterator[Problem]:

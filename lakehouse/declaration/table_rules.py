@@ -199,12 +199,12 @@ def _widened(table: "StreamTable") -> Iterator[Problem]:
     for column in table.columns:
         if column.widened_from is not None and column.name in fixed:
             fact = f"column {column.name}: widened_from, and {fixed[column.name]}"
-            yield fact, "It keeps its type: declare a table of another name."
+            yield fact, f"Leave widened_from out: here it stays {column.widened_from}, or declare another table."
         elif column.name in rounded and column.widened_from and has_more_places(column.widened_from, column.type):
             fact = (
                 f"column {column.name}: widened_from {column.widened_from} to more places, and {rounded[column.name]}"
             )
-            yield fact, "Widen it by digits before its places, or declare a table of another name."
+            yield fact, "Widen it by digits before its places, or leave widened_from out, in a table of another name."
 
 
 def _lateness(table: "StreamTable") -> Iterator[Problem]:
@@ -247,7 +247,10 @@ def _reference(reference: Reference) -> Iterator[Problem]:
             yield fact, "A reference holds what its file says: leave sql out."
         if column.is_nested:
             fact = f"reference {reference.name}: column {column.name} is {column.type}"
-            yield fact, "A reference has plain values: name a field within it by its path as source."
+            yield (
+                fact,
+                "Leave it out; a field within an object can be a column, by its path as source.",
+            )
         if column.keep:
             fact = f"reference {reference.name}: column {column.name}: keep is for records"
             yield fact, "A reference is read whole: leave keep out."

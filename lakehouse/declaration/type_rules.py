@@ -9,6 +9,10 @@ from lakehouse.declaration.nested import Nested, nested
 
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
 _PLAIN = "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
+_OF_STRUCT = (
+    "Declare STRUCT<name: type>: names of letters, digits and _; a field of another name can be a column, by its path"
+    " as source, where no array or map leads to it."
+)
 _HOLDING = "of values that hold others ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>"
 _MOST_DIGITS, _MOST_LEVELS, _MOST_FIELDS = 38, 8, 200
 _INNER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -66,6 +70,6 @@ def _items_problems(type_: str, found: Nested) -> Iterator[Problem]:
 def _struct_problems(type_: str, found: Nested) -> Iterator[Problem]:
     for name, times in Counter(name.lower() for name, _ in found.inner).items():
         if not is_field_name(name):
-            yield f"{type_} has a field {name!r}", "Declare STRUCT<name: type>: names of letters, digits and _."
+            yield f"{type_} has a field {name!r}", _OF_STRUCT
         if times > 1:
             yield f"{type_} has two fields {name}", "Spark tells no names apart by their case: leave one out."

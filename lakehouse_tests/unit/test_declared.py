@@ -275,6 +275,8 @@ def test_a_misspelt_word_is_named_with_its_part_its_line_and_the_nearest_that_ex
     assert fact in failed.value.what
     assert failed.value.action.startswith(action)
     assert failed.value.where == f"{folder}/first.py, line {line}"
+    write(folder, "first", text)
+    assert declared(folder) == ["first"], "what it says to write is read"
 
 
 def test_a_word_that_a_function_of_their_own_does_not_have_is_told_as_it_is(folder: Path) -> None:

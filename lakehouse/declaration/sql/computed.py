@@ -8,7 +8,7 @@ not listed is refused when it is declared.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration.sql.functions import NULL, NUMBERS, WHOLE, NotComputable, kind_of
+from lakehouse.declaration.sql.functions import CASTS, DECIMAL, KINDS, NULL, NUMBERS, WHOLE, NotComputable, kind_of
 from lakehouse.declaration.sql.literals import require_bounded
 from lakehouse.declaration.sql.parsed import EXPRESSION, left_out, parsed
 from lakehouse.declaration.sql.reader import Reader
@@ -52,7 +52,15 @@ def _computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
         part.kind in NUMBERS and wanted in NUMBERS and (wanted != WHOLE or part.kind == WHOLE)
     )
     if not fits:
-        raise NotComputable(f"it gives {part.kind}, and the column is {type_}", f"Write CAST(... AS {type_}).")
+        raise NotComputable(f"it gives {part.kind}, and the column is {type_}", _made_of(part.kind, type_))
     cast = f"try_cast({part.sql} AS {type_})"
     # adding 0 turns -0.0 into 0.0, as in a double that a record tells
     return f"IF(abs({cast}) < double('Infinity'), {cast} + 0.0D, NULL)" if type_ == "DOUBLE" else cast
+
+
+def _made_of(kind: str, type_: str) -> str:
+    """What to do where SQL gives another kind than that of the column's type."""
+    if kind in CASTS[kind_of(type_)]:
+        return f"Write CAST(... AS {type_})."
+    own = "DECIMAL(precision,scale)" if kind == DECIMAL else [name for name, each in KINDS.items() if each == kind][-1]
+    return f"No cast makes one of the other: declare the column {own}."

@@ -9,6 +9,9 @@ TIMES = (DAY, MOMENT)
 COUNT = "a whole number that is written"
 KINDS = {"STRING": TEXT, "BOOLEAN": TRUTH, "INT": WHOLE, "BIGINT": WHOLE, "DOUBLE": DOUBLE, "DATE": DAY}
 KINDS |= {"TIMESTAMP": MOMENT}
+CASTS: dict[str, tuple[str, ...]] = dict.fromkeys(NUMBERS, (TEXT, TRUTH, *NUMBERS))
+CASTS |= {TEXT: (TEXT, TRUTH, *NUMBERS, *TIMES), TRUTH: (TEXT, TRUTH), DAY: TIMES, MOMENT: TIMES}
+"""The kinds of which a cast makes another."""
 MOST_DIGITS = 38
 
 
@@ -33,6 +36,20 @@ class Part(NamedTuple):
 
     sql: str
     kind: str
+
+
+def wide(part: Part) -> str:
+    """A whole number in 64 bits."""
+    return f"CAST({part.sql} AS BIGINT)"
+
+
+def typed(part: Part, kind: str) -> Part:
+    """A part of that kind where it is NULL, which has no type of its own."""
+    if part.kind != NULL or kind == NULL:
+        return part
+    # the least decimal: beside a wide one, another would lose its places
+    type_ = next((name for name, each in KINDS.items() if each == kind), "DECIMAL(1,0)")
+    return Part(f"CAST({part.sql} AS {type_})", kind)
 
 
 class Function(NamedTuple):

@@ -4,11 +4,14 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from lakehouse.declaration.sql.functions import NotComputable
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
 EXPRESSION = "Write one expression of Spark's SQL; a name that is a word of SQL stands in backticks."
 """What to do where a text is no expression."""
+_ONE_TEXT = "Write a comma between them; or one text, in which a quote is written as \\'."
 
 
 def quoted(text: str) -> str:
@@ -30,7 +33,10 @@ def parsed(sql: str) -> "exp.Expr | None":
 
 
 def left_out(sql: str, root: "exp.Expr") -> str:
-    """What is written, and the parser makes nothing of, or something else; nothing where there is no such thing."""
+    """What is written, and the parser makes nothing of, or something else; nothing where there is no such thing.
+
+    Raises ``NotComputable`` where it would make one text of two.
+    """
     import sqlglot  # noqa: PLC0415 - as above
     from sqlglot import exp  # noqa: PLC0415
     from sqlglot.tokenizer_core import TokenType  # noqa: PLC0415
@@ -39,7 +45,7 @@ def left_out(sql: str, root: "exp.Expr") -> str:
     texts = [each.text.lower() for each in tokens if each and each.token_type is TokenType.STRING]
     for token, after in pairwise(tokens):
         if token and after and token.token_type is after.token_type is TokenType.STRING:
-            return f"two texts in a row; a quote within one is written as \\', beside {token.text!r}"
+            raise NotComputable(f"two texts stand in a row, the first is {token.text!r}", _ONE_TEXT)
     names = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER)
     written = [
         token.text.lower()

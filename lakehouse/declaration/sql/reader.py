@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.declaration.sql.functions import (
     ARITHMETIC,
     ASIDE,
+    CASTS,
     COMPARISONS,
     COUNT,
     DAY,
     DECIMAL,
     DOUBLE,
     FUNCTIONS,
-    KINDS,
     MOMENT,
     MOST_DIGITS,
     NULL,
@@ -28,6 +28,8 @@ from lakehouse.declaration.sql.functions import (
     NotComputable,
     Part,
     kind_of,
+    typed,
+    wide,
 )
 from lakehouse.declaration.sql.literals import (
     cast_type,
@@ -97,7 +99,7 @@ class Reader:
         part = self.read(node)
         if part.kind not in (*kinds, NULL):
             raise NotComputable(f"{written_as(node)} is {part.kind}, where {' or '.join(kinds)} has to be")
-        return _typed(part, kinds[0])
+        return typed(part, kinds[0])
 
     def _alike(self, nodes: Sequence["exp.Expr"]) -> tuple[list[str], str]:
         """The SQL of parts that can stand for each other, and the kind of all of them."""
@@ -109,8 +111,11 @@ class Reader:
             (kind,) = kinds
         else:
             written = ", ".join(f"{written_as(node)} ({part.kind})" for node, part in zip(nodes, parts, strict=True))
-            raise NotComputable(f"these do not go together: {written}", "Nothing is converted by itself: CAST one.")
-        return [_typed(part, kind).sql for part in parts], kind
+            raise NotComputable(
+                f"these do not go together: {written}",
+                "Nothing is converted by itself: CAST one; unix_seconds() makes a number of a time.",
+            )
+        return [typed(part, kind).sql for part in parts], kind
 
     def _column(self, node: Any) -> Part:
         name = node.name.lower()
@@ -159,7 +164,7 @@ class Reader:
         if name == "try_divide" and kind == WHOLE:
             kind = DOUBLE
         elif kind == WHOLE:  # as wide as whole numbers are: that the column is too narrow is told at its end
-            return Part(f"{name}({_wide(left)}, {_wide(right)})", kind)
+            return Part(f"{name}({wide(left)}, {wide(right)})", kind)
         return Part(f"{name}({left.sql}, {right.sql})", kind)
 
     def _of_some(self, node: Any) -> Part:
@@ -177,7 +182,7 @@ class Reader:
         written = type(node.this).__name__ == "Literal"
         if written:
             return Part(f"-{part.sql}", part.kind)
-        return Part(f"try_subtract(0, {_wide(part) if part.kind == WHOLE else part.sql})", part.kind)
+        return Part(f"try_subtract(0, {wide(part) if part.kind == WHOLE else part.sql})", part.kind)
 
     def _absolute(self, node: Any) -> Part:
         part = self._of(node.this, *NUMBERS)
@@ -267,26 +272,6 @@ class Reader:
         kind = kind_of(type_)
         if type(node.this).__name__ == "Literal" and node.this.is_string and kind in TIMES:
             return Part(time_literal(node.this.this, type_), kind)
-        from_ = {
-            TEXT: (TEXT, TRUTH, *NUMBERS, *TIMES),
-            TRUTH: (TEXT, TRUTH),
-            DAY: TIMES,
-            MOMENT: TIMES,
-        }
-        part = self._of(node.this, *from_.get(kind, (TEXT, TRUTH, *NUMBERS)))
+        part = self._of(node.this, *CASTS[kind])
         written = castable(part.sql) if (part.kind, kind) == (TEXT, DECIMAL) else part.sql
         return Part(f"try_cast({written} AS {type_})", kind)
-
-
-def _wide(part: Part) -> str:
-    """A whole number in 64 bits."""
-    return f"CAST({part.sql} AS BIGINT)"
-
-
-def _typed(part: Part, kind: str) -> Part:
-    """A part of that kind where it is NULL, which has no type of its own."""
-    if part.kind != NULL or kind == NULL:
-        return part
-    # the least decimal: beside a wide one, another would lose its places
-    type_ = next((name for name, each in KINDS.items() if each == kind), "DECIMAL(1,0)")
-    return Part(f"CAST({part.sql} AS {type_})", kind)

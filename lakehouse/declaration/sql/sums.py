@@ -23,7 +23,10 @@ _KEEPS_TEXT = {
     *("Replace", "Right", "Substring", "Translate", "Trim", "Upper"),
 }
 _KEEPS_TEXT_BY_NAME = {"btrim", "get"}  # which the parser does not know
-_COMPUTED = "Declare a column that is computed from it, with sql='CAST(... AS DECIMAL(18,6))', and take that."
+_COMPUTED = (
+    "Declare a column that is computed from it, with sql='CAST(... AS DECIMAL(18,6))', and take that; where no column"
+    " can be computed from it, write try_cast(try_cast(... AS DOUBLE) AS DECIMAL(18,6))."
+)
 EXACT = "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added."
 
 

@@ -1,6 +1,5 @@
 """A declaration is checked when it is made, and everything else follows from it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,8 +8,6 @@ import pytest
 
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
 from lakehouse.declaration.fields import Field
-from lakehouse.errors import DeclarationError
-from lakehouse.tables.temperatures import temperatures
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
@@ -18,8 +15,6 @@ RATED_AT = Column(
 )
 STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
 COUNT = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
-
-DROP: Any = "drop"  # no policy
 
 
 def declare(**changes: Any) -> StreamTable:
@@ -29,56 +24,6 @@ def declare(**changes: Any) -> StreamTable:
 
 def rollup(**changes: Any) -> Rollup:
     return Rollup(**({"name": "ratings_by_movie", "by": ["id"], "measures": COUNT, "doc": "By movie."} | changes))
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (lambda: declare(columns=[ID, Column("Stars", "INT", doc="")]), "names are lower case"),
-        (lambda: declare(columns=[ID, Column("stars'; --", "INT", doc="")]), "names are lower case"),
-        (lambda: declare(rollups=[rollup(name="by movie")]), "names are lower case"),
-        (lambda: declare(columns=[ID, STARS, STARS]), "two columns have the same name"),
-        (lambda: declare(columns=[ID, Column("stars", "FLOAT", doc="")]), "column stars: no such type FLOAT"),
-        (lambda: declare(columns=[ID, Column("stars", "DECIMAL(9)", doc="")]), "no such type DECIMAL"),
-        (lambda: declare(columns=[ID, Column("rated_at", "TIMESTAMP", doc="")]), "rated_at: a time needs a pattern"),
-        (lambda: declare(columns=[ID, Column("rated_on", "DATE", doc="")]), "rated_on: a time needs a pattern"),
-        (
-            lambda: declare(columns=[ID, Column("stars", "INT", required=True, keep=True, doc="")]),
-            "column stars: required or keep",
-        ),
-        (lambda: declare(key=["stars"]), "key column stars must be declared and required"),
-        (lambda: declare(key=["movie"]), "key column movie must be declared and required"),
-        (
-            lambda: declare(partition_by=Month("stars")),
-            "partition_by: Month needs a column of TIMESTAMP",
-        ),
-        (
-            lambda: declare(partition_by=Month("seen_at")),
-            "partition_by: Month needs a column of TIMESTAMP",
-        ),
-        (lambda: declare(version="revision"), "version is no column"),
-        (lambda: declare(key=[], version="rated_at"), "version is for tables with a key, and this is a log table"),
-        (lambda: declare(key=[], order="offset"), 'order="offset" is for tables with a key'),
-        (lambda: declare(key=[], columns=[ID, replace(STARS, keep=True)]), "column stars: keep is for tables with a"),
-        (lambda: declare(key=(), base=temperatures.base), "base is for tables with a key"),
-        (lambda: declare(late=Late("stars", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
-        (lambda: declare(late=Late("seen_at", timedelta(1))), "late needs a TIMESTAMP or DATE column"),
-        (lambda: declare(late=Late("rated_at", timedelta(-1))), "late: after is less than nothing"),
-        (lambda: declare(late=Late("rated_at", timedelta(1), DROP)), "late: policy is accept or reject"),
-        (lambda: declare(gaps="ignore"), "gaps is stop or accept"),
-        (lambda: declare(rollups=[rollup(by=["genre"])]), "rollup ratings_by_movie: groups by unknown columns"),
-    ],
-)
-def test_a_declaration_that_contradicts_itself_is_refused(made: Callable[[], StreamTable], said: str) -> None:
-    with pytest.raises(DeclarationError, match=said) as refused:
-        made()
-    assert str(refused.value).startswith("Table 'ratings': ")
-    assert refused.value.action
-
-
-def test_a_table_without_columns_is_refused() -> None:
-    with pytest.raises(DeclarationError):
-        declare(columns=[], key=[])
 
 
 def test_a_good_declaration_answers_for_its_parts() -> None:

@@ -17,7 +17,6 @@ from lakehouse.declaration.nested import as_spark_says, as_told, nested, plain_t
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.records import decode
-from lakehouse.declaration.type_rules import column_type_problems
 from lakehouse.declaration.verdicts import Rules, decode_slices, decode_values, sliced
 
 pytestmark = pytest.mark.invariant(8, 13)
@@ -279,18 +278,3 @@ def test_fields_in_arrays_and_maps_that_nobody_takes_are_told_at_every_depth():
     assert others_in(objects, fields) == {"n[].y": 1, "n[].d[].c[].z": 1, "n[].d[].c[].b[].x": 2}
     by_name = (column("MAP<STRING, STRUCT<a: INT>>").field,)
     assert others_in([{"n": {"k": {"a": 1, "x.y": 2}, "l": {"z": 3}}}], by_name) == {"n[].`x.y`": 1, "n[].z": 1}
-
-
-def test_the_advice_for_a_type_of_too_many_levels_works() -> None:
-    deep = "STRUCT<a: " * 9 + "INT" + ">" * 9
-    (_, advice), *_ = column_type_problems(deep)
-    assert advice.startswith("Leave out what is deeper")
-    assert not [*column_type_problems("STRUCT<a: " * 7 + "STRUCT<b: INT>" + ">" * 7)]
-    path = Column("n", "INT", "By its path.", source=("n", *"a" * 9))
-    rules = Rules((path.field,), None)
-    record = '{"a":' * 9 + "5" + "}" * 9
-    verdicts = decode_values(pa.array([f'{{"n":{record}}}'.encode()], pa.binary()), None, rules, decode_plain).verdicts
-    assert verdicts.field("n").to_pylist() == [5]
-    array = f"ARRAY<{deep}>"
-    assert [*column_type_problems(array)]
-    assert not [*column_type_problems("ARRAY<" + "STRUCT<a: " * 7 + "INT" + ">" * 8)]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lakehouse.declaration.table import StreamTable
 
 TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+_OF_TOPIC = "Up to 249 letters, digits, '.', '_' and '-', but neither '.' nor '..' alone."
+_OF_OWNER = "Write team:NAME, or an e-mail address, of which 2 to 7 letters follow the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _SHORTEST = timedelta(hours=1)  # a batch that runs takes less: VACUUM cannot tell its files from waste
 _LONGEST = timedelta(days=36_525)
@@ -68,9 +70,9 @@ def _table_names(table: "StreamTable") -> Iterator[Problem]:
 
 def _choices(table: "StreamTable") -> Iterator[Problem]:
     if not TOPIC.fullmatch(table.topic):
-        yield f"topic {table.topic!r} is no name that Kafka takes", "Up to 249 letters, digits, '.', '_' and '-'."
+        yield f"topic {table.topic!r} is no name that Kafka takes", _OF_TOPIC
     if not _OWNER.fullmatch(table.owner):
-        yield f"owner {table.owner!r} is neither a team nor an address", "Write team:NAME, or an e-mail address."
+        yield f"owner {table.owner!r} is neither a team nor an address", _OF_OWNER
     for name in ("partitions", "max_records"):
         if getattr(table, name) < 1:
             yield f"{name} is at least 1", f"Correct {getattr(table, name)}: one is the least."
@@ -93,7 +95,10 @@ def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Prob
     required = {column.name for column in columns if column.required}
     for name, times in Counter(key).items():
         if name not in required:
-            yield f"key column {name} must be declared and required", "Declare it with required=True."
+            yield (
+                f"key column {name} must be declared and required",
+                "Declare it with required=True, and neither default nor keep.",
+            )
         if times > 1:
             yield f"key column {name} stands twice", "Name it once."
 
@@ -141,7 +146,10 @@ def _partition(table: "StreamTable") -> Iterator[Problem]:
         types = table.partition_by.types
         if column is None or column.type not in types:
             kind = f"{type(table.partition_by).__name__} needs a column of {' or '.join(types)}"
-            yield f"partition_by: {kind}", f"{table.partition_by.column} is none: name one."
+            name = table.partition_by.column
+            is_date = column is not None and column.type == "DATE"
+            by_value = f"Write Value({name!r}): a DATE is a day already."
+            yield f"partition_by: {kind}", by_value if is_date else f"{name} is none: name one."
         elif [table.partition_by.name] == list(table.key):
             fact = f"partition_by {column.name} is the whole key"
             yield fact, "Each row would lie in a folder of its own: part by a period, or not at all."

@@ -2,7 +2,7 @@
 
 from lakehouse.declaration import Measure
 from lakehouse_tests.unit.declaration.advice.example import Example
-from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, checking, column, grouped, measures, measuring
+from lakehouse_tests.unit.declaration.ratings import DOUBLES, SPOT, TAGS, checking, column, grouped, measures, measuring
 
 NAME = column("n", "STRING")
 OF_NAME = column("m", "DECIMAL(18,6)", sql="CAST(n AS DECIMAL(18,6))")
@@ -153,6 +153,12 @@ EXAMPLES = [
         "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added.",
         measuring("avg(stars / 2)"),
         measuring("avg(try_cast(stars / 2 AS DECIMAL(18,6)))"),
+    ),
+    Example(
+        "rollup r: measure m: a sum or mean of DOUBLE doubles depends on the order of its rows",
+        "Add decimals, which are exact: try_cast(... AS DECIMAL(18,6)) around what is added.",
+        measuring("sum(CAST(doubles AS ARRAY<DOUBLE>)[0])", DOUBLES),
+        measuring("sum(try_cast(CAST(doubles AS ARRAY<DOUBLE>)[0] AS DECIMAL(18,6)))", DOUBLES),
     ),
     Example(
         "rollup r: measure m: a sum or mean of DOUBLE spot depends on the order of its rows",

@@ -36,7 +36,7 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
         fact = f"widened_from {column.widened_from} to {column.type}: not every value stays as it is"
         widened = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits"
-        yield fact, f"Widen {widened}; or leave widened_from out."
+        yield fact, f"Widen {widened}; else leave widened_from out: lakehouse rewrite is for other types."
     if column.is_nested and (column.sql is not None or column.field.part != VALUE):
         yield f"it is {column.type}, which only a field of a record's value is", "Declare another type, or its field."
     if column.sql is not None:

@@ -207,7 +207,9 @@ def _widened(table: "StreamTable") -> Iterator[Problem]:
     for column in table.columns:
         if column.widened_from is not None and column.name in fixed:
             fact = f"column {column.name}: widened_from, and {fixed[column.name]}"
-            yield fact, f"Leave widened_from out: here it stays {column.widened_from}, or declare another table."
+            stays = f"Leave widened_from out: here it stays {column.widened_from}, or declare another table."
+            written = f"Leave widened_from out; then have every row written: lakehouse rewrite {table.name}"
+            yield fact, stays if column.name in (*table.key, table.version) else written
         elif column.name in rounded and column.widened_from and has_more_places(column.widened_from, column.type):
             fact = (
                 f"column {column.name}: widened_from {column.widened_from} to more places, and {rounded[column.name]}"

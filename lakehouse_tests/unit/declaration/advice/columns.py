@@ -22,8 +22,8 @@ EXAMPLES = [
     Example(
         "column n: widened_from BIGINT to INT: not every value stays as it is",
         (
-            "Widen INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits; or "
-            "leave widened_from out."
+            "Widen INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits; else "
+            "leave widened_from out: lakehouse rewrite is for other types."
         ),
         one(widened_from="BIGINT"),
         one(type_="BIGINT", widened_from="INT"),

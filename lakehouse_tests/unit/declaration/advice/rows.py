@@ -10,6 +10,7 @@ from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, more
 BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
 DAY = column("day", "DATE", pattern="%Y-%m-%d")
 SEEN_AT = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
+KEPT = column("m", keep=True)
 WIDE = column("n", "BIGINT", widened_from="INT")
 PLACES = column("n", "DECIMAL(12,9)", widened_from="DECIMAL(9,6)", required=True)
 EXAMPLES = [
@@ -106,10 +107,16 @@ EXAMPLES = [
     ),
     Example(
         "column n: widened_from, and rows are partitioned by it",
-        "Leave widened_from out: here it stays INT, or declare another table.",
+        "Leave widened_from out; then have every row written: lakehouse rewrite ratings",
         more(WIDE, partition_by=Value("n")),
-        more(column("n"), partition_by=Value("n")),
-        more(column("n", "BIGINT"), partition_by=Value("n"), name="other"),
+        more(column("n", "BIGINT"), partition_by=Value("n")),
+    ),
+    Example(
+        "column n: widened_from, and it is the version, which kept columns came with",
+        "Leave widened_from out: here it stays INT, or declare another table.",
+        more(WIDE, KEPT, version="n"),
+        more(column("n"), KEPT, version="n"),
+        more(column("n", "BIGINT"), KEPT, version="n", name="other"),
     ),
     Example(
         (

@@ -141,7 +141,7 @@ def _engine(settings: "Settings") -> Part:
     if address is None:
         return Part("engine", "", "note", "It is being started.")
     heap = heap_of(address.pid)
-    place = f"127.0.0.1:{address.port}, process {address.pid}{f', {heap}' if heap else ''}"
+    place = f"{address}, process {address.pid}{f', {heap}' if heap else ''}"
     if address.fingerprint != fingerprint(settings):
         detail = f"{place}: other packages, jars or settings; start lakehouse up again."
         return Part("engine", address.fingerprint, "broken", detail)

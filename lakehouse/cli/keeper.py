@@ -62,7 +62,7 @@ class EngineKeeper:
         address = None if self._told else read_address(engine_folder(self._settings))
         if address:
             self._told = True
-            self._tell(f"ready at 127.0.0.1:{address.port}")
+            self._tell(f"ready at {address}")
         code = self._engine.exit_code
         if code is not None:
             self._again(code)

@@ -34,12 +34,20 @@ class TakenError(SetupError):
 
 @dataclass(frozen=True)
 class Address:
-    """Where the engine listens on loopback, its Java, what it was started with, and a name of this one start."""
+    """Where the engine listens on loopback, its Java, what it was started with, and a name of this one start.
+
+    ``ui`` is the page on which Spark shows its work; empty where the engine has none.
+    """
 
     port: int
     pid: int
     fingerprint: str
     start: str
+    ui: str = ""
+
+    def __str__(self) -> str:
+        """As a person reads it."""
+        return f"{LOOPBACK}:{self.port}{f', Spark UI {self.ui}' if self.ui else ''}"
 
 
 def engine_folder(settings: Settings) -> Path:
@@ -164,10 +172,22 @@ class EngineProcess:
 
     def _own(self, port: int) -> dict[str, str]:
         return {
+            **self._ui(port),
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": str(port),
             ENGINE: str(self._folder),
         }
+
+    def _ui(self, port: int) -> dict[str, str]:
+        """The page on which Spark shows its work, on loopback: what a person sets of it goes before.
+
+        A browser opens it without a token, so that nothing can be stopped there.
+        """
+        if not self._settings.spark_is_local:
+            return {}
+        shown = {"enabled": "true", "killEnabled": "false", "port": str(draw_port(other_than=port))}
+        ours = {f"spark.ui.{name}": value for name, value in shown.items()}
+        return {**ours, **{name: value for name, value in self._settings.spark_settings.items() if name in ours}}
 
 
 def conf_of(folder: Path) -> dict[str, str]:
@@ -176,10 +196,10 @@ def conf_of(folder: Path) -> dict[str, str]:
     return conf
 
 
-def announce(folder: Path, pid: int) -> None:
+def announce(folder: Path, pid: int, ui: str = "") -> None:
     """Tell where the engine of this folder listens, for the engine itself, which answers from now on."""
     said = json.loads((folder / "launch").read_text())
-    address = Address(said["port"], pid, said["fingerprint"], secrets.token_hex(16))
+    address = Address(said["port"], pid, said["fingerprint"], secrets.token_hex(16), ui)
     _write(folder / "address", json.dumps(asdict(address)))
 
 

@@ -27,12 +27,12 @@ def main() -> int:
         os.environ.pop(name, None)
     signal.signal(signal.SIGTERM, lambda *_: None)  # its Java is asked to end as well, and is waited for
     try:
-        start_spark(conf_of(folder), _LOCK)
+        spark = start_spark(conf_of(folder), _LOCK)
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     java = SparkContext._gateway.proc  # type: ignore[union-attr]
-    announce(folder, java.pid)
+    announce(folder, java.pid, spark.sparkContext.uiWebUrl or "")
     code: int = java.wait()
     return code if code >= 0 else 128 - code
 

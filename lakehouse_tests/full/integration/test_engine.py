@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -20,8 +21,9 @@ from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, publish
 from lakehouse_tests.full.integration.test_up import RECORDS, Up
 from lakehouse_tests.helpers.engines import home_of_workers, running_engine, runs, writer_of
-from lakehouse_tests.helpers.processes import ps
+from lakehouse_tests.helpers.processes import ps, started_by
 from lakehouse_tests.helpers.rows import rows_of
+from lakehouse_tests.helpers.sockets import exposed
 from lakehouse_tests.helpers.streams import hour, record, send, unique_table
 from lakehouse_tests.helpers.waiting import wait_until
 from lakehouse_tests.helpers.worker import Job
@@ -182,6 +184,7 @@ def test_up_starts_its_engine_again_follow_goes_on_and_nobody_tells_the_token(tm
     try:
         assert stack.says("engine    | ready at 127.0.0.1", 120), stack.log.read_text()
         tokens = [read_token(engine_folder(settings))]
+        require_page(settings, stack, tokens[0])
         refused = subprocess.run(
             [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "merge"],
             env={**os.environ, "LAKEHOUSE_HOME": str(home), "LAKEHOUSE_SPARK_DRIVER_MEMORY": "700m"},
@@ -207,6 +210,18 @@ def test_up_starts_its_engine_again_follow_goes_on_and_nobody_tells_the_token(tm
     finally:
         _, left = stack.stop()
     assert left == {}
+
+
+def require_page(settings: Settings, stack: Up, token: str) -> None:
+    """Spark's page answers where ``up`` says, on loopback alone, and tells no secret."""
+    address = read_address(engine_folder(settings))
+    assert address and address.ui.startswith("http://127.0.0.1:")
+    assert f"Spark UI {address.ui}" in stack.log.read_text()
+    with urlopen(f"{address.ui}/environment/", timeout=60) as answer:  # noqa: S310 - an address of our own
+        page = answer.read().decode()
+    assert "spark.ui.retainedJobs" in page
+    assert token not in page
+    assert exposed(started_by(stack.process.pid)) == {}
 
 
 def has_merged(settings: Settings, batches: int) -> bool:

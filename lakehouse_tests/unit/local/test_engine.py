@@ -14,7 +14,16 @@ import pytest
 
 from lakehouse.errors import SetupError
 from lakehouse.local import engine
-from lakehouse.local.engine import EngineProcess, engine_folder, lives, read_address, read_token, share_lock
+from lakehouse.local.engine import (
+    EngineProcess,
+    announce,
+    conf_of,
+    engine_folder,
+    lives,
+    read_address,
+    read_token,
+    share_lock,
+)
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.processes import ps
@@ -92,6 +101,36 @@ def test_the_token_is_in_a_file_of_its_owner_and_in_the_environment_and_on_no_co
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600, name
     told = [file.read_text() for file in folder.iterdir() if file.name not in ("token", "environment")]
     assert not any(token in text for text in told)
+
+
+def launched(settings: Settings) -> dict[str, str]:
+    """The settings of Spark that the engine of this home was given."""
+    process = EngineProcess(settings, {"spark.ui.enabled": "false"}, "")
+    process.start()
+    process.stop()
+    return conf_of(engine_folder(settings))
+
+
+def test_an_engine_of_this_machine_shows_its_work_on_loopback_as_far_as_a_person_lets_it(
+    started: EngineProcess, settings: Settings
+) -> None:
+    started.stop()
+    conf = launched(settings)
+    assert (conf["spark.ui.enabled"], conf["spark.ui.killEnabled"]) == ("true", "false")
+    assert 0 < int(conf["spark.ui.port"]) != int(conf["spark.connect.grpc.binding.port"])
+    given = '{"spark.ui.enabled": false, "spark.ui.port": 4040}'
+    conf = launched(Settings(home=settings.home, spark_conf=given, _env_file=None))
+    assert (conf["spark.ui.enabled"], conf["spark.ui.port"]) == ("false", "4040")
+    elsewhere = launched(settings.model_copy(update={"spark_master": "spark://host:7077"}))
+    assert (elsewhere["spark.ui.enabled"], elsewhere.get("spark.ui.port")) == ("false", None), "as it was given"
+
+
+def test_the_address_names_the_page_where_there_is_one(tmp_path: Path) -> None:
+    (tmp_path / "launch").write_text(json.dumps({"port": 20001, "fingerprint": "fits"}))
+    announce(tmp_path, 7)
+    assert str(read_address(tmp_path)) == "127.0.0.1:20001"
+    announce(tmp_path, 7, "http://127.0.0.1:20002")
+    assert str(read_address(tmp_path)) == "127.0.0.1:20001, Spark UI http://127.0.0.1:20002"
 
 
 def test_a_second_engine_of_a_home_is_refused(started: EngineProcess, settings: Settings) -> None:

@@ -22,6 +22,7 @@ verbs = typer.Typer()
 
 _PACKAGES = ("dagster", "dagster-pyspark", "pyspark", "delta-spark", "deltalake", "duckdb", "aiokafka")
 _AGAIN = "install lakehouse again (in its repository: make install)."
+_FEW = 3  # failed runs that are told one by one
 _PYTHON = ((3, 11), (3, 14))
 
 
@@ -60,6 +61,7 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield from _jars(settings)
     yield _tried("Spark", lambda: _spark(settings))
     yield _tried("engine", lambda: _engine(settings))
+    yield from _failed_runs(settings)
     yield _tables(settings)
     yield _tried("declarations", lambda: _declarations(settings))
     yield from _properties(settings)
@@ -149,6 +151,28 @@ def _engine(settings: "Settings") -> Part:
         detail = f"{place}: too little; raise LAKEHOUSE_SPARK_DRIVER_MEMORY and start lakehouse up again."
         return Part("engine", address.fingerprint, "note", detail)
     return Part("engine", address.fingerprint, "ok", place)
+
+
+def _failed_runs(settings: "Settings") -> Iterator[Part]:
+    """One part for each job of Dagster whose newest run failed, up to a few; none where Dagster has no storage."""
+    from sqlite3 import Error
+
+    from lakehouse.local.dagster_home import dagster_folder
+    from lakehouse.local.failed_runs import failed_runs
+
+    try:
+        failed = failed_runs(dagster_folder(settings))
+    except (OSError, Error) as error:
+        yield Part("Dagster's runs", "", "note", f"Cannot be read now: {error}; its page, of lakehouse up, shows them.")
+        return
+    if failed is None:
+        yield Part("Dagster's runs", "", "note", "In a storage that dagster.yaml names (not tried).")
+        return
+    for each in failed[:_FEW]:
+        why = f"/runs/{each.run} of Dagster's page, which lakehouse up shows, says why"
+        yield Part("failed run", each.run[:8], "note", f"{each}: {why}; gone when a run of it succeeds.")
+    if more := failed[_FEW:]:
+        yield Part("failed runs", "", "note", f"{len(more)} more: {', '.join(each.job for each in more)}")
 
 
 def _tables(settings: "Settings") -> Part:

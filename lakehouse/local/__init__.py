@@ -6,6 +6,6 @@ one question over a plain socket, ``tail`` follows a log while it is written, ``
 ``asking`` for a program; ``engine`` runs the warm Spark of a home, and knows its lock, its address and its token,
 ``engine_main`` is its process, ``own_spark`` starts a Spark in it or in a command, and ends it, and ``own_session``
 makes a session of our own on one that runs; ``heap`` tells how full the memory of a Java is; ``dagster_home`` and
-``dagster_run`` prepare and start Dagster's own commands. Another service of the laptop's stack goes here. It knows
-the settings only; production needs none of it but Java and the jars.
+``dagster_run`` prepare and start Dagster's own commands, ``failed_runs`` tells which of its runs failed. Another
+service of the laptop's stack goes here. It knows the settings only; production needs none of it but Java and the jars.
 """

@@ -47,6 +47,12 @@ run_monitoring:
 """
 
 
+def dagster_folder(settings: Settings) -> Path:
+    """Dagster's folder, which need not exist yet: that of ``DAGSTER_HOME``, else the one in the home."""
+    chosen = os.environ.get("DAGSTER_HOME")
+    return Path(chosen).expanduser().resolve() if chosen else settings.home_folder / "dagster"
+
+
 def prepare_dagster_home(settings: Settings) -> Path:
     """Return Dagster's folder, made and given a ``dagster.yaml`` where it has none.
 
@@ -54,7 +60,7 @@ def prepare_dagster_home(settings: Settings) -> Path:
     changes nothing, whatever stands in the file by then.
     """
     chosen = os.environ.get("DAGSTER_HOME")
-    folder = _made(Path(chosen).expanduser().resolve()) if chosen else settings.make_folder("dagster")
+    folder = _made(dagster_folder(settings)) if chosen else settings.make_folder("dagster")
     file = folder / "dagster.yaml"
     if not file.exists():
         # whole from its first moment: a process that starts now must not read half of it

@@ -34,6 +34,7 @@ from lakehouse.cli import (
 )
 from lakehouse.cli.output import complain, say
 from lakehouse.cli.stopping import INTERRUPTED, interrupt
+from lakehouse.delta.holder import name_work
 from lakehouse.errors import LakehouseError
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
@@ -55,12 +56,14 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    show_version: Annotated[
+    context: typer.Context,
+    show_version: Annotated[  # noqa: ARG001 - its callback shows it
         bool,
         typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and stop."),
     ] = False,
 ) -> None:
-    """Take the options that stand before a verb."""
+    """Take the options that stand before a verb, and tell by its name whoever waits for what it does."""
+    name_work(f"lakehouse {context.invoked_subcommand}")
 
 
 for family in (

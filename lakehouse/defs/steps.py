@@ -14,6 +14,7 @@ from lakehouse.defs.listed import Listed
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.delta.audit import Finding
 from lakehouse.delta.engine import Engine
+from lakehouse.delta.holder import name_work
 from lakehouse.errors import AccountingError
 from lakehouse.settings import Settings
 
@@ -65,6 +66,7 @@ def step_of(
 
     def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
         started = perf_counter()
+        name_work(f"run {context.run.run_id[:8]} of Dagster")
         with explained():
             try:
                 done = work(Run(context, config, lakehouse, listed.table))

@@ -6,7 +6,8 @@ older lakehouse wrote, in today's form), ``reform`` (rows given other types and 
 can compute the SQL of a declaration), ``sameness`` (of rows, in SQL), ``engine`` (session, settings and table of a
 step, and how it is run again where another writer was first).
 Written: ``write`` (the one fenced commit, and upkeep), ``quick`` (the same of few rows, without Spark, into tables
-that are ``plain`` enough, in files as Spark's: ``parquet``), ``lock`` (one writer at a time on a local disk),
+that are ``plain`` enough, in files as Spark's: ``parquet``), ``lock`` (one writer at a time on a local disk;
+``holder``: which),
 ``synced`` (what outlives a power cut; ``counted``: whether an entry names all its files), ``statement`` (one that
 writes, until its end is known), ``writer`` (whose it is, where it may outlive its client), ``commits`` (what a commit
 says of itself).

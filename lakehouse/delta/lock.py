@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from filelock import FileLock, Timeout
 
 from lakehouse.delta.failures import disk_failure
+from lakehouse.delta.holder import holder_of, noted
 from lakehouse.delta.writer import require_ended
 from lakehouse.errors import LockedError
 
@@ -37,24 +38,25 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
     lock = FileLock(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _acquire(lock, name)
+        _acquire(lock, file, name)
     except Timeout:
-        fact = f"Another process has been writing {name} for {_PATIENCE:.0f} seconds"
+        fact = f"Another process has been writing {name} for {_PATIENCE:.0f} seconds: {holder_of(file)}"
         raise LockedError(fact, where=uri, action="Run it again when that one is done.") from None
     except OSError as error:
         raise disk_failure(error, uri) from error
     try:
-        require_ended(file, name)
-        yield
+        with noted(file):
+            require_ended(file, name)
+            yield
     finally:
         lock.release()
 
 
-def _acquire(lock: FileLock, name: str) -> None:
+def _acquire(lock: FileLock, file: Path, name: str) -> None:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        _log.info("Waiting for another process, which writes %s", name)
+        _log.info("Waiting for %s, which writes %s", holder_of(file), name)
         lock.acquire(timeout=_PATIENCE)
 
 

@@ -1,5 +1,6 @@
 """The lock that keeps writers of a local table apart."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from threading import Timer
 import pytest
 
 from lakehouse.delta import lock, writer
+from lakehouse.delta.holder import holder_of
 from lakehouse.delta.lock import lock_file, table_lock
 from lakehouse.errors import ConflictError, TableError
 
@@ -17,7 +19,9 @@ pytestmark = pytest.mark.invariant(11)
 
 _HOLD = """
 import sys
+from lakehouse.delta.holder import name_work
 from lakehouse.delta.lock import table_lock
+name_work("lakehouse merge")
 with table_lock(sys.argv[1], "t"):
     print(1, flush=True)
     input()
@@ -66,6 +70,39 @@ def test_a_table_that_another_process_writes_is_a_conflict(uri: str, hurried: No
             pass
         with table_lock(f"{uri}_changes", "t_changes"):
             pass
+
+
+HOLDER = r"lakehouse merge \(process {}, since \d\d:\d\d:\d\d UTC\)"
+
+
+def test_who_waits_is_told_for_whom(uri: str, hurried: None, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", lock.__name__)
+    with held_elsewhere(uri) as other:
+        holder = HOLDER.format(other.pid)
+        with pytest.raises(ConflictError, match=f"writing t for 0 seconds: {holder}"), table_lock(uri, "t"):
+            pass
+    (told,) = caplog.messages
+    assert re.fullmatch(f"Waiting for {holder}, which writes t", told)
+
+
+def test_who_has_given_the_lock_back_is_named_no_more_and_a_note_that_says_nothing_is_none(uri: str) -> None:
+    file = lock_file(uri)
+    assert file
+    with table_lock(uri, "t"):
+        assert holder_of(file).startswith("a program (process ")
+        (note,) = file.parent.glob("*.holder")
+        for damaged in ("", "[", '["merge", 1]', '["merge", 1, "now"]', '["merge", 1, 1e300]', "7"):
+            note.write_text(damaged)
+            assert holder_of(file) == "another process"
+    assert not note.exists()
+
+
+def test_a_note_that_the_disk_refuses_keeps_nobody_from_writing(uri: str) -> None:
+    file = lock_file(uri)
+    assert file
+    file.with_name("t.holder").mkdir(parents=True)
+    with table_lock(uri, "t"):
+        assert holder_of(file) == "another process"
 
 
 def test_the_same_folder_under_another_name_has_the_same_lock(uri: str, hurried: None) -> None:

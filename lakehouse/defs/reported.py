@@ -164,7 +164,7 @@ class _Told:
         return {**now, **source, **{name: sum(getattr(e.metrics, name) for e in written) for name in counted}}
 
     def findings(self, ledger: Ledger, written: Sequence[Entry]) -> list[Finding]:
-        """What the checks of the table find that need its history alone."""
+        """What the checks of the table find that need its history alone; those of a rollup need its rows."""
         if self.name == self.table.name:
             return [batches_accounted(ledger, written), verify.rejected_share(ledger)]
         if self.name == self.table.changes_name and not self.table.is_log:

@@ -158,7 +158,6 @@ def show_outcomes(
     epilog=examples(
         "lakehouse replay temperatures",
         "lakehouse replay temperatures 0:0-500 1:20-40",
-        "lakehouse replay temperatures --partition 0 --from 0 --to 500",
     )
 )
 def replay(
@@ -167,9 +166,6 @@ def replay(
         list[str] | None,
         typer.Argument(metavar="RANGE", help="PARTITION:FROM-TO, as audit shows them; TO is one past the last offset."),
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
-    start: Annotated[int | None, typer.Option("--from", min=0, metavar="OFFSET", help="First offset.")] = None,
-    end: Annotated[int | None, typer.Option("--to", min=0, metavar="OFFSET", help="One past the last offset.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Merge records again that have been merged before: by default all that the topic still holds.
@@ -181,9 +177,7 @@ def replay(
 
     settings = load_settings()
     chosen, ranges = _table_of(settings, table, ranges or [])
-    wanted = [_range(each) for each in ranges] or _ranges(partition, start, end)
-    if ranges and (partition, start, end) != (None, None, None):
-        raise typer.BadParameter("give ranges either as PARTITION:FROM-TO or by options", param_hint="RANGE")
+    wanted = [_range(each) for each in ranges] or None
     with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
         outcomes = caught_up(working, lambda: merge_again(working, wanted))
         derived = refresh_all(working)
@@ -212,15 +206,3 @@ def _range(text: str) -> "Range":
             f"{text!r} is not PARTITION:FROM-TO with FROM below TO, as 0:0-500", param_hint="RANGE"
         )
     return Range(*map(int, found.groups()))
-
-
-def _ranges(partition: int | None, start: int | None, end: int | None) -> "list[Range] | None":
-    from lakehouse.topic.offsets import Range
-
-    if partition is None and start is None and end is None:
-        return None
-    if partition is None or start is None or end is None:
-        raise typer.BadParameter("--partition, --from and --to go together", param_hint="--partition")
-    if end <= start:
-        raise typer.BadParameter("must be greater than --from", param_hint="--to")
-    return [Range(partition, start, end)]

@@ -151,7 +151,7 @@ def test_follow_ends_when_the_topic_was_idle(story: dict[str, Any]) -> None:
 
 
 def test_a_replay_beyond_what_was_merged_is_refused(story: dict[str, Any]) -> None:
-    said = lakehouse_says("replay", "--partition", "0", "--from", "0", "--to", "100000")
+    said = lakehouse_says("replay", "temperatures", "0:0-100000")
     assert said.code == 1
     assert "cannot be replayed" in said.err
 

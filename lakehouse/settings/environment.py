@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
-from lakehouse.settings.project import declarations_of_project, project_folder
+from lakehouse.settings.project import declarations_of_project, one_project
 from lakehouse.settings.properties import parse_properties
 from lakehouse.settings.remote import RemoteAddress, parse_remote
 from lakehouse.settings.shapes import (
@@ -116,12 +116,13 @@ class Settings(BaseSettings):
     @classmethod
     def load(cls) -> "Settings":
         """Read the environment; a value that cannot be used is a ``SettingsError`` that names its variable."""
-        file = project_folder() / ENV_FILE
-        require_known([*variables_in_file(file), *os.environ], cls.model_fields)
-        try:
-            return cls(_env_file=file)
-        except ValidationError as error:
-            raise SettingsError(_explained(error.errors()[0]), action=ADVICE) from None
+        with one_project() as folder:
+            file = folder / ENV_FILE
+            require_known([*variables_in_file(file), *os.environ], cls.model_fields)
+            try:
+                return cls(_env_file=file)
+            except ValidationError as error:
+                raise SettingsError(_explained(error.errors()[0]), action=ADVICE) from None
 
     @model_validator(mode="after")
     def _require_what_belongs_together(self) -> Self:

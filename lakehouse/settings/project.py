@@ -2,7 +2,9 @@
 
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from lakehouse.errors import SettingsError
 
 _FILE = "pyproject.toml"
 EXAMPLES = "lakehouse.tables"
+_found: ContextVar[Path | None] = ContextVar("the project of the settings that are being read", default=None)
 
 
 def find_project() -> Path | None:
@@ -26,9 +29,20 @@ def project_folder() -> Path:
     return find_project() or Path.cwd()
 
 
+@contextmanager
+def one_project() -> Iterator[Path]:
+    """Find the folder that relative settings belong to, once for all that are read in here."""
+    folder = project_folder()
+    token = _found.set(folder)
+    try:
+        yield folder
+    finally:
+        _found.reset(token)
+
+
 def in_project(path: str | Path) -> Path:
     """Return a path as an absolute one: a relative one belongs to the project."""
-    return project_folder() / Path(path).expanduser()
+    return (_found.get() or project_folder()) / Path(path).expanduser()
 
 
 def declarations_of_project(check: Callable[[str], str]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import SettingsError
-from lakehouse.settings import Settings
+from lakehouse.settings import Settings, project
 
 
 @pytest.fixture(autouse=True)
@@ -234,3 +234,29 @@ def test_a_secret_that_is_written_without_an_equals_sign_is_shown_nowhere(
     with pytest.raises(SettingsError, match="Line 2 of .env cannot be read") as told:
         Settings.load()
     assert "S3CRET" not in str(told.value)
+
+
+def test_the_project_is_looked_for_once_for_all_settings(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (nowhere / "pyproject.toml").write_text('[tool.lakehouse]\ndeclarations = "tables"\n')
+    below = nowhere / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    looks: list[Path | None] = []
+
+    def look() -> Path | None:
+        looks.append(found())
+        return looks[-1]
+
+    found = project.find_project
+    monkeypatch.setattr(project, "find_project", look)
+    for name in ("HOME", "TABLES", "JARS"):
+        monkeypatch.setenv(f"LAKEHOUSE_{name}", name.lower())
+    settings = Settings.load()
+    assert looks == [nowhere]
+    assert (settings.home, settings.tables, settings.jars) == (
+        nowhere / "home",
+        str(nowhere / "tables"),
+        nowhere / "jars",
+    )
+    monkeypatch.chdir(nowhere.parent)
+    assert Settings.load().home == nowhere.parent / "home", "another one where another folder is the working directory"

@@ -8,19 +8,29 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from threading import Timer
 from typing import NoReturn
 
 INTERRUPTED = 130
 _LIMIT = 9.0  # seconds from the first signal
-_waiting: list[bool] = []  # one for each Spark that is in use
 _ending: list[Timer] = []  # what ends the process where Spark does not stop in time
+
+
+@dataclass
+class _Spark:
+    """Whether Spark is in use, and nobody has asked for the end yet; an ``Event`` is no place for a signal to come."""
+
+    in_use: bool = False
+
+
+_SPARK = _Spark()
 
 
 def interrupt(_number: int, _frame: object) -> NoReturn:
     """End as Ctrl-C does, so that what was started is stopped; where Spark keeps us from that, end all the same."""
-    if _waiting:
-        _waiting.clear()
+    if _SPARK.in_use:
+        _SPARK.in_use = False
         timer = Timer(_LIMIT, _end)
         timer.daemon = True
         _ending.append(timer)
@@ -32,11 +42,11 @@ def interrupt(_number: int, _frame: object) -> NoReturn:
 @contextmanager
 def stops_soon() -> Iterator[None]:
     """A signal that comes in here ends the process within seconds, also where Spark does not answer."""
-    _waiting.append(True)
+    _SPARK.in_use = True
     try:
         yield
     finally:
-        _waiting.clear()
+        _SPARK.in_use = False
         while _ending:  # Spark has stopped; what else was started has its own time to end
             _ending.pop().cancel()
 

@@ -19,7 +19,7 @@ from lakehouse.cli import session as cli_session
 from lakehouse.connect import client, session
 from lakehouse.delta import lock, statement, writer
 from lakehouse.errors import BrokerError, RegistryError, SetupError
-from lakehouse.local import dagster_home, embedded, ivy, jars, kafka, registry
+from lakehouse.local import dagster_home, embedded, engine, ivy, jars, kafka, registry
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
@@ -210,6 +210,7 @@ def test_every_wait_of_the_table_is_shown_by_a_test_that_is_there() -> None:
 def test_limits_are_those_that_the_table_tells() -> None:
     table = (ROOT / "docs" / "reliability.md").read_text()
     for what, limit in {
+        "another engine of the home, or a Spark of its commands, to end before an engine starts": engine._PATIENCE,
         "an engine that is being started": session._LIMIT,
         "the engine's first answer": client.FIRST_ANSWER,
         "the end of a statement that was interrupted and writes": statement._PATIENCE,

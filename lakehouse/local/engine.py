@@ -21,6 +21,7 @@ from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
+from lakehouse.settings.spark_conf import HIDDEN_TEXT, hidden_text
 
 ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
 _SERVER = "lakehouse.local.engine_main"
@@ -173,6 +174,7 @@ class EngineProcess:
     def _own(self, port: int) -> dict[str, str]:
         return {
             **self._ui(port),
+            HIDDEN_TEXT: hidden_text(self._conf.get("spark.redaction.string.regex")),
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": str(port),
             ENGINE: str(self._folder),

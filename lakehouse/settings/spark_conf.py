@@ -74,7 +74,11 @@ DELTA: Mapping[str, str] = {
 
 REDACTION = "spark.redaction.regex"
 """Spark's pattern of names whose values it shows nowhere."""
+HIDDEN_TEXT = "spark.sql.redaction.string.regex"
+"""Spark's pattern of what it shows of no statement and no plan."""
 _SECRETS = "(?i:secret|password|token|access[.]?key)"  # those of Spark itself
+_OPTION = r'value: "[^"\\]*+(?:\\.[^"\\]*+)*+"'  # as a plan of a client is written
+_HADOOP = "spark.hadoop."  # without it, what follows is a setting of Hadoop's, which Spark shows too
 _OF_ROWS = ("spark.sql.", "spark.databricks.")
 _FREE = (
     "spark.databricks.delta.optimize.maxThreads",
@@ -116,6 +120,7 @@ _ELSEWHERE = {
     "spark.master": "LAKEHOUSE_SPARK_MASTER",
     "spark.remote": "LAKEHOUSE_SPARK_REMOTE",
     "spark.driver.memory": "LAKEHOUSE_SPARK_DRIVER_MEMORY",
+    HIDDEN_TEXT: "spark.redaction.string.regex, which hides the same",
 }
 _OURS = ("spark.connect.", "spark.lakehouse.", "spark.api.mode", "spark.plugins")
 
@@ -147,7 +152,14 @@ def require_free_conf(name: str) -> None:
 
 def hidden(names: Iterable[str]) -> str:
     """The pattern by which Spark shows the values of these settings nowhere, nor those that it takes for secrets."""
-    return "|".join([_SECRETS, *map(re.escape, names)])
+    given = [*names]
+    of_hadoop = [re.escape(name.removeprefix(_HADOOP)) for name in given if name.startswith(_HADOOP)]
+    return "|".join([_SECRETS, *map(re.escape, given), *(f"^{name}$" for name in of_hadoop)])
+
+
+def hidden_text(given: str | None) -> str:
+    """The pattern by which Spark shows no option of a read or a write, such as a password, nor what is given."""
+    return "|".join(filter(None, [given, _OPTION]))
 
 
 def is_of_rows(name: str) -> bool:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import grpc
 
@@ -57,3 +58,10 @@ def runs(writer: Writer | None) -> bool:
         if "INVALID_HANDLE" in (error.details() or ""):  # the engine has given the session up
             return False
         raise
+
+
+def page(url: str) -> str:
+    """What Spark shows at this address of an engine."""
+    with urlopen(url, timeout=60) as answer:  # noqa: S310 - an address of our own
+        text: str = answer.read().decode()
+    return text

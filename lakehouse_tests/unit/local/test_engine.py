@@ -26,6 +26,7 @@ from lakehouse.local.engine import (
 )
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
+from lakehouse.settings.spark_conf import hidden_text
 from lakehouse_tests.helpers.processes import ps
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -33,6 +34,7 @@ _SHARE = """
 import sys
 from lakehouse.local.engine import share_lock
 from lakehouse.settings import Settings
+from lakehouse.settings.spark_conf import hidden_text
 assert share_lock(Settings(home=sys.argv[1], _env_file=None)) is not None
 print(1, flush=True)
 input()
@@ -121,6 +123,7 @@ def test_an_engine_of_this_machine_shows_its_work_on_loopback_as_far_as_a_person
     given = '{"spark.ui.enabled": false, "spark.ui.port": 4040}'
     conf = launched(Settings(home=settings.home, spark_conf=given, _env_file=None))
     assert (conf["spark.ui.enabled"], conf["spark.ui.port"]) == ("false", "4040")
+    assert conf["spark.sql.redaction.string.regex"] == hidden_text(None)
     elsewhere = launched(settings.model_copy(update={"spark_master": "spark://host:7077"}))
     assert (elsewhere["spark.ui.enabled"], elsewhere.get("spark.ui.port")) == ("false", None), "as it was given"
 

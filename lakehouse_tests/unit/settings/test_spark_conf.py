@@ -12,7 +12,7 @@ from lakehouse import spark
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import SettingsError
 from lakehouse.settings import Settings
-from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_rows
+from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, hidden_text, is_of_rows
 
 FREE = {"spark.sql.shuffle.partitions": 8, "spark.ui.enabled": True, "spark.hadoop.fs.s3a.secret.key": "s3cret"}
 GIVEN = {"spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "true", "spark.hadoop.fs.s3a.secret.key": "s3cret"}
@@ -25,6 +25,7 @@ WRONG = [
     ('{"spark.master": "s3cret"}', "use LAKEHOUSE_SPARK_MASTER"),
     ('{"spark.driver.memory": "s3cret"}', "use LAKEHOUSE_SPARK_DRIVER_MEMORY"),
     ('{"spark.remote": "s3cret"}', "use LAKEHOUSE_SPARK_REMOTE"),
+    ('{"spark.sql.redaction.string.regex": "s3cret"}', "use spark.redaction.string.regex"),
     ('{"spark.connect.grpc.binding.port": "s3cret"}', "how a session is reached depends on it"),
     ('{"spark.sql.session.timeZone": "s3cret"}', "is fixed, since what a time means depends on it"),
     ('{"spark.sql.ansi.enabled": "s3cret"}', "is fixed, since what is stored of a value depends on it"),
@@ -92,13 +93,20 @@ def test_options_and_jars_of_a_person_stand_beside_those_that_are_needed() -> No
 
 
 def test_spark_shows_no_value_that_was_given() -> None:
-    hidden = spark.spark_conf(with_conf(**{"spark.x-y.ticket": 1, "spark.redaction.regex": "mine"}))[
-        "spark.redaction.regex"
-    ]
-    for name in ("spark.x-y.ticket", "mine", "fs.SECRET.key"):
+    given = {"spark.x-y.ticket": 1, "spark.hadoop.store.ticket": 1, REDACTION: "mine"}
+    hidden = spark.spark_conf(with_conf(**given))[REDACTION]
+    for name in ("spark.x-y.ticket", "mine", "fs.SECRET.key", "spark.hadoop.store.ticket", "store.ticket"):
         assert re.search(hidden, name)
-    assert not re.search(hidden, "spark.xxy.ticket")
+    for name in ("spark.xxy.ticket", "restore.ticket", "store.tickets"):
+        assert not re.search(hidden, name)
     assert REDACTION not in spark.spark_conf(with_conf())
+
+
+def test_no_option_of_a_read_is_shown_in_a_statement() -> None:
+    read = r'options { key: "kafka.sasl.jaas.config" value: "x username=\"app\" password=\"s3cret\";" }'
+    left = re.sub(hidden_text(None), "...", f"{read} {read}")
+    assert left == " ".join(2 * ['options { key: "kafka.sasl.jaas.config" ... }'])
+    assert re.sub(hidden_text("ticket [0-9]+"), "...", f"ticket 12 {read}") == f"... {left.partition(' options')[0]}"
 
 
 def test_what_only_the_start_of_a_spark_can_set_is_refused_where_a_server_is_joined() -> None:

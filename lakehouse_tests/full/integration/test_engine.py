@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -20,7 +19,7 @@ from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import create_topic, publish
 from lakehouse_tests.full.integration.test_up import RECORDS, Up
-from lakehouse_tests.helpers.engines import home_of_workers, running_engine, runs, writer_of
+from lakehouse_tests.helpers.engines import home_of_workers, page, running_engine, runs, writer_of
 from lakehouse_tests.helpers.processes import ps, started_by
 from lakehouse_tests.helpers.rows import rows_of
 from lakehouse_tests.helpers.sockets import exposed
@@ -185,22 +184,18 @@ def test_up_starts_its_engine_again_follow_goes_on_and_nobody_tells_the_token(tm
         assert stack.says("engine    | ready at 127.0.0.1", 120), stack.log.read_text()
         tokens = [read_token(engine_folder(settings))]
         require_page(settings, stack, tokens[0])
-        refused = subprocess.run(
-            [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "merge"],
-            env={**os.environ, "LAKEHOUSE_HOME": str(home), "LAKEHOUSE_SPARK_DRIVER_MEMORY": "700m"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        refused = merge(home, memory="700m")
         assert refused.returncode == 1
         assert "other packages, jars or settings" in refused.stderr
         assert "Start lakehouse up again" in refused.stderr
+        require_quiet_merges(settings, 3)
         with following(home, told) as follow:
             for number in (1, 2):
                 publish(settings, temperatures, RECORDS)
-                assert wait_until(partial(has_merged, settings, number), 120), told.read_text()
+                assert wait_until(partial(has_merged, settings, 3 + number), 120), told.read_text()
                 kill_engine(settings, number, stack.says)
             assert follow.poll() is None
+        assert traces_of_java(settings) == []
         tokens.append(read_token(engine_folder(settings)))
         assert tokens[0] != tokens[1]
         texts = [file.read_text(errors="replace") for file in (stack.log, told, *home.glob("logs/lakehouse/*"))]
@@ -212,15 +207,41 @@ def test_up_starts_its_engine_again_follow_goes_on_and_nobody_tells_the_token(tm
     assert left == {}
 
 
+def merge(home: Path, memory: str = "1g") -> subprocess.CompletedProcess[str]:
+    """Merge over the engine of this home, as a person does."""
+    return subprocess.run(
+        [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "merge"],
+        env={**os.environ, "LAKEHOUSE_HOME": str(home), "LAKEHOUSE_SPARK_DRIVER_MEMORY": memory},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def require_quiet_merges(settings: Settings, many: int) -> None:
+    """Merges of the command line over an engine, each by a session of its own, leave no trace in its log."""
+    for number in range(1, many + 1):
+        publish(settings, temperatures, RECORDS)
+        merged = merge(settings.home)
+        assert (merged.returncode, has_merged(settings, number)) == (0, True), merged.stderr
+        assert "Attaching to the engine" in merged.stderr
+    assert traces_of_java(settings) == []
+
+
+def traces_of_java(settings: Settings) -> list[str]:
+    """What the log of the engine holds of stack traces, and of sessions that it no longer knows."""
+    log = (engine_folder(settings) / "log").read_text(errors="replace")
+    return [line for line in log.splitlines() if line.startswith("\tat ") or "INVALID_HANDLE" in line]
+
+
 def require_page(settings: Settings, stack: Up, token: str) -> None:
     """Spark's page answers where ``up`` says, on loopback alone, and tells no secret."""
     address = read_address(engine_folder(settings))
     assert address and address.ui.startswith("http://127.0.0.1:")
     assert f"Spark UI {address.ui}" in stack.log.read_text()
-    with urlopen(f"{address.ui}/environment/", timeout=60) as answer:  # noqa: S310 - an address of our own
-        page = answer.read().decode()
-    assert "spark.ui.retainedJobs" in page
-    assert token not in page
+    environment = page(f"{address.ui}/environment/")
+    assert "spark.ui.retainedJobs" in environment
+    assert token not in environment
     assert exposed(started_by(stack.process.pid)) == {}
 
 

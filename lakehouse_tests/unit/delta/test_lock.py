@@ -10,7 +10,7 @@ from threading import Timer
 
 import pytest
 
-from lakehouse.delta import lock, writer
+from lakehouse.delta import holder, lock, writer
 from lakehouse.delta.holder import holder_of
 from lakehouse.delta.lock import lock_file, table_lock
 from lakehouse.errors import ConflictError, TableError
@@ -78,14 +78,17 @@ HOLDER = r"lakehouse merge \(process {}, since \d\d:\d\d:\d\d UTC\)"
 def test_who_waits_is_told_for_whom(uri: str, hurried: None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", lock.__name__)
     with held_elsewhere(uri) as other:
-        holder = HOLDER.format(other.pid)
-        with pytest.raises(ConflictError, match=f"writing t for 0 seconds: {holder}"), table_lock(uri, "t"):
+        whom = HOLDER.format(other.pid)
+        with pytest.raises(ConflictError, match=f"writing t for 0 seconds: {whom}"), table_lock(uri, "t"):
             pass
     (told,) = caplog.messages
-    assert re.fullmatch(f"Waiting for {holder}, which writes t", told)
+    assert re.fullmatch(f"Waiting for {whom}, which writes t", told)
 
 
-def test_who_has_given_the_lock_back_is_named_no_more_and_a_note_that_says_nothing_is_none(uri: str) -> None:
+def test_who_has_given_the_lock_back_is_named_no_more_and_a_note_that_says_nothing_is_none(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(holder._work, "what", "")
     file = lock_file(uri)
     assert file
     with table_lock(uri, "t"):

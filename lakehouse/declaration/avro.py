@@ -23,8 +23,10 @@ from lakehouse.declaration.avro_bytes import (
 from lakehouse.declaration.avro_logical import as_meant
 from lakehouse.declaration.avro_nodes import Named, Node, Read, spend
 from lakehouse.declaration.fields import Beyond, Rejection
-from lakehouse.declaration.room import ENTRY, LIST, SLOT, dict_of
+from lakehouse.declaration.room import ENTRY, LIST, MOST_OF_ONE, SLOT, dict_of, too_large
 
+Reader = Callable[[bytes, int], dict[str, Any]]
+"""Read the record that begins at a place and ends with the bytes."""
 _MOST_EMPTY = 16  # values of no byte in one record
 _MOST_AROUND = 16  # records around one value, each of which takes no byte of its own
 _NUMBER, _BYTES, _STRING = 32, 48, 72  # bytes of memory of such a value, its own bytes aside
@@ -38,21 +40,25 @@ class WriterSchema(NamedTuple):
     references: tuple[str, ...] = ()
 
 
-class Reader:
-    """Reads records of a schema, whose bytes begin at a place; ``named`` counts what the newest one takes.
+def reader_of(schema: WriterSchema, named: Named | None = None) -> Reader:
+    """Return what reads records of that schema, whose bytes begin at a place; ``named`` counts what the newest takes.
 
     It raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8``,
-    ``invalid_avro`` and ``too_large``.
+    ``invalid_avro`` and ``too_large``; making it raises one with ``unusable_schema`` where no record of that schema
+    can be read.
     """
+    counted = Named() if named is None else named
+    for each in schema.references:
+        _node(json.loads(each), counted)
+    root = json.loads(schema.text)
+    if not isinstance(root, dict) or root.get("type") != "record":
+        raise Rejection("unusable_schema", "it is the schema of no record")
+    read = _node(root, counted).read
 
-    def __init__(self, read: Read, named: Named) -> None:
-        self._read, self.named = read, named
-
-    def __call__(self, written: bytes, start: int) -> dict[str, Any]:
-        """Read the record that begins there and ends with the bytes."""
-        self.named.made = 0
+    def read_record(written: bytes, start: int) -> dict[str, Any]:
+        counted.made = 0
         try:
-            value, end = self._read(written, start)
+            value, end = read(written, start)
         except (IndexError, struct.error):
             raise Rejection("truncated", f"the record ends after {len(written)} bytes, within a value") from None
         except RecursionError:
@@ -62,19 +68,7 @@ class Reader:
         found: dict[str, Any] = value
         return found
 
-
-def reader_of(schema: WriterSchema) -> Reader:
-    """Return what reads records of that schema.
-
-    Raises ``Rejection`` with ``unusable_schema`` where no record of that schema can be read.
-    """
-    named = Named()
-    for each in schema.references:
-        _node(json.loads(each), named)
-    root = json.loads(schema.text)
-    if not isinstance(root, dict) or root.get("type") != "record":
-        raise Rejection("unusable_schema", "it is the schema of no record")
-    return Reader(_node(root, named).read, named)
+    return read_record
 
 
 def _node(schema: Any, named: Named) -> Node:
@@ -118,7 +112,9 @@ def _record(schema: Mapping[str, Any], named: Named) -> Node:
     room = 0
 
     def read(written: bytes, at: int) -> tuple[Any, int]:
-        spend(named, room)
+        named.made += room
+        if named.made > MOST_OF_ONE:
+            raise too_large()
         found = {}
         for name, field in fields:
             found[name], at = field(written, at)
@@ -201,7 +197,7 @@ def _array(schema: Mapping[str, Any], named: Named) -> Node:
             found.append(value)
             return at
 
-        return found, _blocks(written, at, one, lambda count: spend(named, count * room))
+        return found, _blocks(written, at, one, named, room)
 
     return Node(read, room=LIST)
 
@@ -220,13 +216,13 @@ def _map(schema: Mapping[str, Any], named: Named) -> Node:
             found[name], at = value(written, at)
             return at
 
-        return found, _blocks(written, at, one, lambda count: spend(named, count * room))
+        return found, _blocks(written, at, one, named, room)
 
     return Node(read, room=LIST)
 
 
-def _blocks(written: bytes, at: int, one: Callable[[int], int], spend: Callable[[int], None]) -> int:
-    """Read all items, block by block; one whose count is negative says its size."""
+def _blocks(written: bytes, at: int, one: Callable[[int], int], named: Named, room: int) -> int:
+    """Read all items, block by block, each of which takes that room; one whose count is negative says its size."""
     while True:
         count, at = read_long(written, at)
         if count == 0:
@@ -237,7 +233,7 @@ def _blocks(written: bytes, at: int, one: Callable[[int], int], spend: Callable[
             end = at + size
         if abs(count) > len(written) - at:
             raise Rejection("truncated", f"{abs(count)} items in {len(written) - at} bytes")
-        spend(abs(count))
+        spend(named, abs(count) * room)
         for _ in range(abs(count)):
             at = one(at)
         if end not in (None, at):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.declaration.avro import Reader, WriterSchema, reader_of
+from lakehouse.declaration.avro_nodes import Named
 from lakehouse.declaration.fields import Rejection
 from lakehouse.declaration.records import parse, require_value
 from lakehouse.declaration.room import json_room
@@ -84,22 +85,23 @@ class AvroParser:
     made = 0
 
     def __init__(self, schemas: Schemas) -> None:
-        self._readers: dict[int, Reader] = {}
+        self._readers: dict[int, tuple[Reader, Named]] = {}
         self._known, self._unusable = schemas.known, dict(schemas.unusable)
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse the value of a record, the id of its schema before it."""
         self.made = 0
         schema_id, held = unframed(value)
-        reader = self._readers.get(schema_id) or self._reader(schema_id)
-        parsed = reader(held, _SIZE)
-        self.made = reader.named.made
+        read, named = self._readers.get(schema_id) or self._reader(schema_id)
+        parsed = read(held, _SIZE)
+        self.made = named.made
         return parsed
 
-    def _reader(self, schema_id: int) -> Reader:
+    def _reader(self, schema_id: int) -> tuple[Reader, Named]:
         if schema_id in self._known and schema_id not in self._unusable:
+            named = Named()
             try:
-                return self._readers.setdefault(schema_id, reader_of(self._known[schema_id]))
+                return self._readers.setdefault(schema_id, (reader_of(self._known[schema_id], named), named))
             except Rejection as rejection:
                 self._unusable[schema_id] = rejection.detail
         if schema_id in self._unusable:

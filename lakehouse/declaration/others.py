@@ -67,6 +67,8 @@ def _most_common(objects: Objects, known: set[Step]) -> list[tuple[str, int]]:
     """The same of so many names that counting all of them takes much memory: seldom ones are forgotten on the way."""
     counts = Counter[str]()
     for each in objects:
+        if known.issuperset(each):
+            continue
         counts.update(name for name in islice(each, _MOST_COUNTED) if name not in known)
         if len(counts) > _MOST_COUNTED:
             counts = Counter(dict(counts.most_common(10 * _MOST)))

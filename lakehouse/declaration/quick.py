@@ -17,11 +17,11 @@ import orjson
 import pyarrow as pa
 
 from lakehouse.declaration.fields import Field, Rejection
-from lakehouse.declaration.framing import AvroParser, Parse, made_by
+from lakehouse.declaration.framing import AvroParser, made_by
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.quick_columns import Converted, Mask, convert, convert_any, read_parts
 from lakehouse.declaration.records import parse
-from lakehouse.declaration.room import MOST_AT_ONCE
+from lakehouse.declaration.room import MOST_AT_ONCE, MOST_OF_ONE
 from lakehouse.declaration.times import Lateness
 from lakehouse.declaration.values import NOTHING, is_null, says_null
 from lakehouse.declaration.verdicts import Rules, may_be_too_large, room_in_columns
@@ -124,15 +124,21 @@ def _parse(written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
 def _parse_by(rules: Rules, values: pa.Array) -> tuple[list[dict[str, Any]], Mask]:
     """The same by our own parser, of a format that no other parses as strictly: as many as take little memory."""
     parser, room = rules.parse or parse, room_in_columns(rules)
+    avro = parser if isinstance(parser, AvroParser) else None
+    little = MOST_OF_ONE - room[0] - values.nbytes * room[1]  # with it, no record takes too much, whatever its bytes
+    parse_one = avro.__call__ if avro else parser  # looked up once
     parsed: list[dict[str, Any] | None] = []
     total = 0
     for written in values.to_pylist():
-        one = _or_none(parser, written)
-        made = parser.made if type(parser) is AvroParser else made_by(parser, written)
+        try:
+            one = parse_one(written)
+        except Rejection:
+            one = None
+        made = avro.made if avro else made_by(parser, written)
         total += made
         if total > MOST_AT_ONCE and parsed:
             break
-        if may_be_too_large(made, written, room):
+        if made > little and may_be_too_large(made, written, room):
             one = None
         parsed.append(one)
     return [each or {} for each in parsed], np.fromiter((each is not None for each in parsed), bool, len(parsed))
@@ -140,13 +146,6 @@ def _parse_by(rules: Rules, values: pa.Array) -> tuple[list[dict[str, Any]], Mas
 
 def _first(parts: Mapping[str, pa.Array], count: int) -> dict[str, pa.Array]:
     return {part: told[:count] for part, told in parts.items()}
-
-
-def _or_none(parse: Parse, written: bytes | None) -> dict[str, Any] | None:
-    try:
-        return parse(written)
-    except Rejection:
-        return None
 
 
 def _parse_one(written: bytes | None) -> Any:

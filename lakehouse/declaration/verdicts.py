@@ -85,17 +85,16 @@ def decode_slices(
 def sliced(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
     """Where slices of records begin and end whose memory is bounded by the bytes of their values."""
     row, byte = _room(rules)
-    if len(values) * row + values.nbytes * byte <= MOST_AT_ONCE:
-        yield 0, len(values)
-        return
-    begin, made = 0, 0
-    for at, size in enumerate(binary_length(values).fill_null(0).to_pylist()):
-        room = row + size * byte
-        if made + room > MOST_AT_ONCE and at > begin:
-            yield begin, at
-            begin, made = at, 0
-        made += room
-    yield begin, len(values)
+
+    def cut(begin: int, end: int) -> Iterator[tuple[int, int]]:
+        count, middle = end - begin, (begin + end) // 2
+        if count <= 1 or count * row + values[begin:end].nbytes * byte <= MOST_AT_ONCE:
+            yield begin, end
+        else:
+            yield from cut(begin, middle)
+            yield from cut(middle, end)
+
+    return cut(0, len(values))
 
 
 def room_in_columns(rules: Rules) -> tuple[int, int]:
@@ -160,7 +159,7 @@ def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: 
     times = [None] * len(values) if arrived is None else arrived.to_pylist()
     told = zip(*(part.to_pylist() for part in beside.values()), strict=True) if beside else repeat((), len(values))
     parts = (dict(zip(beside, each, strict=True)) for each in told)
-    records = zip((value.as_py() for value in values), times, parts, strict=True)
+    records = zip(values.to_pylist(), times, parts, strict=True)
     judged, others = _judge_each(records, rules)
     columns = [
         pa.array([each.reason for each in judged], pa.string()),
@@ -177,12 +176,13 @@ def _judge_each(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tuple[
     """Decide records one by one; what they were parsed into is not kept."""
     judged: list[Judged] = []
     room, erasing = room_in_columns(rules), rules.null_erases
+    avro = rules.parse if isinstance(rules.parse, AvroParser) else None
     others, parsed, made = Counter[str](), list[dict[str, Any]](), 0
     for value, time, parts in records:
         each = judge(value, time, rules, parts, room)
-        said = tuple(bool(each.row) and says_null(each.parsed or {}, field) for field in erasing)
-        judged.append(each._replace(parsed=None, nulls=said))
-        made += made_by(rules.parse, value)
+        said = tuple([bool(each.row) and says_null(each.parsed or {}, field) for field in erasing])
+        judged.append(Judged(None, *each[1:5], said))
+        made += avro.made if avro else len(value or b"") * JSON_BYTE
         if each.parsed is not None:
             parsed.append(each.parsed)
         if made > _PIECE:

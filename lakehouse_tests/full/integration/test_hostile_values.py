@@ -74,7 +74,7 @@ def line(**fields: object) -> bytes:
 @pytest.fixture(scope="module")
 def odd_home(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Tables under a path with all that a path may hold."""
-    tables = tmp_path_factory.mktemp("odd") / 'it\'s `my` ${env:HOME} home; -- $HOME é "1" [x] {x}'
+    tables = tmp_path_factory.mktemp("odd") / 'it\'s `my` ${env:HOME} home; -- $HOME é "1" {x}'
     return Settings(home=broker.home, tables=str(tables), _env_file=None)
 
 

@@ -21,10 +21,10 @@ def merge_twice(spark: SparkSession, settings: Settings, seed: int, columns: int
     sizes: list[int] = []
     for turn in range(2):
         stream.send(*wide_records(stream.table, seed + turn, 60))
-        with plan_sizes(spark) as found:
-            stream.merge()
-            stream.refresh()
-        sizes += found
+        for step in (stream.merge, stream.refresh):
+            with plan_sizes(spark) as found:
+                step()
+            sizes += found
         assert stream.sql("SELECT count(*) FROM {t}") == [(60,)]
         assert stream.sql("SELECT sum(rows) FROM {rollup}") == [(60,)]
     stream.assert_accounted()

@@ -113,7 +113,7 @@ class Reader:
             written = ", ".join(f"{written_as(node)} ({part.kind})" for node, part in zip(nodes, parts, strict=True))
             raise NotComputable(
                 f"these do not go together: {written}",
-                "Nothing is converted by itself: CAST one; unix_seconds() makes a number of a time.",
+                "Nothing is converted by itself: CAST one; unix_seconds() makes a number of a TIMESTAMP.",
             )
         return [typed(part, kind).sql for part in parts], kind
 

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Avro, Column, Json, StreamTable
+from lakehouse.declaration import Avro, Column, Json, StreamTable, avro, avro_nodes
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.avro import WriterSchema, reader_of
 from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.framing import Schemas, framed, parser_of
 from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.quick import decode_plain
+from lakehouse.declaration.room import MOST_OF_ONE
 from lakehouse.declaration.values import convert
 from lakehouse.declaration.verdicts import Rules, decode_slices, decode_values
 from lakehouse_tests.helpers.registries import body as written
@@ -263,21 +264,26 @@ def items(*each: bytes) -> bytes:
     return (written(of("long"), {"f0": len(each)}) if each else b"") + b"".join(each) + b"\x00"
 
 
-def test_a_record_whose_few_bytes_would_be_more_than_any_memory_holds_is_refused() -> None:
+def test_a_record_whose_few_bytes_would_be_more_than_any_memory_holds_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a twentieth of the memory that a record may take, and so in a twentieth of the time."""
+    for module in (avro, avro_nodes):
+        monkeypatch.setattr(module, "MOST_OF_ONE", MOST_OF_ONE // 20)
     inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "ok", "type": "boolean"}]}
     for depth in range(1, 10):
         inner = {"type": "record", "name": f"R{depth}", "fields": [{"name": "in", "type": inner}]}
     array, table = of({"type": "array", "items": ["null", inner]}), of({"type": "map", "values": inner})
     assert len(read(array, items(*[b"\x02\x00"] * 100))["f0"]) == 100
-    assert reason(array, items(*[b"\x02\x00"] * 200_000)) == "too_large", "ten each"
-    assert reason(table, items(*(b"\x0c%06d\x00" % n for n in range(200_000)))) == "too_large"
+    assert reason(array, items(*[b"\x02\x00"] * 10_000)) == "too_large", "ten each"
+    assert reason(table, items(*(b"\x0c%06d\x00" % n for n in range(10_000)))) == "too_large"
     nested = {"type": "record", "name": "T", "fields": [{"name": "kids", "type": {"type": "array", "items": "T"}}]}
     assert read(nested, items(items())) == {"kids": [{"kids": []}]}
-    assert reason(nested, items(*[items(*[b"\x00"] * 1_000)] * 1_200)) == "too_large"
+    assert reason(nested, items(*[items(*[b"\x00"] * 100)] * 600)) == "too_large"
     around: Any = ["null", {"type": "array", "items": "R9"}]  # each record of the chain stands in those before it
     inner["fields"].append({"name": "more", "type": around})
-    assert reason(of({"type": "array", "items": inner}), items(*[b"\x00\x00"] * 200_000)) == "too_large"
-    within = b"\x00\x02" + items(*[b"\x00\x00"] * 200_000)
+    assert reason(of({"type": "array", "items": inner}), items(*[b"\x00\x00"] * 10_000)) == "too_large"
+    within = b"\x00\x02" + items(*[b"\x00\x00"] * 10_000)
     assert reason(of({"type": "array", "items": inner}), items(within)) == "too_large"
 
 

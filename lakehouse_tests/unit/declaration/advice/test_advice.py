@@ -5,7 +5,7 @@ import pytest
 from lakehouse.declaration import Json
 from lakehouse_tests.unit.declaration.advice import columns, computed, measures, references, rows, tables, times, types
 from lakehouse_tests.unit.declaration.advice.example import Example, bytes_of
-from lakehouse_tests.unit.declaration.advice.places import place_of, places
+from lakehouse_tests.unit.declaration.advice.places import overlooked, place_of, places
 
 TOPICS = (columns, times, types, tables, rows, references, measures, computed)
 EXAMPLES = [example for topic in TOPICS for example in topic.EXAMPLES]
@@ -31,3 +31,4 @@ def test_what_is_declared_by_the_advice_is_accepted_and_reads_records(example: E
 
 def test_every_place_that_refuses_a_declaration_has_an_example() -> None:
     assert {place_of(example.refused)[0] for example in EXAMPLES} == set(places())
+    assert overlooked() == []

@@ -154,23 +154,26 @@ def _engine(settings: "Settings") -> Part:
 
 
 def _failed_runs(settings: "Settings") -> Iterator[Part]:
-    """One part for each job of Dagster whose newest run failed, up to a few; none where Dagster has no storage."""
+    """One part for each job of Dagster that failed and has not succeeded since, up to a few; none without a storage."""
     from sqlite3 import Error
 
     from lakehouse.local.dagster_home import dagster_folder
     from lakehouse.local.failed_runs import failed_runs
 
+    page = "Dagster's page, which lakehouse up shows"
     try:
-        failed = failed_runs(dagster_folder(settings))
-    except (OSError, Error) as error:
-        yield Part("Dagster's runs", "", "note", f"Cannot be read now: {error}; its page, of lakehouse up, shows them.")
+        folder = dagster_folder(settings)
+        failed = failed_runs(folder)
+    except (OSError, Error, LakehouseError) as error:
+        yield Part("Dagster's runs", "", "note", f"Cannot be read now: {error}; {page}, tells which failed.")
         return
     if failed is None:
-        yield Part("Dagster's runs", "", "note", "In a storage that dagster.yaml names (not tried).")
+        detail = f"Not looked for: {folder / 'dagster.yaml'} names another storage; {page}, tells which failed."
+        yield Part("Dagster's runs", "", "note", detail)
         return
     for each in failed[:_FEW]:
-        why = f"/runs/{each.run} of Dagster's page, which lakehouse up shows, says why"
-        yield Part("failed run", each.run[:8], "note", f"{each}: {why}; gone when a run of it succeeds.")
+        detail = f"{each}: /runs/{each.run} of {page}, says why; told until a run of {each.job} succeeds, for a week"
+        yield Part("failed run", each.run[:8], "note", f"{detail} at most.")
     if more := failed[_FEW:]:
         yield Part("failed runs", "", "note", f"{len(more)} more: {', '.join(each.job for each in more)}")
 

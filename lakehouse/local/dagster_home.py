@@ -48,9 +48,15 @@ run_monitoring:
 
 
 def dagster_folder(settings: Settings) -> Path:
-    """Dagster's folder, which need not exist yet: that of ``DAGSTER_HOME``, else the one in the home."""
+    """Dagster's folder, which need not exist yet: that of ``DAGSTER_HOME``, else the one in the home.
+
+    Raises ``SettingsError`` where ``DAGSTER_HOME`` leads nowhere: a user that is not known, or links in a circle.
+    """
     chosen = os.environ.get("DAGSTER_HOME")
-    return Path(chosen).expanduser().resolve() if chosen else settings.home_folder / "dagster"
+    try:
+        return Path(chosen).expanduser().resolve() if chosen else settings.home_folder / "dagster"
+    except RuntimeError as error:
+        raise _unusable(str(chosen), str(error)) from None
 
 
 def prepare_dagster_home(settings: Settings) -> Path:
@@ -101,6 +107,10 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        fact = f"The folder in DAGSTER_HOME cannot be used: {error.strerror}"
-        raise SettingsError(fact, where=str(folder), action="Correct it, or unset DAGSTER_HOME.") from None
+        raise _unusable(str(folder), str(error.strerror)) from None
     return folder
+
+
+def _unusable(folder: str, why: str) -> SettingsError:
+    fact = f"The folder in DAGSTER_HOME cannot be used: {why}"
+    return SettingsError(fact, where=folder, action="Correct it, or unset DAGSTER_HOME.")

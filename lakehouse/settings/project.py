@@ -41,8 +41,14 @@ def one_project() -> Iterator[Path]:
 
 
 def in_project(path: str | Path) -> Path:
-    """Return a path as an absolute one: a relative one belongs to the project."""
-    return (_found.get() or project_folder()) / Path(path).expanduser()
+    """Return a path as an absolute one: a relative one belongs to the project.
+
+    Raises ``ValueError`` where it begins with the folder of a user that this machine does not know.
+    """
+    try:
+        return (_found.get() or project_folder()) / Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"this machine knows no folder of the user in {path}") from None
 
 
 def declarations_of_project(check: Callable[[str], str]) -> str:

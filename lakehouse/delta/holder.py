@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+_LONGEST = 1000  # characters of a note
 _work = {"what": ""}  # what this process does, as a person knows it
 
 
@@ -30,13 +31,19 @@ def noted(lock: Path) -> Iterator[None]:
 
 
 def holder_of(lock: Path) -> str:
-    """Who has the lock, in words: ``another process`` where no note tells it."""
+    """Who has the lock, in words: ``another writer`` where no note tells it, or anything else stands in that."""
     try:
-        what, process, since = json.loads(_note_of(lock).read_text(encoding="utf-8"))
+        with _note_of(lock).open(encoding="utf-8") as note:
+            what, process, since = json.loads(note.read(_LONGEST))
         moment = datetime.fromtimestamp(since, UTC)
-    except (OSError, ValueError, TypeError, OverflowError):
-        return "another process"
-    return f"{what or 'a program'} (process {process}, since {moment:%H:%M:%S} UTC)"
+        known = type(process) is int and what.isprintable()
+    except (AttributeError, OSError, OverflowError, RecursionError, TypeError, ValueError):
+        known = False
+    if not known:
+        return "another writer"
+    whose = "this process" if process == os.getpid() else f"process {process}"
+    day = "" if moment.date() == datetime.now(UTC).date() else f"{moment:%Y-%m-%d} "
+    return f"{what or 'a program'} ({whose}, since {day}{moment:%H:%M:%S} UTC)"
 
 
 def _note_of(lock: Path) -> Path:

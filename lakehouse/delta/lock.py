@@ -18,7 +18,7 @@ from lakehouse.delta.holder import holder_of, noted
 from lakehouse.delta.writer import require_ended
 from lakehouse.errors import LockedError
 
-_PATIENCE = 120.0  # seconds to wait for another process
+_PATIENCE = 120.0  # seconds to wait for other writers
 _log = logging.getLogger(__name__)
 
 
@@ -27,7 +27,7 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
     """Hold the lock of a table for one statement; a table that is on no local disk has none.
 
     It lies beside the table and is free as soon as its process ends, whatever ended it. What that process left
-    running on an engine has ended when this returns. Raises ``LockedError`` where another process writes for more
+    running on an engine has ended when this returns. Raises ``LockedError`` where others write for more
     than two minutes, ``TableError`` where the disk refuses the lock, or nobody can tell whether such a statement has
     ended; nothing was written then.
     """
@@ -40,8 +40,8 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         _acquire(lock, file, name)
     except Timeout:
-        fact = f"Another process has been writing {name} for {_PATIENCE:.0f} seconds: {holder_of(file)}"
-        raise LockedError(fact, where=uri, action="Run it again when that one is done.") from None
+        fact = f"{name} was never free for {_PATIENCE:.0f} seconds; now it is written by {holder_of(file)}"
+        raise LockedError(fact, where=uri, action="Run it again when that one is done, or fewer write it.") from None
     except OSError as error:
         raise disk_failure(error, uri) from error
     try:
@@ -56,7 +56,7 @@ def _acquire(lock: FileLock, file: Path, name: str) -> None:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        _log.info("Waiting for %s, which writes %s", holder_of(file), name)
+        _log.info("Waiting for %s, which is written by %s", name, holder_of(file))
         lock.acquire(timeout=_PATIENCE)
 
 

@@ -19,7 +19,7 @@ Everything may import this package; it imports nothing of ours.
     ├── LedgerError        a table's history does not say how far it got
     ├── ConflictError      somebody else committed first, or a RESTORE made the commit void: plan again
     │   ├── ExecutorLostError      what Spark held or counted went with it: plan again
-    │   └── LockedError            another process writes for longer than we wait for it
+    │   └── LockedError            others write for longer than we wait for them
     ├── EngineLostError    the Spark over which we worked has ended, or gave our session up
     ├── AccountingError    a batch does not account for every record it read
     ├── BaseFileError      a base file cannot be read; nothing was loaded
@@ -111,7 +111,7 @@ class ExecutorLostError(ConflictError):
 
 
 class LockedError(ConflictError):
-    """Another process has been writing the table for longer than we wait; nothing was written."""
+    """The table was free at no time for longer than we wait, as others wrote it; nothing was written."""
 
 
 class EngineLostError(LakehouseError):

@@ -66,7 +66,10 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_table_that_another_process_writes_is_a_conflict(uri: str, hurried: None) -> None:
     with held_elsewhere(uri):
-        with pytest.raises(ConflictError, match="Another process has been writing t for"), table_lock(uri, "t"):
+        with (
+            pytest.raises(ConflictError, match="t was never free for 0 seconds; now it is written by"),
+            table_lock(uri, "t"),
+        ):
             pass
         with table_lock(f"{uri}_changes", "t_changes"):
             pass
@@ -79,10 +82,10 @@ def test_who_waits_is_told_for_whom(uri: str, hurried: None, caplog: pytest.LogC
     caplog.set_level("INFO", lock.__name__)
     with held_elsewhere(uri) as other:
         whom = HOLDER.format(other.pid)
-        with pytest.raises(ConflictError, match=f"writing t for 0 seconds: {whom}"), table_lock(uri, "t"):
+        with pytest.raises(ConflictError, match=f"now it is written by {whom}"), table_lock(uri, "t"):
             pass
     (told,) = caplog.messages
-    assert re.fullmatch(f"Waiting for {whom}, which writes t", told)
+    assert re.fullmatch(f"Waiting for t, which is written by {whom}", told)
 
 
 def test_who_has_given_the_lock_back_is_named_no_more_and_a_note_that_says_nothing_is_none(
@@ -92,12 +95,41 @@ def test_who_has_given_the_lock_back_is_named_no_more_and_a_note_that_says_nothi
     file = lock_file(uri)
     assert file
     with table_lock(uri, "t"):
-        assert holder_of(file).startswith("a program (process ")
+        assert holder_of(file).startswith("a program (this process, since ")
         (note,) = file.parent.glob("*.holder")
-        for damaged in ("", "[", '["merge", 1]', '["merge", 1, "now"]', '["merge", 1, 1e300]', "7"):
+        for damaged in (
+            "",
+            "[",
+            "[" * 200_000,
+            '["merge", 1]',
+            '["merge", 1, "now"]',
+            '["merge", 1, 1e300]',
+            '["merge", 1, NaN]',
+            '["merge", "1", 1]',
+            '["merge", true, 1]',
+            '["me\\u001b[2Jrge", 1, 1]',
+            '[["merge"], 1, 1]',
+            f'["{"m" * 2000}", 1, 1]',
+            "7",
+        ):
             note.write_text(damaged)
-            assert holder_of(file) == "another process"
+            assert holder_of(file) == "another writer"
+        note.write_bytes(b"\xff")
+        assert holder_of(file) == "another writer"
     assert not note.exists()
+
+
+def test_a_holder_since_another_day_is_told_with_its_date(uri: str) -> None:
+    file = lock_file(uri)
+    assert file
+    with table_lock(uri, "t"):
+        file.with_name("t.holder").write_text('["lakehouse merge", 1, 86399]')
+        assert holder_of(file) == "lakehouse merge (process 1, since 1970-01-01 23:59:59 UTC)"
+
+
+def test_a_thread_of_this_very_process_is_told_as_one(uri: str, hurried: None) -> None:
+    with table_lock(uri, "t"), pytest.raises(ConflictError, match=r"\(this process, since"), table_lock(uri, "t"):
+        pass
 
 
 def test_a_note_that_the_disk_refuses_keeps_nobody_from_writing(uri: str) -> None:
@@ -105,7 +137,7 @@ def test_a_note_that_the_disk_refuses_keeps_nobody_from_writing(uri: str) -> Non
     assert file
     file.with_name("t.holder").mkdir(parents=True)
     with table_lock(uri, "t"):
-        assert holder_of(file) == "another process"
+        assert holder_of(file) == "another writer"
 
 
 def test_the_same_folder_under_another_name_has_the_same_lock(uri: str, hurried: None) -> None:

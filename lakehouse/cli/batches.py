@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 NOTHING_TO_DO = 3
-_RANGE = re.compile(r"(\d+):(\d+)-(\d+)")
+_RANGE = re.compile(r"([0-9]{1,10}):([0-9]{1,19})-([0-9]{1,19})")
+_LAST_PARTITION, _LAST_OFFSET = 2**31 - 1, 2**63 - 1  # that a topic can have
 FailIfIdleOption = Annotated[
     bool, typer.Option("--fail-if-idle", help=f"Exit with code {NOTHING_TO_DO} where there is nothing to merge.")
 ]
@@ -185,11 +186,15 @@ def replay(
 
 
 def _table_of(settings: "Settings", first: str | None, ranges: list[str]) -> "tuple[StreamTable, list[str]]":
-    """Return a table, and ranges of it; where a range stands first, the table is the only one that is declared."""
+    """Return a table, and ranges of it; where a range stands first, the table is the only one that is declared.
+
+    No name of a table begins with a digit: what does is a range, and has to be one.
+    """
     from lakehouse.declared import declared_tables
 
-    if first is None or not _RANGE.fullmatch(first):
+    if first is None or not first[:1].isdecimal():
         return chosen_table(settings, first), ranges
+    _range(first)
     tables = declared_tables(settings)
     if len(tables) > 1:
         names = ", ".join(table.name for table in tables)
@@ -201,8 +206,11 @@ def _range(text: str) -> "Range":
     from lakehouse.topic.offsets import Range
 
     found = _RANGE.fullmatch(text)
-    if not found or int(found[3]) <= int(found[2]):
-        raise typer.BadParameter(
-            f"{text!r} is not PARTITION:FROM-TO with FROM below TO, as 0:0-500", param_hint="RANGE"
-        )
-    return Range(*map(int, found.groups()))
+    partition, start, end = map(int, found.groups()) if found else (0, 0, 0)
+    if not start < end:
+        fact = f"{text!r} is not PARTITION:FROM-TO with FROM below TO, as 0:0-500"
+        raise typer.BadParameter(fact, param_hint="RANGE")
+    if partition > _LAST_PARTITION or end > _LAST_OFFSET:
+        fact = f"{text!r} is beyond what PARTITION:FROM-TO can be: {_LAST_PARTITION}:0-{_LAST_OFFSET}"
+        raise typer.BadParameter(fact, param_hint="RANGE")
+    return Range(partition, start, end)

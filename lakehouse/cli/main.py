@@ -118,7 +118,9 @@ def run(arguments: Sequence[str]) -> int:
 def _wrong_use(error: typer.TyperException) -> int:
     sentence = " ".join(error.format_message().split())
     if sentence:
-        complain(f"{sentence if sentence[-1] in '.?' else sentence + '.'} See lakehouse --help.")
+        context = getattr(error, "ctx", None)  # of the verb, where one was named
+        verb = context.command_path if context else "lakehouse"
+        complain(f"{sentence if sentence[-1] in '.?' else sentence + '.'} See {verb} --help.")
     return WRONG_USE
 
 

@@ -104,7 +104,10 @@ def test_wrong_use_gets_one_sentence_and_code_2(
     arguments: list[str], fact: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(arguments) == 2
-    assert fact in one_sentence(capsys)
+    said = one_sentence(capsys)
+    assert fact in said
+    verb = f" {arguments[0]}" if arguments[0] in VERBS else ""
+    assert said.endswith(f" See lakehouse{verb} --help.\n")
 
 
 def test_a_setting_that_cannot_be_used_is_named(

@@ -79,12 +79,28 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("lakehouse 0.")
 
 
-@pytest.mark.parametrize("wrong", ["0:500-0", "0:5-5", "0-500", "a:0-5", "0:0-"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "0:500-0",
+        "0:5-5",
+        "0-500",
+        "a:0-5",
+        "0:0-",
+        "0:0-\u0665",
+        f"0:0-{'9' * 5000}",
+        "0:0-9223372036854775808",
+        "2147483648:0-5",
+    ],
+)
 def test_a_range_that_cannot_be_replayed_is_refused_with_its_form(
     wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.run(["replay", "temperatures", wrong]) == main.WRONG_USE
-    assert "PARTITION:FROM-TO" in " ".join(capsys.readouterr().err.split())
+    for before in (["temperatures"], []) if wrong[0].isdecimal() else (["temperatures"],):
+        assert main.run(["replay", *before, wrong]) == main.WRONG_USE
+        said = " ".join(capsys.readouterr().err.split())
+        assert "PARTITION:FROM-TO" in said
+        assert said.endswith("See lakehouse replay --help.")
 
 
 def test_a_range_alone_is_of_the_only_table_that_is_declared(

@@ -40,7 +40,7 @@ class Part:
 def doctor(json: JsonOption = False) -> None:
     """Look at every part the project stands on; exit with 1 where one that is needed does not work.
 
-    Nothing is fetched, started or changed.
+    Nothing is fetched, started or changed. (Python may keep your declarations compiled, as always.)
     """
     parts = list(_examine(load_settings()))
     broken = [part.part for part in parts if part.state == "broken"]

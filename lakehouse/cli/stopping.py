@@ -19,7 +19,10 @@ _ending: list[Timer] = []  # what ends the process where Spark does not stop in 
 
 @dataclass
 class _Spark:
-    """Whether Spark is in use, and nobody has asked for the end yet; an ``Event`` is no place for a signal to come."""
+    """Whether Spark is in use, and nobody has asked for the end yet.
+
+    No ``Event``: that takes a lock, and a signal that comes while it is taken would wait for it for ever.
+    """
 
     in_use: bool = False
 

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from lakehouse.cli import main
 from lakehouse.cli.doctor import _failed_runs
 from lakehouse.local import failed_runs
 from lakehouse.settings import Settings
@@ -157,6 +158,23 @@ def test_what_a_process_that_was_killed_left_beside_the_storage_is_read_and_stay
         storage.with_name(name).write_bytes(content)
     assert [run for _, run, _ in parts(folder)] == [failed[:8]]
     assert {each.name: each.read_bytes() for each in storage.parent.glob("runs.db*")} == left
+
+
+def test_doctor_changes_no_file(
+    folder: Path, end: End, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end("merge_orders", FAILURE)
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(folder.parent))
+    before = contents(folder.parent)
+    main.run(["doctor"])
+    assert "merge_orders failed at" in " ".join(capsys.readouterr().out.split())
+    assert contents(folder.parent) == before
+
+
+def contents(folder: Path) -> dict[Path, bytes | None]:
+    """Everything in a folder; of a file what it holds."""
+    return {each: each.read_bytes() if each.is_file() else None for each in folder.rglob("*")}
 
 
 @pytest.mark.parametrize(

@@ -47,17 +47,17 @@ def overlooked() -> list[str]:
     for file in sorted(_FOLDER.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         seen = {id(each) for each in _telling(tree)}
-        found += [f"{file.name}:{node.lineno}" for node in ast.walk(tree) if _evades(node, seen)]
+        nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Call))
+        found += [f"{file.name}:{node.lineno}" for node in nodes if _evades(node, seen)]
     return found
 
 
-def _evades(node: ast.AST, seen: set[int]) -> bool:
-    if isinstance(node, ast.FunctionDef) and node.returns:
-        returned = ast.unparse(node.returns)
-        asked = "Problem" in returned and not returned.endswith("Problem]")
-        return asked or ("Problem" in returned and any(map(_yields_in_a_row, ast.walk(node))))
-    made = isinstance(node, ast.Call) and ast.unparse(node.func) in _NAMES
-    return made and id(node) not in seen and not _hands_on(node)
+def _evades(node: ast.FunctionDef | ast.Call, seen: set[int]) -> bool:
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func) in _NAMES and id(node) not in seen and not _hands_on(node)
+    returned = ast.unparse(node.returns) if node.returns else ""
+    told = "Problem" in returned
+    return told and (not returned.endswith("Problem]") or any(map(_yields_in_a_row, ast.walk(node))))
 
 
 def _yields_in_a_row(node: ast.AST) -> bool:

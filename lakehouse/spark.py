@@ -60,7 +60,6 @@ _INTERPRETED = {
 VERY_FEW_ROWS = 10_000
 _LITTLE = 1_000_000  # rows of a table that one task looks through
 _QUIET = {
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     # VACUUM lists folders in this many tasks; the default of 10,000 is for huge tables
@@ -98,18 +97,17 @@ _JOINED = {
     "spark.executor.extraJavaOptions": " ",
     "spark.driver.extraClassPath": os.pathsep,
     "spark.jars": ",",
-    REDACTION: "|",
 }
 _SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
 _USERS: dict[SparkContext, set[SparkSession]] = {}  # each Spark that was started here, and our sessions on it
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
-    """Return the settings of a session started here, jars included (they are fetched when missing)."""
+    """Return the settings of a session started here, without a UI, jars included (they are fetched when missing)."""
     conf = _conf(settings, ensure_jars(settings, "spark"))
     said = f"{_defaults()} {conf[_DRIVER_OPTIONS]}"
     chosen = garbage_collector(said) if settings.spark_is_local else ()
-    return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *chosen])}
+    return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *chosen]), "spark.ui.enabled": "false"}
 
 
 def engine_conf(settings: Settings) -> dict[str, str]:
@@ -124,7 +122,7 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     zone = dict.fromkeys((_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"), "-Duser.timezone=UTC")
     ended = {_DRIVER_OPTIONS: f"{zone[_DRIVER_OPTIONS]} {EXIT_WITHOUT_MEMORY}"}
     given = settings.spark_settings
-    needed = {**shipped, **zone, **ended, **({REDACTION: hidden(given)} if given else {})}
+    needed = {**shipped, **zone, **ended}
     return {
         **_WARM,
         **(_QUIET if local else {}),
@@ -132,6 +130,7 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         # else a folder spark-warehouse appears where a command is started
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
         **given,
+        **({REDACTION: hidden(given)} if given else {}),
         **{name: _JOINED[name].join(filter(None, [given.get(name), ours])) for name, ours in needed.items()},
         **DELTA,
         **_OF_SESSIONS,

@@ -1,7 +1,7 @@
 """Which settings of Spark a person may set: the one list of those on which rows depend. Values may be secret."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from lakehouse.settings.properties import parse_object
 
@@ -74,11 +74,13 @@ DELTA: Mapping[str, str] = {
 
 REDACTION = "spark.redaction.regex"
 """Spark's pattern of names whose values it shows nowhere."""
+TEXT_REDACTION = "spark.redaction.string.regex"
+"""A person's pattern of text that Spark shows nowhere."""
 HIDDEN_TEXT = "spark.sql.redaction.string.regex"
-"""Spark's pattern of what it shows of no statement and no plan."""
+"""Spark's pattern of what it shows of no statement and no plan; where it is not set, that of a person counts."""
 _SECRETS = "(?i:secret|password|token|access[.]?key)"  # those of Spark itself
 _OPTION = r'value: "[^"\\]*+(?:\\.[^"\\]*+)*+"'  # as a plan of a client is written
-_HADOOP = "spark.hadoop."  # without it, what follows is a setting of Hadoop's, which Spark shows too
+_OF_JAVA = re.compile(r"-D([^\s=]+)=")  # a property of Java, which Spark shows by its own name
 _OF_ROWS = ("spark.sql.", "spark.databricks.")
 _FREE = (
     "spark.databricks.delta.optimize.maxThreads",
@@ -120,7 +122,7 @@ _ELSEWHERE = {
     "spark.master": "LAKEHOUSE_SPARK_MASTER",
     "spark.remote": "LAKEHOUSE_SPARK_REMOTE",
     "spark.driver.memory": "LAKEHOUSE_SPARK_DRIVER_MEMORY",
-    HIDDEN_TEXT: "spark.redaction.string.regex, which hides the same",
+    HIDDEN_TEXT: f"{TEXT_REDACTION}, which hides the same",
 }
 _OURS = ("spark.connect.", "spark.lakehouse.", "spark.api.mode", "spark.plugins")
 
@@ -150,16 +152,33 @@ def require_free_conf(name: str) -> None:
         raise ValueError(f"{name} is fixed, since rows may depend on it; leave it out")
 
 
-def hidden(names: Iterable[str]) -> str:
-    """The pattern by which Spark shows the values of these settings nowhere, nor those that it takes for secrets."""
-    given = [*names]
-    of_hadoop = [re.escape(name.removeprefix(_HADOOP)) for name in given if name.startswith(_HADOOP)]
-    return "|".join([_SECRETS, *map(re.escape, given), *(f"^{name}$" for name in of_hadoop)])
+def hidden(given: Mapping[str, str]) -> str:
+    """The pattern by which Spark shows the values of these settings nowhere, nor those that it takes for secrets.
+
+    Spark hands values on under shorter names: ``spark.hadoop.a.b`` to Hadoop as ``a.b``, so that each end of a name is
+    hidden, and so are properties of Java. What a person hides comes last: it cannot change what stands before it.
+    """
+    ends = {end for name in given for end in _shorter(name)}
+    options = [value for name, value in given.items() if name.endswith("JavaOptions")]
+    ends.update(name for text in options for name in _OF_JAVA.findall(re.sub(r"[\"'\\]", "", text)))
+    shorter = [f"^{re.escape(end)}$" for end in sorted(ends)]
+    return joined(_SECRETS, *map(re.escape, given), *shorter, given.get(REDACTION))
+
+
+def _shorter(name: str) -> list[str]:
+    """The ends of a name in parts: ``b.c`` and ``c`` of ``a.b.c``."""
+    parts = name.split(".")
+    return [".".join(parts[first:]) for first in range(1, len(parts))]
 
 
 def hidden_text(given: str | None) -> str:
-    """The pattern by which Spark shows no option of a read or a write, such as a password, nor what is given."""
-    return "|".join(filter(None, [given, _OPTION]))
+    """The pattern by which Spark shows no option of a read, such as a password, nor what is given."""
+    return joined(_OPTION, given)
+
+
+def joined(*patterns: str | None) -> str:
+    """The pattern that finds what any of these does; the ones of others come last, since they may reach to the end."""
+    return "|".join(filter(None, patterns))
 
 
 def is_of_rows(name: str) -> bool:

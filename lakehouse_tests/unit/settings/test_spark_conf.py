@@ -77,11 +77,18 @@ def test_any_other_is_written_as_spark_writes_it_and_never_shown(monkeypatch: py
 def test_command_line_and_engine_have_what_was_given_and_another_value_is_another_engine() -> None:
     settings = with_conf(**FREE)
     for conf in (spark.spark_conf(settings), spark.engine_conf(settings)):
-        assert (conf["spark.sql.shuffle.partitions"], conf["spark.ui.enabled"]) == ("8", "true")
+        assert conf["spark.sql.shuffle.partitions"] == "8"
         assert conf["spark.hadoop.fs.s3a.secret.key"] == "s3cret"
         assert conf.items() >= {**EXACT, **DELTA}.items()
     told = {spark.fingerprint(each) for each in (with_conf(), settings, with_conf(**FREE, **{"spark.ui.port": 1}))}
     assert len(told) == 3
+
+
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,1,1024]", "spark://host:7077"])
+def test_a_spark_of_a_command_s_own_has_no_page_whatever_is_given(master: str) -> None:
+    for given in ({}, FREE):
+        settings = Settings(spark_conf=given, spark_master=master, _env_file=None)
+        assert spark.spark_conf(settings)["spark.ui.enabled"] == "false"
 
 
 def test_options_and_jars_of_a_person_stand_beside_those_that_are_needed() -> None:
@@ -100,6 +107,30 @@ def test_spark_shows_no_value_that_was_given() -> None:
     for name in ("spark.xxy.ticket", "restore.ticket", "store.tickets"):
         assert not re.search(hidden, name)
     assert REDACTION not in spark.spark_conf(with_conf())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown_as"),
+    [
+        ("spark.hadoop.ticket", "1", "ticket"),
+        ("spark.hive.store.ticket", "1", "hive.store.ticket"),
+        ("spark.metrics.conf.*.sink.x.ticket", "1", "sink.x.ticket"),
+        ("spark.driver.extraJavaOptions", "-Xss4m -Dstore.ticket=1 -Da=b", "store.ticket"),
+        ("spark.executor.extraJavaOptions", "'-Dstore.ticket=1 2'", "store.ticket"),
+        ("spark.driver.defaultJavaOptions", '-D"store.ticket"=1', "store.ticket"),
+    ],
+)
+def test_spark_shows_no_value_under_the_name_by_which_it_hands_it_on(name: str, value: str, shown_as: str) -> None:
+    hidden = spark.spark_conf(with_conf(**{name: value}))[REDACTION]
+    assert re.search(hidden, shown_as)
+    assert not re.search(hidden, f"a{shown_as}") and not re.search(hidden, f"{shown_as}.a")
+
+
+@pytest.mark.parametrize("given", ["(?x)ticket [0-9]+", r"\Qticket"])
+def test_a_pattern_that_reaches_to_the_end_switches_off_nothing_that_is_hidden(given: str) -> None:
+    assert hidden_text(given) == f"{hidden_text(None)}|{given}"
+    conf = spark.spark_conf(with_conf(**{"spark.hadoop.store.ticket": 1, REDACTION: given}))
+    assert conf[REDACTION].endswith(f"|{given}") and "^store\\.ticket$" in conf[REDACTION]
 
 
 def test_no_option_of_a_read_is_shown_in_a_statement() -> None:

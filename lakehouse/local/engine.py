@@ -2,7 +2,7 @@
 
 ``HOME/engine`` holds ``lock``, which the server has for itself alone and each Spark of a command's own shares, so that
 there is never one of each; ``launch``, what it is started with; ``address``, once it answers; ``token``, which only its
-owner can read; and the log.
+owner can read; ``ui``, what is said of its page; and the log.
 """
 
 import fcntl
@@ -12,7 +12,8 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakehouse.errors import SetupError
@@ -21,10 +22,17 @@ from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import LOOPBACK
-from lakehouse.settings.spark_conf import HIDDEN_TEXT, hidden_text
+from lakehouse.settings.spark_conf import HIDDEN_TEXT, TEXT_REDACTION, hidden_text
 
 ENGINE = "spark.lakehouse.engine"  # the setting by which a session tells over which engine it runs: its folder
+_STORED = ("port", "pid", "fingerprint", "start")  # what the file says of an address
 _SERVER = "lakehouse.local.engine_main"
+_UI = {
+    "spark.ui.enabled": "true",
+    "spark.ui.killEnabled": "false",
+    "spark.ui.heapHistogramEnabled": "false",
+    "spark.ui.threadDumpsEnabled": "false",
+}
 _PATIENCE = 30.0  # seconds for commands of the home to end that use a Spark of their own
 _POLL = 0.1
 
@@ -37,14 +45,14 @@ class TakenError(SetupError):
 class Address:
     """Where the engine listens on loopback, its Java, what it was started with, and a name of this one start.
 
-    ``ui`` is the page on which Spark shows its work; empty where the engine has none.
+    ``ui`` is the page on which Spark shows its work, or why there is none; empty where none is wanted.
     """
 
     port: int
     pid: int
     fingerprint: str
     start: str
-    ui: str = ""
+    ui: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         """As a person reads it."""
@@ -86,11 +94,18 @@ def share_lock(settings: Settings) -> int | None:
 
 
 def read_address(folder: Path) -> Address | None:
-    """Where the engine that started last listens; ``None`` where none has, or it does not answer yet."""
+    """Where the engine that started last listens; ``None`` where none has, or it does not answer yet.
+
+    What another version has added to the file is left aside.
+    """
     try:
-        return Address(**json.loads((folder / "address").read_text()))
-    except (OSError, ValueError, TypeError):
+        found = json.loads((folder / "address").read_text())
+        address = Address(**{name: found[name] for name in _STORED})
+    except (OSError, ValueError, TypeError, KeyError):
         return None
+    with suppress(OSError):
+        return replace(address, ui=(folder / "ui").read_text())
+    return address
 
 
 def read_token(folder: Path) -> str:
@@ -158,7 +173,7 @@ class EngineProcess:
 
     def _launch(self, lock: int) -> None:
         port, token = draw_port(), secrets.token_urlsafe(32)
-        for name in ("address", "log"):
+        for name in ("address", "ui", "log"):
             (self._folder / name).unlink(missing_ok=True)
         _write(self._folder / "token", token)
         said = {"conf": {**self._conf, **self._own(port)}, "port": port, "fingerprint": self._fingerprint}
@@ -174,7 +189,7 @@ class EngineProcess:
     def _own(self, port: int) -> dict[str, str]:
         return {
             **self._ui(port),
-            HIDDEN_TEXT: hidden_text(self._conf.get("spark.redaction.string.regex")),
+            HIDDEN_TEXT: hidden_text(self._conf.get(TEXT_REDACTION)),
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": str(port),
             ENGINE: str(self._folder),
@@ -183,12 +198,12 @@ class EngineProcess:
     def _ui(self, port: int) -> dict[str, str]:
         """The page on which Spark shows its work, on loopback: what a person sets of it goes before.
 
-        A browser opens it without a token, so that nothing can be stopped there.
+        A browser opens it without a token, so that nothing can be stopped there, nor Java be made to work. On a cluster
+        it would not be on loopback alone: there it is a person who turns it on.
         """
-        if not self._settings.spark_is_local:
-            return {}
-        shown = {"enabled": "true", "killEnabled": "false", "port": str(draw_port(other_than=port))}
-        ours = {f"spark.ui.{name}": value for name, value in shown.items()}
+        ours = {**_UI, "spark.ui.enabled": "false"}
+        if self._settings.spark_is_local:
+            ours = {**_UI, "spark.ui.port": str(draw_port(other_than=port))}
         return {**ours, **{name: value for name, value in self._settings.spark_settings.items() if name in ours}}
 
 
@@ -200,9 +215,10 @@ def conf_of(folder: Path) -> dict[str, str]:
 
 def announce(folder: Path, pid: int, ui: str = "") -> None:
     """Tell where the engine of this folder listens, for the engine itself, which answers from now on."""
-    said = json.loads((folder / "launch").read_text())
-    address = Address(said["port"], pid, said["fingerprint"], secrets.token_hex(16), ui)
-    _write(folder / "address", json.dumps(asdict(address)))
+    launched = json.loads((folder / "launch").read_text())
+    address = Address(launched["port"], pid, launched["fingerprint"], secrets.token_hex(16))
+    _write(folder / "ui", ui)
+    _write(folder / "address", json.dumps({name: getattr(address, name) for name in _STORED}))
 
 
 def _opened(settings: Settings) -> int:

@@ -2,9 +2,10 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Thread, current_thread, main_thread
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -22,21 +23,24 @@ from lakehouse.settings.spark_conf import DELTA
 _OF_JAVA = ("spark.driver.", "spark.jars", "spark.kubernetes.", "spark.master", "spark.submit.", "spark.yarn.")
 
 
-def start_spark(conf: Mapping[str, str], lock: int) -> SparkSession:
+def start_spark(
+    conf: Mapping[str, str], lock: int, ask_java: Callable[[Any], Mapping[str, str]] = lambda _: {}
+) -> SparkSession:
     """Start a Spark with these settings, or return the one that this process has, with them.
 
-    ``lock`` is a descriptor. Raises ``SetupError`` where Spark does not start, without the values of its settings.
+    ``lock`` is a descriptor; ``ask_java`` gets Java's classes before Spark starts there, and returns settings that go
+    before the others. Raises ``SetupError`` where Spark does not start, without the values of its settings.
     """
     set_connect_mode(None)  # left by a session over a server
-    builder: SparkSession.Builder = SparkSession.builder
-    for name, value in conf.items():
-        builder = builder.config(name, value)
     try:
         if SparkContext._gateway is None:  # the only way to hand the JVM a lock
             given = SparkConf(loadDefaults=False)
             given.setAll([(name, value) for name, value in conf.items() if name.startswith(_OF_JAVA)])
             gateway = launch_gateway(given, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
+        builder: SparkSession.Builder = SparkSession.builder
+        for name, value in {**conf, **ask_java(SparkContext._jvm)}.items():
+            builder = builder.config(name, value)
         with _signals_kept():
             return builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:

@@ -99,7 +99,7 @@ def test_the_token_is_in_a_file_of_its_owner_and_in_the_environment_and_on_no_co
     assert len(token) > 30
     assert given(settings)["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == token
     assert token not in "\n".join(ps("-axwwo", "args="))
-    for name in ("token", "address", "launch", "lock"):
+    for name in ("token", "address", "ui", "launch", "lock"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600, name
     told = [file.read_text() for file in folder.iterdir() if file.name not in ("token", "environment")]
     assert not any(token in text for text in told)
@@ -120,12 +120,20 @@ def test_an_engine_of_this_machine_shows_its_work_on_loopback_as_far_as_a_person
     conf = launched(settings)
     assert (conf["spark.ui.enabled"], conf["spark.ui.killEnabled"]) == ("true", "false")
     assert 0 < int(conf["spark.ui.port"]) != int(conf["spark.connect.grpc.binding.port"])
+    assert (conf["spark.ui.heapHistogramEnabled"], conf["spark.ui.threadDumpsEnabled"]) == ("false", "false")
     given = '{"spark.ui.enabled": false, "spark.ui.port": 4040}'
     conf = launched(Settings(home=settings.home, spark_conf=given, _env_file=None))
     assert (conf["spark.ui.enabled"], conf["spark.ui.port"]) == ("false", "4040")
     assert conf["spark.sql.redaction.string.regex"] == hidden_text(None)
-    elsewhere = launched(settings.model_copy(update={"spark_master": "spark://host:7077"}))
-    assert (elsewhere["spark.ui.enabled"], elsewhere.get("spark.ui.port")) == ("false", None), "as it was given"
+
+
+@pytest.mark.parametrize(("given", "shown"), [("{}", "false"), ('{"spark.ui.enabled": true}', "true")])
+def test_an_engine_on_a_cluster_shows_its_work_only_where_a_person_says_so(
+    given: str, shown: str, started: EngineProcess, settings: Settings
+) -> None:
+    started.stop()
+    conf = launched(Settings(home=settings.home, spark_master="spark://host:7077", spark_conf=given, _env_file=None))
+    assert (conf["spark.ui.enabled"], conf["spark.ui.killEnabled"]) == (shown, "false")
 
 
 def test_the_address_names_the_page_where_there_is_one(tmp_path: Path) -> None:
@@ -134,6 +142,19 @@ def test_the_address_names_the_page_where_there_is_one(tmp_path: Path) -> None:
     assert str(read_address(tmp_path)) == "127.0.0.1:20001"
     announce(tmp_path, 7, "http://127.0.0.1:20002")
     assert str(read_address(tmp_path)) == "127.0.0.1:20001, Spark UI http://127.0.0.1:20002"
+
+
+def test_an_address_is_read_by_other_versions_whatever_they_add_or_leave_out(tmp_path: Path) -> None:
+    (tmp_path / "launch").write_text(json.dumps({"port": 20001, "fingerprint": "fits"}))
+    announce(tmp_path, 7, "http://127.0.0.1:20002")
+    stored = json.loads((tmp_path / "address").read_text())
+    assert sorted(stored) == ["fingerprint", "pid", "port", "start"], "a version without a page reads these alone"
+    before = read_address(tmp_path)
+    (tmp_path / "address").write_text(json.dumps({**stored, "more": 1}))
+    (tmp_path / "ui").unlink()
+    assert before and read_address(tmp_path) == before
+    (tmp_path / "address").write_text(json.dumps({"port": 20001}))
+    assert read_address(tmp_path) is None
 
 
 def test_a_second_engine_of_a_home_is_refused(started: EngineProcess, settings: Settings) -> None:

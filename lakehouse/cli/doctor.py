@@ -40,6 +40,7 @@ class Part:
 def doctor(json: JsonOption = False) -> None:
     """Look at every part the project stands on; exit with 1 where one that is needed does not work.
 
+    The engine's memory and Dagster's failed runs of the last week are among them; a note does not change the exit code.
     Nothing is fetched, started or changed. (Python may keep your declarations compiled, as always.)
     """
     parts = list(_examine(load_settings()))

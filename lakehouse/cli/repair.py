@@ -54,8 +54,8 @@ def accept_difference(
 ) -> None:
     """Accept that a commit does not account for its records; the table's ledger records why.
 
-    A check fails with every run behind such a commit, until it is accepted or a RESTORE undoes it. Repair it first:
-    a replay merges what is missing. What does not add up is shown first. No row changes.
+    The check `batches_accounted` fails with every run after such a commit, until you accept it or a RESTORE undoes it.
+    Repair the rows first: a replay merges what is missing. What does not add up is shown first. No row changes.
     """
     from lakehouse.upkeep import repair
 

@@ -34,13 +34,14 @@ def test_no_slice_is_much_longer_than_it_may_be() -> None:
 
 
 def test_a_file_is_in_one_half_unless_it_is_longer_than_that() -> None:
-    seconds = {"a.py::one": 110.0, "a.py::two": 110.0, "b.py::one": 150.0, "b.py::two": 160.0}
+    seconds = {"a.py::one": 0.45, "a.py::two": 0.45, "b.py::one": 0.6, "b.py::two": 0.7}
+    seconds = {test: part * HALF for test, part in seconds.items()}
     halves = partition(seconds, seconds)
     assert sorted(sorted(half) for half in halves) == [[], ["a.py::one", "a.py::two"], ["b.py::one"], ["b.py::two"]]
 
 
 def test_a_file_of_which_nothing_is_known_counts_as_an_average_one() -> None:
-    seconds = {f"{name}.py::one": 240.0 for name in "abcd"}
+    seconds = {f"{name}.py::one": HALF for name in "abcd"}
     halves = partition([*seconds, "new.py::one", "newer.py::one"], seconds)
     assert [len(half) for half in halves] == [1] * 6
 

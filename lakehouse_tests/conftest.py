@@ -1,6 +1,7 @@
 """Real parts for the tests: a broker and a Spark session, each started once."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -51,6 +52,15 @@ def _no_settings_of_this_machine() -> Iterator[None]:
             patch.setattr(lakehouse.spark, os.environ[PLANS], -1)
         with by_spark(PLANS in os.environ):
             yield
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_before() -> Iterator[None]:
+    """What a test starts inherits a signal that an earlier one had ignored, and would have to be killed."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

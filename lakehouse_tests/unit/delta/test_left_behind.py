@@ -1,11 +1,9 @@
 """A statement for which nobody waits any more, on an engine or in a Java of our own: its session is left as it is."""
 
-import os
 import signal
-from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event
+from threading import Event, main_thread
 from typing import Any
 from unittest.mock import Mock
 
@@ -71,6 +69,11 @@ def write(session: Any, place: Path, work: Callable[[], None]) -> None:
     run_statement(session, str(place / "tables" / "t"), work, FENCE)
 
 
+def press_ctrl_c() -> None:
+    """As a terminal does it: the thread that waits wakes up."""
+    signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+
+
 def noted(place: Path) -> bool:
     return (place / "tables" / ".locks" / "t.writer").exists()
 
@@ -87,7 +90,7 @@ def test_asking_again_and_an_engine_that_refuses_do_not_end_the_wait(place: Path
         ended.set()
 
     def work() -> None:
-        interrupt_main()
+        press_ctrl_c()
         assert ended.wait(20)
 
     session = Session(place / "engine", interrupted)
@@ -107,7 +110,7 @@ def test_a_session_whose_statement_may_run_on_keeps_its_fence_and_is_not_release
     ended = Event()
 
     def work() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        press_ctrl_c()
         assert ended.wait(20)
 
     session = Session(place / "engine", lambda: None)
@@ -135,7 +138,7 @@ def test_an_engine_that_hangs_keeps_nobody_longer_than_others(place: Path, monke
         never.wait()
 
     def work() -> None:
-        interrupt_main()
+        press_ctrl_c()
         never.wait()
 
     session = Session(place / "engine", hangs)
@@ -152,9 +155,9 @@ def test_in_a_java_of_our_own_fence_and_lock_stay_until_the_statement_has_ended(
     file = session._jvm.java.io.RandomAccessFile.return_value
 
     def work() -> None:
-        interrupt_main()
+        press_ctrl_c()
         assert asked.wait(20)
-        interrupt_main()  # a person who asks twice
+        press_ctrl_c()  # a person who asks twice
         seen.append((dict(session.conf), file.close.called))
 
     with pytest.raises(KeyboardInterrupt):
@@ -172,7 +175,7 @@ def test_in_a_java_of_our_own_that_does_not_end_fence_and_lock_stay_and_it_write
     session = OwnSession(lambda: None)
 
     def work() -> None:
-        interrupt_main()
+        press_ctrl_c()
         assert ended.wait(20)
 
     try:
@@ -192,7 +195,7 @@ def test_a_person_who_stops_a_statement_is_told_that_its_end_is_waited_for(
     ended = Event()
 
     def work() -> None:
-        interrupt_main()
+        press_ctrl_c()
         assert ended.wait(20)
 
     with pytest.raises(KeyboardInterrupt):

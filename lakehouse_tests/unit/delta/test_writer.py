@@ -5,11 +5,10 @@ import json
 import os
 import shutil
 import signal
-from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, main_thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -209,7 +208,7 @@ def test_whoever_gives_up_waiting_interrupts_the_statement_and_waits_for_its_end
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def work() -> None:
-        interrupt_main()
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)  # it wakes the thread that waits
         assert session.interrupted.wait(10)
         ended.set()
 

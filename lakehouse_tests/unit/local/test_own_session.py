@@ -6,7 +6,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -25,16 +24,8 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(autouse=True)
-def _of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session of another test is active or the default, and none of these afterwards."""
-    monkeypatch.setenv(MODE, "1")
-    monkeypatch.delenv(MODE)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_FAREWELL", 0.2)
-    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
-    for name in ("_instantiatedSession", "_activeSession"):
-        monkeypatch.setattr(SparkSession, name, None)
-    monkeypatch.setattr(ConnectSession, "_default_session", None)
-    monkeypatch.setattr(ConnectSession._active_session, "session", None, raising=False)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ verbs = typer.Typer()
 
 _PACKAGES = ("dagster", "dagster-pyspark", "pyspark", "delta-spark", "deltalake", "duckdb", "aiokafka")
 _AGAIN = "install lakehouse again (in its repository: make install)."
-_FEW = 3  # failed runs that are told one by one
+_FEW = 3  # failed runs that are listed one by one
 _PYTHON = ((3, 11), (3, 14))
 
 
@@ -40,7 +40,7 @@ class Part:
 def doctor(json: JsonOption = False) -> None:
     """Look at every part the project stands on; exit with 1 where one that is needed does not work.
 
-    The engine's memory and Dagster's failed runs of the last week are among them; a note does not change the exit code.
+    The engine's memory and Dagster's failed runs of the last day are among them; a note does not change the exit code.
     Nothing is fetched, started or changed. (Python may keep your declarations compiled, as always.)
     """
     parts = list(_examine(load_settings()))
@@ -155,28 +155,27 @@ def _engine(settings: "Settings") -> Part:
 
 
 def _failed_runs(settings: "Settings") -> Iterator[Part]:
-    """One part for each job of Dagster that failed and has not succeeded since, up to a few; none without a storage."""
+    """One part for each failed run of the last day that was not made good, up to a few; none without a storage."""
     from sqlite3 import Error
 
     from lakehouse.local.dagster_home import dagster_folder
     from lakehouse.local.failed_runs import failed_runs
 
-    page = "Dagster's page, which lakehouse up shows"
+    page = "Dagster's page (lakehouse up) says"
     try:
         folder = dagster_folder(settings)
         failed = failed_runs(folder)
     except (OSError, Error, LakehouseError) as error:
-        yield Part("Dagster's runs", "", "note", f"Cannot be read now: {error}; {page}, tells which failed.")
+        yield Part("failed runs", "", "note", f"Cannot be read now: {error}; {page} which runs failed.")
         return
     if failed is None:
-        detail = f"Not looked for: {folder / 'dagster.yaml'} names another storage; {page}, tells which failed."
-        yield Part("Dagster's runs", "", "note", detail)
+        detail = f"Not looked for: {folder / 'dagster.yaml'} names another storage; {page} which runs failed."
+        yield Part("failed runs", "", "note", detail)
         return
     for each in failed[:_FEW]:
-        detail = f"{each}: /runs/{each.run} of {page}, says why; told until a run of {each.job} succeeds, for a week"
-        yield Part("failed run", each.run[:8], "note", f"{detail} at most.")
-    if more := failed[_FEW:]:
-        yield Part("failed runs", "", "note", f"{len(more)} more: {', '.join(each.job for each in more)}")
+        yield Part("failed run", each.run[:8], "note", f"{each}; {page} why, at /runs/{each.run}.")
+    if (more := len(failed) - _FEW) > 0:
+        yield Part("failed runs", "", "note", f"{more} more in the last day.")
 
 
 def _tables(settings: "Settings") -> Part:

@@ -33,7 +33,7 @@ from lakehouse.cli import (
     topics,
 )
 from lakehouse.cli.output import complain, say
-from lakehouse.cli.stopping import INTERRUPTED, interrupt
+from lakehouse.cli.stopping import INTERRUPTED, end_interrupted, interrupt, interrupt_again
 from lakehouse.delta.holder import name_work
 from lakehouse.errors import LakehouseError
 
@@ -90,10 +90,12 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
         signal.signal(number, interrupt)
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries log, we say in one sentence
-    sys.unraisablehook = lambda _: None  # a signal may break off a library's object before it can be taken apart
+    sys.unraisablehook = interrupt_again
     code = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks once more does not wait for what Python still ends
         signal.signal(number, lambda *_: os._exit(code))
+    if code == INTERRUPTED:
+        end_interrupted()
     sys.exit(code)
 
 

@@ -4,16 +4,22 @@ Whatever it does then, no row is lost or doubled by an end: a table is at its la
 engine may still write is waited for by the next writer of that table.
 """
 
+import atexit
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Timer
-from typing import NoReturn
+from threading import Timer, get_ident
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 INTERRUPTED = 130
 _LIMIT = 9.0  # seconds from the first signal
+_MOMENT = 0.05
 _ending: list[Timer] = []  # what ends the process where Spark does not stop in time
 
 
@@ -40,6 +46,24 @@ def interrupt(_number: int, _frame: object) -> NoReturn:
         timer.start()
         _break_talk()
     raise KeyboardInterrupt
+
+
+def interrupt_again(lost: "UnraisableHookArgs") -> None:
+    """Interrupt once more if Python lost an interrupt, as it does in a destructor; other errors there are not shown.
+
+    A thread does it a moment later: at once, it would break off this function, and be lost as well.
+    """
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        Timer(_MOMENT, signal.pthread_kill, [get_ident(), signal.SIGINT]).start()
+
+
+def end_interrupted() -> NoReturn:
+    """End the process without a wait for threads of libraries: one may wait for a server that is silent (seen)."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from lakehouse.local.asking import in_time
 FIRST_ANSWER = 30.0  # seconds for the first answer of a server that takes connections
 _SILENCE = 300.0  # seconds without an answer to a small question, after which a server is given up
 _FAREWELL = 4.0  # seconds for an answer to who ends: an interruption, a session that is given back
+_CLOSING = 0.5  # seconds for gRPC to end what is under way when a client is closed
 _TOUCH = 60.0  # seconds between two of them: the engine gives up a session that has asked none for five minutes
 
 
@@ -46,7 +47,7 @@ def _bound_farewells(client: SparkConnectClient) -> None:
             try:
                 in_time(partial(ask, *given), _FAREWELL)
             except TimeoutError:
-                client._channel.close()
+                Thread(target=client._channel.close, daemon=True).start()
             except Exception:  # noqa: S110 - who ends needs no answer
                 pass
             return []
@@ -60,7 +61,21 @@ def _bound_farewells(client: SparkConnectClient) -> None:
         wait(list(client._release_futures), timeout=_FAREWELL / 2)
         release()
 
-    vars(client).update(interrupt_operation=bound(client.interrupt_operation), release_session=bound(give_back))
+    vars(client).update(
+        interrupt_operation=bound(client.interrupt_operation),
+        release_session=bound(give_back),
+        close=partial(_close, client, client.close),
+    )
+
+
+def _close(client: SparkConnectClient, close: Callable[[], None]) -> None:
+    """Close a client, and leave its threads behind if gRPC waits for a silent server there (seen)."""
+    try:
+        in_time(close, _CLOSING)
+    except TimeoutError:
+        client._closed = True
+    except RuntimeError:  # where Python ends, no thread can be started any more
+        close()
 
 
 def _keep_causes(client: SparkConnectClient) -> None:

@@ -101,13 +101,11 @@ def stopped(times: int) -> str:
         if times == 2 and not wait_until(lambda: running.poll() is not None, 1):
             running.send_signal(signal.SIGTERM)
         said, _ = running.communicate(timeout=LIMIT)
-    assert (running.returncode, "Traceback" in said) == (130, False)
+    assert running.returncode == 130
     return said
 
 
 @pytest.mark.timeout(3 * LIMIT)
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_first_signal_ends_a_statement_to_which_nobody_answers(times: int) -> None:
-    """Python may lose a signal in a destructor (seen once): then its limit ends the process, but not twice."""
-    said = stopped(times)
-    assert "asking\n" in (said, said if "Spark does not stop" not in said else stopped(times))
+    assert stopped(times) == "asking\n"

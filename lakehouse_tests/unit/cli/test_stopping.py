@@ -54,3 +54,31 @@ sys.exit(7)
 def test_what_else_was_started_has_its_own_time_to_end_once_spark_has_stopped() -> None:
     ended = subprocess.run([sys.executable, "-c", _STOPS], capture_output=True, check=False)
     assert (ended.returncode, ended.stderr) == (7, b"")
+
+
+_IN_A_DESTRUCTOR = """
+import os, signal, time
+from lakehouse.cli import main
+
+class Object:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        sum(range(1000))
+
+def run(_):
+    try:
+        Object()
+        time.sleep(30)
+    except KeyboardInterrupt:
+        return main.INTERRUPTED
+    return 7
+
+main.run = run
+main.main()
+"""
+
+
+@pytest.mark.timeout(60)
+def test_a_signal_that_comes_while_an_object_is_destroyed_is_not_lost() -> None:
+    ended = subprocess.run([sys.executable, "-c", _IN_A_DESTRUCTOR], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

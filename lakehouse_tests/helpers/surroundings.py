@@ -92,7 +92,7 @@ def make_topic(settings: Settings, topic: str, partitions: int) -> None:
     configs = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
     wanted = NewTopic(topic, partitions, 1, topic_configs=configs)
     with_client(AIOKafkaAdminClient, settings, lambda admin: admin.create_topics([wanted]))
-    assert wait_until(lambda: len(look(settings, topic).end) == partitions, 20)
+    assert wait_until(lambda: len(look(settings, topic).end) == partitions, 120)
 
 
 def post(settings: Settings, topic: str, partition: int, sent: list[Letter]) -> list[Record]:

@@ -85,8 +85,7 @@ def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_na
     )
     assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
 
-    done = {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.engine)}
-    assert done == {
+    assert {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.engine)} == {
         "": "price DOUBLE, partitioned by pieces",
         "_changes": "price_before DOUBLE, price_after DOUBLE",
     }

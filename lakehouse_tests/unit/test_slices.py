@@ -34,8 +34,8 @@ def test_no_slice_is_much_longer_than_it_may_be() -> None:
 
 
 def test_a_file_is_in_one_half_unless_it_is_longer_than_that() -> None:
-    seconds = {"a.py::one": 0.45, "a.py::two": 0.45, "b.py::one": 0.6, "b.py::two": 0.7}
-    seconds = {test: part * HALF for test, part in seconds.items()}
+    parts = {"a.py::one": 0.45, "a.py::two": 0.45, "b.py::one": 0.6, "b.py::two": 0.7}
+    seconds = {test: part * HALF for test, part in parts.items()}
     halves = partition(seconds, seconds)
     assert sorted(sorted(half) for half in halves) == [[], ["a.py::one", "a.py::two"], ["b.py::one"], ["b.py::two"]]
 

@@ -1,9 +1,11 @@
 """Counts the attacks on the project's promises, and tells them as the table of ``docs/reliability.md``.
 
 A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once (or ``times()``), and what
-fails inside it is a difference. ``--report FILE`` writes the table below a marker in the file.
+fails inside it is a difference. ``--report FILE`` writes the table below a marker in the file. It takes hours: with
+``--add`` a run of a part adds its counts to the table that stands there, with a line of its own for its commit.
 """
 
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,6 +18,8 @@ from typing import Any, cast
 import pytest
 
 MARKER = "<!-- below: written by make torture -->"
+_ROW = re.compile(r"^\| (?P<promise>[^*|]+) \| (?P<how>[^|]+) \| (?P<times>[\d,]+) \| (?P<differed>[\d,]+) \|$", re.M)
+_RUN = re.compile(r"^Commit .*$", re.M)
 _TRIED, _DIFFERED = "attack", "difference"
 Attack = Callable[..., AbstractContextManager[None]]
 
@@ -23,6 +27,7 @@ Attack = Callable[..., AbstractContextManager[None]]
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("reliability")
     group.addoption("--report", type=Path, help="Write the table of attacks into this file.")
+    group.addoption("--add", action="store_true", help="Add to the table that stands there.")
 
 
 @pytest.fixture
@@ -48,12 +53,15 @@ class _Told:
 
     def __init__(self) -> None:
         self.begun, self.commit = monotonic(), _commit()
+        self.runs: list[str] = []  # that went before, by a line each
+        self.tests = 0
         self.tried: Counter[tuple[str, str]] = Counter()
         self.differed: Counter[tuple[str, str]] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "call":
             return
+        self.tests += 1
         for name, value in report.user_properties:
             counted = {_TRIED: self.tried, _DIFFERED: self.differed}.get(name)
             if counted is not None:
@@ -63,13 +71,23 @@ class _Told:
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
         if not self.tried:
             return
+        report: Path | None = config.getoption("--report")
+        if report and config.getoption("--add"):
+            self.add(report.read_text(encoding="utf-8").partition(MARKER)[2])
         table = self.table()
         terminalreporter.section("attacks and differences")
         terminalreporter.write_line(table)
-        report: Path | None = config.getoption("--report")
         if report:
             kept, _, _ = report.read_text(encoding="utf-8").partition(MARKER)
             report.write_text(f"{kept}{MARKER}\n\n{table}\n", encoding="utf-8")
+
+    def add(self, table: str) -> None:
+        """Count what a table tells of runs before this one."""
+        self.runs = _RUN.findall(table)
+        for row in _ROW.finditer(table):
+            what = row["promise"], row["how"]
+            self.tried[what] += int(row["times"].replace(",", ""))
+            self.differed[what] += int(row["differed"].replace(",", ""))
 
     def table(self) -> str:
         rows = [
@@ -78,16 +96,19 @@ class _Told:
         ]
         total = f"| **All** | | **{self.tried.total():,}** | **{self.differed.total():,}** |"
         minutes = (monotonic() - self.begun) / 60
-        when = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {minutes:.0f} minutes."
+        when = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {self.tests} tests in {minutes:.0f} minutes."
         head = "| promise | how it was attacked | times | differences |\n|---|---|---:|---:|"
-        return "\n".join([when, "", head, *rows, total])
+        return "\n".join(["\n\n".join([*self.runs, when]), "", head, *rows, total])
 
 
 def _commit() -> str:
-    """The commit under test, before the run writes anything; a tree with changes says so."""
-    command = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """The commit under test; code with changes says so, and a table of an earlier part is none."""
+
+    def git(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+
+    changed = git("diff", "--quiet", "HEAD", "--", "lakehouse", "lakehouse_tests").returncode
+    return (git("rev-parse", "--short", "HEAD").stdout.strip() or "unknown") + ("-dirty" if changed else "")
 
 
 def pytest_configure(config: pytest.Config) -> None:

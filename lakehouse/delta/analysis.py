@@ -49,16 +49,24 @@ def require_types(spark: SparkSession, table: StreamTable) -> None:
     rows = spark.sql(f"SELECT {values}")
     for wrong in [*_wrong_columns(rows, table), *_wrong_checks(rows, table), *_wrong_rollups(rows, table)]:
         raise DeclarationError(
-            f"Table {table.name!r}: {wrong.part}: {wrong.said}", action=wrong.action or _advice(wrong, rows.columns)
+            f"Table {table.name!r}: {wrong.part}: {wrong.said}", action=wrong.action or _advice(wrong, rows)
         )
     _PASSED.add((asked, *computed.values()))
 
 
-def _advice(wrong: _Wrong, columns: Sequence[str]) -> str:
-    """Which type is expected, and how one is made of another: of a column that the SQL names."""
-    column = next((name for name in re.findall(r"\w+", wrong.sql) if name in columns), "...")
-    cast = f"CAST({column} AS {wrong.type})"
-    return f"It has to give {wrong.type}: correct its SQL in the declaration; a cast is written as {cast}."
+def _advice(wrong: _Wrong, rows: DataFrame) -> str:
+    """Which type is expected, and how one is made of another: of a column that the SQL names and that can be cast."""
+    action = f"It has to give {wrong.type}: correct its SQL in the declaration"
+    named = [column for column in re.findall(r"\w+", wrong.sql) if column in rows.columns]
+    casts = [f"CAST({column} AS {wrong.type})" for column in named]
+    cast = next((each for each in casts if _is_computable(rows, each)), None)
+    return f"{action}; a cast is written as {cast}." if cast else f"{action}."
+
+
+def _is_computable(rows: DataFrame, sql: str) -> bool:
+    with suppress(AnalysisException, ParseException):
+        return bool(rows.selectExpr(sql).schema)
+    return False
 
 
 def _wrong_columns(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:

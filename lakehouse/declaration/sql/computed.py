@@ -16,8 +16,6 @@ from lakehouse.declaration.sql.reader import Reader
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_LONGEST = 20_000  # characters
-
 
 def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
     """SQL of a computed column of a type, over columns of known types → Spark's SQL, which no record can make fail.
@@ -45,8 +43,6 @@ def _computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
     """
     part = Reader({name.lower(): each for name, each in columns.items()}).read(root)
     require_bounded(root)
-    if len(part.sql) > _LONGEST:
-        raise NotComputable(f"it becomes {len(part.sql)} characters", "Write it with fewer levels.")
     wanted = kind_of(type_)
     fits = part.kind in (wanted, NULL) or (
         part.kind in NUMBERS and wanted in NUMBERS and (wanted != WHOLE or part.kind == WHOLE)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _NUMBER = "^[^eE]{0,1000}([eE][+-]?0{0,100}[0-9]{1,3} {0,100})?$"  # as long and as far as numbers are
+_LONGEST = 20_000  # characters
 _SHORT = 4  # characters of a text that is put in for another
 _MOST_GROWTH = 64  # times of the length of a record's texts
 _DAY, _CLOCK, _ZONE = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", r"(Z|[+-][\d:]+)?"
@@ -113,6 +114,13 @@ def require_written(node: Any) -> None:
             f"{written_as(node)} could become larger than any text",
             f"Write out both texts, and one of up to {_SHORT} characters, or as long as the other, in its place.",
         )
+
+
+def require_short(part: Part) -> Part:
+    """The same part; refuse one whose SQL is too long before another is made of it, which may repeat it."""
+    if len(part.sql) > _LONGEST:
+        raise NotComputable(f"a part of it becomes {len(part.sql)} characters", "Write it with fewer levels.")
+    return part
 
 
 def require_bounded(node: Any) -> None:

@@ -37,6 +37,7 @@ from lakehouse.declaration.sql.literals import (
     chain_of,
     literal,
     require_apart,
+    require_short,
     require_written,
     time_literal,
     written_as,
@@ -92,7 +93,7 @@ class Reader:
         said = {each for each, value in node.args.items() if value}
         if form is None or (name not in FUNCTIONS and said - SAID.get(name, OF_TWO)):
             raise NotComputable(f"{written_as(node)} is not known there")
-        return form(node)
+        return require_short(form(node))
 
     def _of(self, node: "exp.Expr", *kinds: str) -> Part:
         """The SQL of a part that has to be of one of the kinds, or NULL."""

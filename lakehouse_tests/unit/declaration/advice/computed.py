@@ -39,7 +39,7 @@ EXAMPLES = [
         computing("concat('a', 'b')", "STRING"),
     ),
     Example(
-        f"column n: {ABSOLUTE!r}: it becomes 47006 characters",
+        f"column n: {ABSOLUTE!r}: a part of it becomes 47006 characters",
         "Write it with fewer levels.",
         computing(ABSOLUTE, "DECIMAL(12,2)"),
         computing("abs(price)", "DECIMAL(12,2)"),

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 verbs = typer.Typer()
 
 
+SampleOption = Annotated[
+    str | None, typer.Option("--from-sample", metavar="FILE", help="Look at a file of JSON lines.")
+]
+
+
 @verbs.command(
     name="new-table",
     epilog=examples(
@@ -32,9 +37,7 @@ def new_table(
     topic: Annotated[
         str | None, typer.Option("--from-topic", metavar="TOPIC", help="Look at the newest records of this topic.")
     ] = None,
-    sample: Annotated[
-        str | None, typer.Option("--from-sample", metavar="FILE", help="Look at a file of JSON lines.")
-    ] = None,
+    sample: SampleOption = None,
     records: Annotated[int, typer.Option(min=1, metavar="N", help="Look at so many records at most.")] = 1_000,
 ) -> None:
     """Write a declaration from real records: types, required fields, times, a key if an id tells the records apart.
@@ -60,10 +63,7 @@ def new_table(
     month = Month(proposal.month_of) if proposal.month_of else None
     made = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
     declared_together(*tables_there(settings), made)  # refused by name is what no table can have, or another has
-    try:
-        file.write_text(declaration_text(new, topic, proposal), encoding="utf-8")
-    except OSError as error:
-        raise LakehouseError(f"The declaration cannot be written: {error.strerror}", where=str(file)) from None
+    _write(file, declaration_text(new, topic, proposal))
     unread = "cannot be read by their schemas" if made.has_schemas else "are not JSON objects"
     left_out = f"; {proposal.unread:,} of them {unread}" if proposal.unread else ""
     say(f"Wrote {file}, from {counted(proposal.records, 'record')}{left_out}.")
@@ -71,6 +71,13 @@ def new_table(
         say(f"  - {doubt}")
     first = f"lakehouse publish {new} {quote(sample)}" if sample else f"lakehouse peek {new}"
     say(f"What to type next: {first}, then lakehouse merge {new}")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LakehouseError(f"The declaration cannot be written: {error.strerror}", where=str(file)) from None
 
 
 def _unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -> str:

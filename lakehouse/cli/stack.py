@@ -23,15 +23,18 @@ verbs = typer.Typer()
 _POLL = 0.2  # seconds between two looks at the logs
 
 
+ServicesArgument = Annotated[
+    list[Service] | None,
+    typer.Argument(
+        metavar="SERVICE",
+        help="broker, registry, engine, webserver, daemon; default: all, the registry only if a table needs it.",
+    ),
+]
+
+
 @verbs.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
 def up(
-    services: Annotated[
-        list[Service] | None,
-        typer.Argument(
-            metavar="SERVICE",
-            help="broker, registry, engine, webserver, daemon; default: all, the registry only if a table needs it.",
-        ),
-    ] = None,
+    services: ServicesArgument = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Of the services show warnings and errors only.")

@@ -66,6 +66,24 @@ def _describe(settings: "Settings", table: "StreamTable") -> dict[str, object]:
 _OFFSETS = ("partitions", "earliest_offsets", "end_offsets", "producer_time")
 
 
+FileArgument = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="JSON lines, one record each; - reads standard input.")
+]
+GenerateOption = Annotated[
+    Literal["stream", "update"] | None,
+    typer.Option(help="Send the table's samples instead: new records, or changes to rows that exist."),
+]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        metavar="FILE",
+        help="Of a table of Avro: write by this schema, and register it first.",
+    ),
+]
+
+
 @verbs.command(
     epilog=examples(
         "lakehouse publish temperatures readings.jsonl",
@@ -75,23 +93,10 @@ _OFFSETS = ("partitions", "earliest_offsets", "end_offsets", "producer_time")
 )
 def publish(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The declared table whose topic gets the records.")],
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="JSON lines, one record each; - reads standard input.")
-    ] = None,
-    generate: Annotated[
-        Literal["stream", "update"] | None,
-        typer.Option(help="Send the table's samples instead: new records, or changes to rows that exist."),
-    ] = None,
+    file: FileArgument = None,
+    generate: GenerateOption = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="At most so many records a second.")] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
-            help="Of a table of Avro: write by this schema, and register it first.",
-        ),
-    ] = None,
+    schema: SchemaOption = None,
     partitions: PartitionsOption = None,
     force: Annotated[bool, typer.Option("--force", help="Send lines that the table would reject, too.")] = False,
     json: JsonOption = False,

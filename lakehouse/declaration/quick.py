@@ -78,14 +78,8 @@ def decode_plain(
         else convert(read_parts(parts.get(field.part, nothing), field), field)
         for field in fields
     ]
-    for column in columns:
-        plain &= column.plain
-    for field in fields:
-        if field.former:
-            plain &= _by_its_name(objects, field)
-        if field.nulls:
-            told = _values(objects, field.names) if field.part == VALUE else parts.get(field.part, nothing)
-            plain &= np.fromiter((not _may_be_null(each, field) for each in told), bool, len(objects))
+    for field, column in zip(fields, columns, strict=True):
+        plain &= column.plain & _certain(objects, parts, field)
     if written:
         zeros = {row for column in columns for row in column.zeros}
         plain[[row for row in zeros if _FAR.search(written.each[row] or b"")]] = False
@@ -99,6 +93,17 @@ def decode_plain(
     sure = list(compress(objects, plain.tolist())) if doubtful else objects
     said = [_where_null_is_said(objects, field, plain) for field in fields if field.null_erases]
     return Plain([*(column.values for column in columns), *said], pa.array(judged), doubtful, sure)
+
+
+def _certain(objects: list[Any], parts: Mapping[str, list[Any]], field: Field) -> Any:
+    """Which objects tell a field by its present name, and by nothing that may be a null as declared."""
+    certain = np.ones(len(objects), bool)
+    if field.former:
+        certain &= _by_its_name(objects, field)
+    if field.nulls:
+        found = _values(objects, field.names) if field.part == VALUE else parts.get(field.part, [None] * len(objects))
+        certain &= np.fromiter((not _may_be_null(each, field) for each in found), bool, len(objects))
+    return certain
 
 
 def _written(values: pa.Array) -> _Written:

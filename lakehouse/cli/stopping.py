@@ -25,12 +25,13 @@ _ending: list[Timer] = []  # what ends the process where Spark does not stop in 
 
 @dataclass
 class _Spark:
-    """Whether Spark is in use, and nobody has asked for the end yet.
+    """Whether Spark is in use and nobody has asked for the end yet, and whether anybody has asked.
 
     No ``Event``: that takes a lock, and a signal that comes while it is taken would wait for it for ever.
     """
 
     in_use: bool = False
+    asked: bool = False
 
 
 _SPARK = _Spark()
@@ -38,6 +39,7 @@ _SPARK = _Spark()
 
 def interrupt(_number: int, _frame: object) -> NoReturn:
     """End as Ctrl-C does, so that what was started is stopped; where Spark keeps us from that, end all the same."""
+    _SPARK.asked = True
     if _SPARK.in_use:
         _SPARK.in_use = False
         timer = Timer(_LIMIT, _end)
@@ -54,16 +56,22 @@ def interrupt_again(lost: "UnraisableHookArgs") -> None:
     A thread does it a moment later: at once, it would break off this function, and be lost as well.
     """
     if isinstance(lost.exc_value, KeyboardInterrupt):
-        Timer(_MOMENT, signal.pthread_kill, [get_ident(), signal.SIGINT]).start()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            Timer(_MOMENT, signal.pthread_kill, [get_ident(), signal.SIGINT]).start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def end_interrupted() -> NoReturn:
-    """End the process without a wait for threads of libraries: one may wait for a server that is silent (seen)."""
+def end(code: int) -> NoReturn:
+    """End the process; after a signal without a wait for threads of libraries: one may wait for a silent server."""
+    if not _SPARK.asked:
+        sys.exit(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
-    os._exit(INTERRUPTED)
+    os._exit(code)
 
 
 @contextmanager

@@ -70,6 +70,8 @@ def _bound_farewells(client: SparkConnectClient) -> None:
 
 def _close(client: SparkConnectClient, close: Callable[[], None]) -> None:
     """Close a client, and leave its threads behind if gRPC waits for a silent server there (seen)."""
+    if client.is_closed:
+        return
     try:
         in_time(close, _CLOSING)
     except TimeoutError:

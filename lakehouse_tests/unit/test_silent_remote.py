@@ -40,7 +40,7 @@ def run(_):
             finally:
                 session.stop()
     except KeyboardInterrupt:
-        return main.INTERRUPTED
+        return int(sys.argv[2])
 
 main.run = run
 main.main()
@@ -92,20 +92,21 @@ def test_the_first_signal_ends_a_verb_that_waits_for_its_first_answer(number: in
     assert (verb.returncode, said) == (130, "")
 
 
-def stopped(times: int) -> str:
-    """What a process says whose statement nobody answers, and that gets so many signals: it ends as interrupted."""
+def stopped(times: int, code: int) -> str:
+    """What a process says whose statement nobody answers, and that gets so many signals: it ends with its code."""
     with silent_server() as (address, service):
-        running = process(STATEMENT, address)
+        running = process(STATEMENT, address, str(code))
         assert service.asked.wait(LIMIT)
         running.send_signal(signal.SIGTERM)
         if times == 2 and not wait_until(lambda: running.poll() is not None, 1):
             running.send_signal(signal.SIGTERM)
         said, _ = running.communicate(timeout=LIMIT)
-    assert running.returncode == 130
+    assert running.returncode == code
     return said
 
 
 @pytest.mark.timeout(3 * LIMIT)
 @pytest.mark.parametrize("times", [1, 2])
-def test_the_first_signal_ends_a_statement_to_which_nobody_answers(times: int) -> None:
-    assert stopped(times) == "asking\n"
+@pytest.mark.parametrize("code", [130, 0], ids=["interrupted", "done"])
+def test_the_first_signal_ends_a_statement_to_which_nobody_answers(times: int, code: int) -> None:
+    assert stopped(times, code) == "asking\n"

@@ -155,7 +155,7 @@ def _engine(settings: "Settings") -> Part:
 
 
 def _failed_runs(settings: "Settings") -> Iterator[Part]:
-    """One part for each failed run of the last day that was not made good, up to a few; none without a storage."""
+    """One part for each failed run of the last day that ``failed_runs`` finds, up to a few; none without a storage."""
     from sqlite3 import Error
 
     from lakehouse.local.dagster_home import dagster_folder
@@ -175,7 +175,7 @@ def _failed_runs(settings: "Settings") -> Iterator[Part]:
     for each in failed[:_FEW]:
         yield Part("failed run", each.run[:8], "note", f"{each}; {page} why, at /runs/{each.run}.")
     if (more := len(failed) - _FEW) > 0:
-        yield Part("failed runs", "", "note", f"{more} more in the last day.")
+        yield Part("failed runs", "", "note", f"At least {more} more in the last day.")
 
 
 def _tables(settings: "Settings") -> Part:

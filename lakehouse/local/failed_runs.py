@@ -12,20 +12,22 @@ _PATIENCE = 1.0  # seconds for a storage that another process has locked
 _DAY = 24 * 3600.0
 _IN_WAL_MODE = b"\2"  # the byte of its header by which SQLite knows it
 _ELSEWHERE = re.compile(r"^(storage|run_storage|instance_class)\s*:", re.MULTILINE)
-_CHOSEN = "__ASSET_JOB"  # Dagster's name for the job of assets that a person chose
+_UNDECLARED = "__"  # how Dagster's names of jobs begin that nobody declared, such as that of chosen assets
+_MOST = 100  # failed runs, the newest ones: each is compared with the later runs of its job
 # The plus keeps SQLite from the index of the status, by which it would read every success there ever was.
 _QUERY = """
 SELECT run_id, pipeline_name, COALESCE(end_time, strftime('%s', update_timestamp)) + 0.0 AS ended FROM runs
-WHERE status = 'FAILURE' AND ended BETWEEN ? AND ? AND (pipeline_name = ? OR NOT EXISTS (
+WHERE status = 'FAILURE' AND ended BETWEEN ? AND ? AND run_id IS NOT NULL
+AND (pipeline_name GLOB '__*' OR NOT EXISTS (
     SELECT 1 FROM runs AS later WHERE later.pipeline_name = runs.pipeline_name AND later.id > runs.id
     AND +later.status = 'SUCCESS'
-)) ORDER BY id DESC
+)) ORDER BY id DESC LIMIT ?
 """
 
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that failed, of a job that has not succeeded since; a success of other assets says nothing of some."""
+    """A run that failed, and after which no run of its job succeeded."""
 
     run: str
     job: str
@@ -33,13 +35,14 @@ class FailedRun:
 
     def __str__(self) -> str:
         """As a person reads it."""
-        job = "A run of chosen assets" if self.job == _CHOSEN else self.job
+        job = "A run of assets without a declared job" if self.job.startswith(_UNDECLARED) else self.job
         return f"{job} failed at {self.ended:%Y-%m-%d %H:%M} UTC"
 
 
 def failed_runs(folder: Path) -> list[FailedRun] | None:
-    """The failed runs of the last day in this folder of Dagster's, newest first, without those that were made good.
+    """The newest failed runs of the last day in this folder of Dagster's, without those before a success of their job.
 
+    A run of assets without a declared job is always among them: a success of other assets says nothing of these.
     Empty if Dagster has no storage yet; ``None`` if its runs are in another storage. Nothing is made or written.
     ``sqlite3.Error`` if the storage is locked, or has other tables than Dagster's today.
     """
@@ -50,7 +53,7 @@ def failed_runs(folder: Path) -> list[FailedRun] | None:
         return []
     now = time.time()
     with closing(sqlite3.connect(_address(storage), uri=True, timeout=_PATIENCE)) as runs:
-        found = runs.execute(_QUERY, [now - _DAY, now + _DAY, _CHOSEN])
+        found = runs.execute(_QUERY, [now - _DAY, now + _DAY, _MOST])
         return [FailedRun(run, job, datetime.fromtimestamp(ended, UTC)) for run, job, ended in found]
 
 

@@ -67,19 +67,20 @@ def test_a_failed_run_is_named_with_its_page_until_its_job_succeeds(folder: Path
     assert parts(folder) == []
 
 
-def test_a_success_of_other_assets_does_not_hide_a_failure(folder: Path, end: End) -> None:
-    failed = end("__ASSET_JOB", FAILURE)
-    end("__ASSET_JOB", SUCCESS)
+@pytest.mark.parametrize("job", ["__ASSET_JOB", "__ephemeral_asset_job__"])
+def test_a_success_of_other_assets_does_not_hide_a_failure(job: str, folder: Path, end: End) -> None:
+    failed = end(job, FAILURE)
+    end(job, SUCCESS)
     ((_, run, detail),) = parts(folder)
     assert run == failed[:8]
-    assert detail.startswith("A run of chosen assets failed at 20")
+    assert detail.startswith("A run of assets without a declared job failed at 20")
 
 
 def test_the_newest_come_first_and_the_others_are_counted(folder: Path, end: End) -> None:
     failed = [end("merge_orders", FAILURE) for _ in range(5)]
     found = parts(folder)
     assert [run for _, run, _ in found] == [*(run[:8] for run in failed[:1:-1]), ""]
-    assert found[-1][2] == "2 more in the last day."
+    assert found[-1][2] == "At least 2 more in the last day."
 
 
 def test_a_failure_of_yesterday_is_not_listed(folder: Path, end: End) -> None:

@@ -57,8 +57,8 @@ def require_types(spark: SparkSession, table: StreamTable) -> None:
 def _advice(wrong: _Wrong, rows: DataFrame) -> str:
     """Which type is expected, and how one is made of another: of a column that the SQL names and that can be cast."""
     action = f"It has to give {wrong.type}: correct its SQL in the declaration"
-    named = [column for column in re.findall(r"\w+", wrong.sql) if column in rows.columns]
-    casts = [f"CAST({column} AS {wrong.type})" for column in named]
+    named = dict.fromkeys(column for column in re.findall(r"\w+", wrong.sql) if column in rows.columns)
+    casts = [f"try_cast({column} AS {wrong.type})" for column in named]  # a value that is none must not end a batch
     cast = next((each for each in casts if _is_computable(rows, each)), None)
     return f"{action}; a cast is written as {cast}." if cast else f"{action}."
 

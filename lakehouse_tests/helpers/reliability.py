@@ -2,7 +2,8 @@
 
 A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once (or ``times()``), and what
 fails inside it is a difference. ``--report FILE`` writes the table below a marker in the file. It takes hours: with
-``--add`` a run of a part adds its counts to the table that stands there, with a line of its own for its commit.
+``--add`` a run of a part adds its counts to the table that stands there, with a line of its own for its commit. A part
+that fails adds nothing.
 """
 
 import re
@@ -68,16 +69,17 @@ class _Told:
                 promise, how, times = cast(tuple[str, str, int], value)
                 counted[promise, how] += times
 
-    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
         if not self.tried:
             return
         report: Path | None = config.getoption("--report")
-        if report and config.getoption("--add"):
+        adds = config.getoption("--add")
+        if report and adds:
             self.add(report.read_text(encoding="utf-8").partition(MARKER)[2])
         table = self.table()
         terminalreporter.section("attacks and differences")
         terminalreporter.write_line(table)
-        if report:
+        if report and not (adds and exitstatus):
             kept, _, _ = report.read_text(encoding="utf-8").partition(MARKER)
             report.write_text(f"{kept}{MARKER}\n\n{table}\n", encoding="utf-8")
 

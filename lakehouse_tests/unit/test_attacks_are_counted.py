@@ -15,7 +15,7 @@ def of_test(*counted: tuple[str, tuple[str, str, int]]) -> Any:
     return SimpleNamespace(when="call", user_properties=[*counted])
 
 
-def run(report: Path, *tests: Any, add: bool = False) -> list[str]:
+def run(report: Path, *tests: Any, add: bool = False, code: int = 0) -> list[str]:
     """The lines of the table after a run of these tests."""
     told = _Told()
     told.commit = "abc"
@@ -23,7 +23,7 @@ def run(report: Path, *tests: Any, add: bool = False) -> list[str]:
         told.pytest_runtest_logreport(each)
     options = {"--report": report, "--add": add}
     terminal = SimpleNamespace(section=lambda _: None, write_line=lambda _: None)
-    told.pytest_terminal_summary(terminal, SimpleNamespace(getoption=options.get))  # type: ignore[arg-type]
+    told.pytest_terminal_summary(terminal, code, SimpleNamespace(getoption=options.get))  # type: ignore[arg-type]
     return report.read_text().partition(MARKER)[2].splitlines()
 
 
@@ -53,3 +53,8 @@ def test_a_part_adds_to_the_counts_of_another_and_names_its_own_commit(report: P
 def test_a_run_by_itself_begins_the_table_anew(report: Path) -> None:
     run(report, of_test(("attack", (*TWICE, 5))))
     assert run(report, of_test(("attack", (*LOST, 1))))[-1] == "| **All** | | **1** | **0** |"
+
+
+def test_a_part_that_failed_adds_nothing(report: Path) -> None:
+    lines = run(report, of_test(("attack", (*LOST, 1))))
+    assert run(report, of_test(("attack", (*LOST, 1)), ("difference", (*LOST, 1))), add=True, code=1) == lines

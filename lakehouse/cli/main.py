@@ -33,7 +33,7 @@ from lakehouse.cli import (
     topics,
 )
 from lakehouse.cli.output import complain, say
-from lakehouse.cli.stopping import INTERRUPTED, end, interrupt, interrupt_again
+from lakehouse.cli.stopping import INTERRUPTED, end_process, interrupt, interrupt_again
 from lakehouse.delta.holder import name_work
 from lakehouse.errors import LakehouseError
 
@@ -94,7 +94,7 @@ def main() -> NoReturn:
     code = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks once more does not wait for what Python still ends
         signal.signal(number, lambda *_: os._exit(code))
-    end(code)
+    end_process(code)
 
 
 def run(arguments: Sequence[str]) -> int:

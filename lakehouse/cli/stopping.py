@@ -24,7 +24,7 @@ _ending: list[Timer] = []  # what ends the process where Spark does not stop in 
 
 
 @dataclass
-class _Spark:
+class _Stopping:
     """Whether Spark is in use and nobody has asked for the end yet, and whether anybody has asked.
 
     No ``Event``: that takes a lock, and a signal that comes while it is taken would wait for it for ever.
@@ -34,15 +34,15 @@ class _Spark:
     asked: bool = False
 
 
-_SPARK = _Spark()
+_STOPPING = _Stopping()
 
 
 def interrupt(_number: int, _frame: object) -> NoReturn:
     """End as Ctrl-C does, so that what was started is stopped; where Spark keeps us from that, end all the same."""
-    _SPARK.asked = True
-    if _SPARK.in_use:
-        _SPARK.in_use = False
-        timer = Timer(_LIMIT, _end)
+    _STOPPING.asked = True
+    if _STOPPING.in_use:
+        _STOPPING.in_use = False
+        timer = Timer(_LIMIT, _leave_spark)
         timer.daemon = True
         _ending.append(timer)
         timer.start()
@@ -63,9 +63,9 @@ def interrupt_again(lost: "UnraisableHookArgs") -> None:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def end(code: int) -> NoReturn:
+def end_process(code: int) -> NoReturn:
     """End the process; after a signal without a wait for threads of libraries: one may wait for a silent server."""
-    if not _SPARK.asked:
+    if not _STOPPING.asked:
         sys.exit(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -77,11 +77,11 @@ def end(code: int) -> NoReturn:
 @contextmanager
 def stops_soon() -> Iterator[None]:
     """A signal that comes in here ends the process within seconds, also where Spark does not answer."""
-    _SPARK.in_use = True
+    _STOPPING.in_use = True
     try:
         yield
     finally:
-        _SPARK.in_use = False
+        _STOPPING.in_use = False
         while _ending:  # Spark has stopped; what else was started has its own time to end
             _ending.pop().cancel()
 
@@ -94,7 +94,7 @@ def _break_talk() -> None:
             break_talk()
 
 
-def _end() -> NoReturn:
+def _leave_spark() -> NoReturn:
     from lakehouse.cli.output import complain
     from lakehouse.local.own_spark import end_java
 

@@ -16,9 +16,10 @@ _UNDECLARED = "__"  # how Dagster's names of jobs begin that nobody declared, su
 _MOST = 100  # failed runs, the newest ones: each is compared with the later runs of its job
 # The plus keeps SQLite from the index of the status, by which it would read every success there ever was.
 _QUERY = """
-SELECT run_id, pipeline_name, COALESCE(end_time, strftime('%s', update_timestamp)) + 0.0 AS ended FROM runs
+SELECT run_id, COALESCE(pipeline_name, '') AS job,
+COALESCE(end_time, strftime('%s', update_timestamp)) + 0.0 AS ended FROM runs
 WHERE status = 'FAILURE' AND ended BETWEEN ? AND ? AND run_id IS NOT NULL
-AND (pipeline_name GLOB '__*' OR NOT EXISTS (
+AND (job = '' OR job GLOB '__*' OR NOT EXISTS (
     SELECT 1 FROM runs AS later WHERE later.pipeline_name = runs.pipeline_name AND later.id > runs.id
     AND +later.status = 'SUCCESS'
 )) ORDER BY id DESC LIMIT ?
@@ -35,7 +36,8 @@ class FailedRun:
 
     def __str__(self) -> str:
         """As a person reads it."""
-        job = "A run of assets without a declared job" if self.job.startswith(_UNDECLARED) else self.job
+        declared = self.job and not self.job.startswith(_UNDECLARED)
+        job = self.job if declared else "A run of assets without a declared job"
         return f"{job} failed at {self.ended:%Y-%m-%d %H:%M} UTC"
 
 

@@ -77,8 +77,26 @@ main.run = run
 main.main()
 """
 
+_TWICE = """
+import os, signal
+from lakehouse.cli import stopping
+
+class Timer(stopping.Timer):
+    def start(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        super().start()
+
+stopping.Timer = Timer
+"""
+
 
 @pytest.mark.timeout(60)
 def test_a_signal_that_comes_while_an_object_is_destroyed_is_not_lost() -> None:
     ended = subprocess.run([sys.executable, "-c", _IN_A_DESTRUCTOR], capture_output=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
+@pytest.mark.timeout(60)
+def test_a_second_signal_does_not_keep_the_first_from_its_repetition() -> None:
+    ended = subprocess.run([sys.executable, "-c", _TWICE + _IN_A_DESTRUCTOR], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (130, b"")

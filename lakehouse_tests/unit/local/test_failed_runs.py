@@ -76,6 +76,15 @@ def test_a_success_of_other_assets_does_not_hide_a_failure(job: str, folder: Pat
     assert detail.startswith("A run of assets without a declared job failed at 20")
 
 
+def test_a_failed_run_without_the_name_of_a_job_is_listed_as_one_without_a_declared_job(folder: Path, end: End) -> None:
+    failed = end("merge_orders", FAILURE)
+    with closing(sqlite3.connect(folder / "history" / "runs.db")) as runs, runs:
+        runs.execute("UPDATE runs SET pipeline_name = NULL")
+    ((_, run, detail),) = parts(folder)
+    assert run == failed[:8]
+    assert detail.startswith("A run of assets without a declared job failed at 20")
+
+
 def test_the_newest_come_first_and_the_others_are_counted(folder: Path, end: End) -> None:
     failed = [end("merge_orders", FAILURE) for _ in range(5)]
     found = parts(folder)

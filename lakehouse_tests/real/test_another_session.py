@@ -11,6 +11,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT
 from lakehouse_tests.helpers.other_sessions import WRONG, merge_by_resource, other_session, resource_of
 from lakehouse_tests.helpers.streams import Stream, record
+from lakehouse_tests.helpers.writers import by_spark
 
 pytestmark = pytest.mark.invariant(3)
 
@@ -33,6 +34,22 @@ def test_a_key_stands_once_whatever_the_time_zone_of_another_session(stream: Str
     with other_session(spark, {"spark.sql.session.timeZone": "Europe/Berlin"}):
         merge_by_resource(stream, record(time=LAST_OF_MONTH, temperature_2m=2.0))
     assert rows(stream) == [("2023-01-01", "2023-01-31 23:30:00", 2.0)]
+
+
+def test_both_hours_that_a_clock_shows_twice_are_rows_of_a_table_without_partitions(
+    spark: SparkSession, broker: Settings
+) -> None:
+    """In Berlin both are 02:30 in the night when the clock is set back."""
+    table = Stream.create(spark, broker, base=None, partition_by=None, rollups=())
+    with by_spark(True), other_session(spark, {"spark.sql.session.timeZone": "Europe/Berlin"}):
+        for value in (1.0, 2.0):
+            for time in ("2023-10-29T00:30", "2023-10-29T01:30"):
+                merge_by_resource(table, record(time=time, temperature_2m=value))
+    stored = DeltaTable(table.uri).to_pyarrow_table(columns=["observed_at", "temperature_2m"]).to_pylist()
+    assert sorted((f"{row['observed_at']:%H:%M}", row["temperature_2m"]) for row in stored) == [
+        ("00:30", 2.0),
+        ("01:30", 2.0),
+    ]
 
 
 def test_a_table_is_the_same_though_another_session_has_every_setting_wrong(

@@ -32,6 +32,12 @@ def test_a_collector_is_chosen_where_all_is_in_one_process_and_nobody_chose_one(
     assert ("-XX:+UseParallelGC" in options.split()) == ours and options.startswith("-Duser.timezone=UTC")
 
 
+def test_the_folder_of_sparks_own_tables_lies_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [])
+    conf = spark.spark_conf(Settings(home=tmp_path, spark_master="local[2]", _env_file=None))
+    assert Path(conf["spark.sql.warehouse.dir"]).parent == tmp_path
+
+
 @pytest.mark.parametrize("conf", [spark.spark_conf, spark.engine_conf])
 def test_a_java_without_memory_ends_and_does_not_go_on_in_pieces(
     conf: Callable[[Settings], dict[str, str]], monkeypatch: pytest.MonkeyPatch

@@ -79,6 +79,15 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("lakehouse 0.")
 
 
+def test_a_shell_can_complete_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_LAKEHOUSE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "lakehouse accept-g")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    with pytest.raises(SystemExit):
+        main.app(prog_name="lakehouse")
+    assert capsys.readouterr().out.split() == ["accept-gap"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1,6 +1,6 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test test-slice test-all torture bench demo up doctor requirements audit-packages
+.PHONY: help install check test test-slice test-all torture bench dist demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -36,6 +36,9 @@ torture: install ## Attack every promise at full scale; the table goes into docs
 
 bench: install ## How fast it is, as ratios: make bench ARGS="small --turns 7"; nothing else should be running
 	$(BIN)/python -m benchmarks $(ARGS)
+
+dist: install ## The wheel and the source distribution, in dist/
+	$(BIN)/uv build --quiet --out-dir dist
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for
 	@$(BIN)/lakehouse demo temperatures

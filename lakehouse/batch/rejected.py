@@ -10,9 +10,9 @@ from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.commits import Commit, Source
-from lakehouse.delta.layout import Former, Layout, Made, TableColumn
+from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.log import created_at, open_table
+from lakehouse.delta.log import open_table
 from lakehouse.delta.order import POSITION
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
@@ -33,7 +33,6 @@ _DECISION = (
     TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
 )
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
-_FLAT = ("cluster_id", "topic_id", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _FAILS = "s._reason IS NOT NULL"
 # a broker that is back from an older copy gives an offset to another record; the detail alone tells a time that is NULL
 _SAME = (
@@ -59,30 +58,8 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
         statistics=["position"],
         retention=table.retention,
         anchors=["position", "value"],
-        former=Former("kafka_offset", lambda _: _from_flat_columns(table, settings), lambda _: _FLAT),
         sync=settings.sync,
     )
-
-
-def _from_flat_columns(table: StreamTable, settings: Settings) -> list[Made]:
-    """The columns as a table of metadata version 1 holds them. It did not tell in which table a record passed.
-
-    That was the merged table, where it is no younger than this one and its history tells that the commit stands. Else
-    the record counts as rejected: to redrive one that is in the table changes nothing.
-    """
-    merged = read_ledger(settings.table_uri(table.name), table.name, whole=True)
-    here, own = created_at(merged.uri), created_at(settings.table_uri(table.rejected_name))
-    standing = ", ".join(str(entry.commit.number) for entry in merged.entries)
-    told = standing and here is not None and own is not None and here <= own
-    by_name = {column.name: column for column in _COLUMNS}
-    sql = {
-        "position": "struct(concat(cluster_id, '/', topic_id), kafka_partition, kafka_offset)",
-        "time": "kafka_timestamp",
-        "resolved_table_id": f"IF(resolved_number IN ({standing}), {quoted(merged.table_id)}, NULL)"
-        if told
-        else "NULL",
-    }
-    return [Made(by_name[name], expression) for name, expression in sql.items()]
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(f"lakehouse {version('lakehouse')}")
+        say(f"lakehouse {version('dagster-lakehouse')}")
         raise typer.Exit
 
 

@@ -26,7 +26,7 @@ from lakehouse.errors import LakehouseError, StoreUnreachableError
 from lakehouse.settings import Settings
 from lakehouse.upkeep import verify
 
-_SAME_ROWS = ("maintenance", "migration", "acceptance")  # kinds of commits behind which nothing was merged
+_SAME_ROWS = ("maintenance", "rewrite", "acceptance")  # kinds of commits behind which nothing was merged
 
 
 class CommitReporter:

@@ -4,9 +4,8 @@ A ``Commit`` is written as the ``userMetadata`` of the commit that holds the row
 has to know, so the newest one is enough to go on.
 
 Its form has a version. One process may be older than another that writes the same table: what it would not
-understand, or drop when it carries the rest on, is an error to it and never somebody else's commit. So whoever
-adds a field, or gives one another meaning, raises ``VERSION`` and says in ``_from_older`` how the older form is
-read.
+understand, or drop when it carries the rest on, is an error to it and never somebody else's commit. So a change
+that adds a field, or gives one another meaning, raises ``VERSION``. No other version is read.
 """
 
 import json
@@ -16,9 +15,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakehouse.delta.reached import Reached
+from lakehouse.errors import LedgerError
 from lakehouse.topic.offsets import Incarnation, Range
 
 Kind = Literal[
@@ -29,7 +29,7 @@ Kind = Literal[
     "gap",
     "recovery",
     "acceptance",
-    "migration",
+    "rewrite",
     "maintenance",
     "load",
     "rejected",
@@ -37,8 +37,7 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 6
-_OLDER: Final = (1, 2, 3, 4, 5)
+VERSION: Final = 7
 
 
 class Frozen(BaseModel):
@@ -50,7 +49,7 @@ class Frozen(BaseModel):
 class Source(Frozen):
     """A version of a table that a commit has consumed.
 
-    ``commit`` is the identity of the commit that made it (``None``: not told, as before version 3): a table that is
+    ``commit`` is the identity of the commit that made it (``None``: the log no longer held it): a table that is
     brought back from a backup goes through the same versions again.
     """
 
@@ -74,19 +73,13 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[6] = VERSION
+    metadata: Literal[7] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_older(cls, said: Any) -> Any:
-        """Version 1 did not name itself."""
-        return {**said, "metadata": VERSION} if isinstance(said, dict) and said.get("metadata", 1) in _OLDER else said
-
 
 class Commit(Frozen):
-    """What a commit says of itself: metadata version 6.
+    """What a commit says of itself: metadata version 7.
 
     ``late`` counts the late ones among the records read, whether they were rejected for it or not. ``progress`` holds
     the next offset of every partition after this commit, ``source`` the version of the base table (or, of a derived
@@ -98,7 +91,7 @@ class Commit(Frozen):
     accepted, ``accepted`` those whose differences a person accepts with this commit, and ``reason`` why.
     """
 
-    metadata: Literal[6] = VERSION
+    metadata: Literal[7] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -124,32 +117,6 @@ class Commit(Frozen):
     accepted: tuple[int, ...] = ()
     reason: str = ""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_older(cls, said: Any) -> Any:
-        """Version 1 named cluster and topic apart, and told a progress recorded anew as a gap of no offsets.
-
-        Until version 3 what derives from a table was never appended, until version 4 no record was. Until version 5 no
-        commit carried on what does not add up; what of it is in the part that is read is found there.
-        """
-        if not isinstance(said, dict) or said.get("metadata") not in _OLDER:
-            return said
-        if said["metadata"] != 1:
-            return said | {"metadata": VERSION}
-        now = {name: value for name, value in said.items() if name not in ("cluster_id", "topic_id")}
-        if said.get("cluster_id") is not None:
-            now["incarnation"] = {"cluster_id": said["cluster_id"], "topic_id": said.get("topic_id")}
-        if said.get("kind") == "gap" and not said.get("gap"):
-            now["kind"] = "recovery"
-        return now | {"metadata": VERSION}
-
-    @field_validator("incarnation", mode="before")
-    @classmethod
-    def _cluster_without_id(cls, told: Any) -> Any:
-        """The id of a cluster that has none was written as null, before such a broker was refused."""
-        unnamed = isinstance(told, dict) and told.get("cluster_id", "") is None
-        return told | {"cluster_id": ""} if unnamed else told
-
     @property
     def ends(self) -> Reached:
         """Its progress, by its incarnation."""
@@ -167,6 +134,11 @@ class NotUnderstood:
     def is_newer(self) -> bool:
         """Whether a newer lakehouse made the commit."""
         return self.metadata > VERSION
+
+    @property
+    def is_older(self) -> bool:
+        """Whether a lakehouse from before the first release made the commit."""
+        return self.metadata < VERSION
 
 
 @dataclass(frozen=True)
@@ -211,7 +183,7 @@ class Entry:
 
 
 _EITHER: Final = ("MERGE", "WRITE")
-_OPERATIONS: Final = {"migration": ("WRITE",), "derived": _EITHER, "batch": _EITHER}  # of other kinds: MERGE
+_OPERATIONS: Final = {"rewrite": ("WRITE",), "derived": _EITHER, "batch": _EITHER}  # of other kinds: MERGE
 
 
 @lru_cache(maxsize=4096)
@@ -234,6 +206,34 @@ def said_in(metadata: str) -> Commit | Upkeep | NotUnderstood | None:
 def said_by(info: Mapping[str, Any]) -> Commit | Upkeep | NotUnderstood | None:
     """What a commit of a history says of itself."""
     return said_in(info.get("userMetadata") or "")
+
+
+def require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
+    """Raise where a commit of ours is not understood: to pass it over would be to go on at an older progress."""
+    for info in history:
+        said = said_by(info)
+        if not isinstance(said, NotUnderstood):
+            continue
+        if said.is_newer:
+            raise LedgerError(
+                f"Version {info['version']} was committed by a newer lakehouse (metadata {said.metadata};"
+                f" this process understands {VERSION})",
+                where=uri,
+                action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
+            )
+        if said.is_older:
+            raise LedgerError(
+                f"Version {info['version']} was written by a version before 0.1.0 (metadata {said.metadata}; this"
+                f" process reads {VERSION})",
+                where=uri,
+                action="Load the table again: move its folder away, and the next merge fills it. Nothing was changed.",
+            )
+        raise LedgerError(
+            f"What the commit of version {info['version']} says of itself cannot be read ({said.problem}): another"
+            " lakehouse wrote it, or it is damaged",
+            where=f"{uri}/_delta_log/{info['version']:020d}.json",
+            action="Use the lakehouse that wrote it, or bring back a backup from before; nothing was changed.",
+        )
 
 
 def identity_of(info: Mapping[str, Any]) -> str:
@@ -268,7 +268,7 @@ _MERGED_ROWS: Final = {
 
 def _metrics(operation: str, kind: Kind, counted: Mapping[str, Any]) -> Metrics:
     if operation == "WRITE":
-        appended = 0 if kind == "migration" else _figure(counted, _ADDED)
+        appended = 0 if kind == "rewrite" else _figure(counted, _ADDED)
         return Metrics(source_rows=appended, inserted=appended)
     return Metrics(**{figure: _figure(counted, names) for figure, names in _MERGED_ROWS.items()})
 

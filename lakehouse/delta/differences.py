@@ -12,8 +12,8 @@ from lakehouse.delta.accounting import in_words
 from lakehouse.delta.commits import Entry
 from lakehouse.topic.offsets import Range
 
-_PROGRESS = ("batch", "gap", "recovery", "maintenance", "migration", "acceptance")  # kinds that tell how far it got
-_CARRY_ON = ("maintenance", "migration", "acceptance")  # of these, kinds that get no further
+_PROGRESS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # kinds that tell how far it got
+_CARRY_ON = ("maintenance", "rewrite", "acceptance")  # of these, kinds that get no further
 _NO_RECORDS = ("load", "rejected", "derived")  # kinds of tables that merge no records
 _MOST_CARRIED = 100  # versions that a commit carries on, the oldest
 

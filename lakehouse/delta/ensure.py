@@ -1,4 +1,4 @@
-"""A table as its layout says: created where it is missing, brought into today's form, given columns it lacks."""
+"""A table as its layout says: created where it is missing, given columns it lacks."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,6 @@ from lakehouse.delta.failures import table_failures
 from lakehouse.delta.lack import Lack, Rewriting, lacking
 from lakehouse.delta.layout import Layout, listed
 from lakehouse.delta.log import open_table
-from lakehouse.delta.migrate import migrate
 from lakehouse.delta.reform import reform
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.synced import require_whole
@@ -53,10 +52,7 @@ def ensure_table(
             _add_columns(spark, layout, lack)
         reform(spark, layout, lack, rewriting or Rewriting(), before)
         lack = found()
-    changed = created or written or lack.form or bool(lack.columns or lack.properties)
-    if lack.form and layout.former:
-        migrate(spark, layout, layout.former)
-        lack = found()
+    changed = created or written or bool(lack.columns or lack.properties)
     _add_columns(spark, layout, lack)
     properties = {**lack.properties, **(layout.statistics_properties if other else {})}
     if properties:

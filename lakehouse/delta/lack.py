@@ -12,9 +12,8 @@ from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.widening import is_recast, is_widened
 from lakehouse.delta.declarations import facts_before
-from lakehouse.delta.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Former, Layout, TableColumn, paths
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.migrate import is_former
+from lakehouse.delta.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Layout, TableColumn, paths
+from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.errors import TableError
 
 _BESIDE = ", or a column of another name beside it, or a table of another name, which a merge fills from the topic"
@@ -36,7 +35,7 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Lack:
-    """What a table lacks of its layout: today's form, columns and fields of structs by their names, properties.
+    """What a table lacks of its layout: columns and fields of structs by their names, and properties.
 
     ``widened`` are the columns that have a narrower type, ``remade`` those of another type, of a table that is computed
     anew as a whole then. Of a rewrite also: ``recast``, columns of another type that may hold each value as it is, and
@@ -44,7 +43,6 @@ class Lack:
     as facts.
     """
 
-    form: bool
     columns: Sequence[tuple[Path, TableColumn]]
     properties: Mapping[str, str]
     widened: Sequence[str]
@@ -60,7 +58,11 @@ class Lack:
 
 
 def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
-    """What an opened table lacks; nothing is written. Raises ``TableError`` where it does not fit."""
+    """What an opened table lacks; nothing is written.
+
+    Raises ``TableError`` where it does not fit, ``LedgerError`` where this version cannot read what its commits say.
+    """
+    ledger = read_ledger(layout.uri, layout.name)
     stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
     _require_key(layout, stands.configuration)
     _require_version(layout, stands.configuration)
@@ -70,14 +72,10 @@ def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = Non
     if parted is not None and rewriting is None:
         raise _parted_otherwise(layout, parted)
     names = [path[0] for path in found if len(path) == 1]
-    declared = _require_former(layout, stands.configuration, names)
-    former = layout.former if is_former(layout, names) else None
-    if former:
-        found = _in_todays_form(former, names, found)
+    declared = _require_same_fields(layout, stands.configuration, names)
     made = {(name,): "" for name in layout.partitions if parted is not None}
     return Lack(
-        former is not None,
-        _missing(layout, made | found),
+        _missing(layout, made | found, ledger),
         layout.corrections(stands.configuration),
         **other,
         parted=parted,
@@ -96,20 +94,13 @@ def _types(schema: StructType, above: Path = ()) -> Types:
     return found
 
 
-def _missing(layout: Layout, found: Mapping[Path, str]) -> list[tuple[Path, TableColumn]]:
+def _missing(layout: Layout, found: Mapping[Path, str], ledger: Ledger) -> list[tuple[Path, TableColumn]]:
     """The columns that a table with these lacks; ``TableError`` where one of them may not be added."""
     missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
     if missing:
         _require_same_rows(layout, [path for path, _ in missing])
-        _require_new(layout, [path[0] for path, _ in missing if len(path) == 1])
+        _require_new(layout, [path[0] for path, _ in missing if len(path) == 1], ledger)
     return missing
-
-
-def _in_todays_form(former: Former, names: Sequence[str], found: Types) -> Types:
-    """The columns that a table in an earlier form has once it is migrated."""
-    gone = former.owned(names)
-    stays = {path: type_ for path, type_ in found.items() if not path or path[0] not in gone}
-    return stays | {path: column.type for path, column in paths(made.column for made in former.made(names))}
 
 
 def _of_other_types(layout: Layout, found: Types, rewriting: Rewriting | None) -> dict[str, list[str]]:
@@ -187,7 +178,7 @@ def _require_names(layout: Layout, declared: str) -> None:
         )
 
 
-def _require_former(layout: Layout, stands: Mapping[str, str], names: Collection[str]) -> str:
+def _require_same_fields(layout: Layout, stands: Mapping[str, str], names: Collection[str]) -> str:
     """Return what was declared before, as facts, with what former columns took.
 
     Raise where a column that the table has is declared again from another field: its values would come back as if they
@@ -222,9 +213,9 @@ def _require_same_rows(layout: Layout, missing: Sequence[tuple[str, ...]]) -> No
             )
 
 
-def _require_new(layout: Layout, missing: Sequence[str]) -> None:
+def _require_new(layout: Layout, missing: Sequence[str], ledger: Ledger) -> None:
     """Raise where a column that is missing was there: to add it again would hide that its values are gone."""
-    newest = read_ledger(layout.uri, layout.name).newest
+    newest = ledger.newest
     same = newest is not None and newest.commit.declaration == layout.declaration != ""
     gone = [name for name in missing if same or name in layout.anchors]
     if gone:

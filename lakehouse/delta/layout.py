@@ -1,7 +1,7 @@
 """How a table is stored: its columns, partitions and properties. Text for statements; no input or output."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -78,9 +78,8 @@ class Layout:
     is how far back the table can be read as it was then, at least. Without its ``anchors`` a row means
     nothing: these columns are never added later. By its ``key`` rows are merged: it never changes. ``declaration`` is
     the hash of what the columns follow from.
-    ``cluster_by`` are the columns by which compaction puts rows together.
-    ``former`` tells how columns of ours are made from those of a table that an older lakehouse wrote. ``of`` is the
-    declaration that it follows from, and ``declares`` what that says, as facts, where the table keeps them.
+    ``cluster_by`` are the columns by which compaction puts rows together. ``of`` is the declaration that it follows
+    from, and ``declares`` what that says, as facts, where the table keeps them.
     ``fixed`` columns are given no other type but a wider one: by them a record is the same, or newer.
     ``kept_by`` is the version column whose values stand beside those of kept columns: once there is one, it stays.
     ``sync``: on a local disk, a commit is on the disk before anybody hears of it.
@@ -97,7 +96,6 @@ class Layout:
     anchors: Sequence[str] = ()
     key: Sequence[str] = ()
     declaration: str = ""
-    former: "Former | None" = None
     cluster_by: Sequence[str] = ()
     of: str = ""
     declares: str = ""
@@ -197,27 +195,6 @@ class Layout:
         kept = {"delta.deletedFileRetentionDuration": self.retention}
         kept[_KEEP_LOG] = max(self.retention, _LOG_RETENTION)
         return {name: f"interval {max(1, round(time.total_seconds()))} seconds" for name, time in kept.items()}
-
-
-@dataclass(frozen=True)
-class Made:
-    """A column of ours in today's form, and an expression over the columns of a former one."""
-
-    column: TableColumn
-    sql: str
-
-
-@dataclass(frozen=True)
-class Former:
-    """An earlier form of a table, known by a column that it has and today's has not.
-
-    ``made`` tells which columns of ours are made from those a table in that form has, ``owned`` which of these were
-    ours and go. Both are asked with the names of its columns, and only where such a table is met.
-    """
-
-    known_by: str
-    made: Callable[[Sequence[str]], Sequence[Made]]
-    owned: Callable[[Sequence[str]], Collection[str]]
 
 
 def _seconds(interval: str) -> int:

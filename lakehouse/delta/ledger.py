@@ -4,7 +4,7 @@ The newest entry is enough to go on; the whole history is the proof.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,16 +12,14 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.delta.commits import (
-    VERSION,
     Commit,
     Entry,
     Kind,
-    NotUnderstood,
     Source,
     Totals,
     entry_of,
     identity_of,
-    said_by,
+    require_understood,
 )
 from lakehouse.delta.differences import unaccounted
 from lakehouse.delta.failures import log_failures
@@ -214,7 +212,7 @@ def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:
 
 def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:
     history = history_of(table, uri, limit)
-    _require_understood(history, uri)
+    require_understood(history, uri)
     ours = (entry.version for info in history if (entry := entry_of(info)))
     oldest = min(ours, default=0) if limit is None else 0  # there may be older ones
     return history, standing(history, partial(restored_version, uri, table_id, oldest))
@@ -222,27 +220,6 @@ def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tupl
 
 def _oldest(history: Sequence[Mapping[str, Any]]) -> int:
     return int(history[-1]["version"]) if history else -1
-
-
-def _require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
-    """Raise where a commit of ours is not understood: to pass it over would be to go on at an older progress."""
-    for info in history:
-        said = said_by(info)
-        if not isinstance(said, NotUnderstood):
-            continue
-        if said.is_newer:
-            raise LedgerError(
-                f"Version {info['version']} was committed by a newer lakehouse (metadata {said.metadata};"
-                f" this process understands {VERSION})",
-                where=uri,
-                action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
-            )
-        raise LedgerError(
-            f"What the commit of version {info['version']} says of itself cannot be read ({said.problem}): another"
-            " lakehouse wrote it, or it is damaged",
-            where=f"{uri}/_delta_log/{info['version']:020d}.json",
-            action="Use the lakehouse that wrote it, or bring back a backup from before; nothing was changed.",
-        )
 
 
 def require_told(ledger: Ledger, name: str) -> Ledger:

@@ -90,13 +90,6 @@ def is_table(uri: str) -> bool:
         return in_time(lambda: DeltaTable.is_deltatable(uri, _options(uri)))
 
 
-def created_at(uri: str) -> int | None:
-    """When a table was made, in milliseconds; ``None`` where there is none, or it does not say."""
-    table = open_table(uri)
-    with log_failures(uri):
-        return table.metadata().created_time if table else None
-
-
 def read_history(uri: str, limit: int | None = None) -> list[Info]:
     """Read what the commits of a table that is there say of themselves: all of them, or so many; newest first."""
     with log_failures(uri):

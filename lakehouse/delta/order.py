@@ -6,14 +6,12 @@ kept columns in ``_kept``) and compared as a struct built in place, in which NUL
 than any record.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.facts import facts_of
 from lakehouse.declaration.names import RECORD
-from lakehouse.delta.layout import Former, Layout, Made, TableColumn
+from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.settings import Settings
 
 ORDER = (
@@ -59,7 +57,6 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         anchors=[*table.key, RECORD],
         key=table.key,
         declaration=table.fingerprint,
-        former=None if table.is_log else _former(table),
         cluster_by=table.cluster_by,
         of=table.name,
         fixed=[*table.key, *([table.version] if table.version else [])],
@@ -74,10 +71,6 @@ def identity(table: StreamTable) -> tuple[str, ...]:
     return tuple(table.key) or (RECORD,)
 
 
-def _former(table: StreamTable) -> Former:
-    return Former("kafka_offset", partial(_from_flat_columns, table), partial(_flat_columns, table))
-
-
 def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:
     """The fields of the order of a kept column: as those of a row, and the declared version."""
     if not table.version:
@@ -86,48 +79,6 @@ def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:
         TableColumn("version", table.by_name[table.version].type, "Version of the record; NULL is oldest."),
         *ORDER,
     )
-
-
-_FLAT = ("kafka_timestamp", "kafka_partition", "kafka_offset", "base_version")
-
-
-def _flat_columns(table: StreamTable, names: Collection[str]) -> set[str]:
-    """The columns of ours in a table of metadata version 1: the order of the row, and that of each kept column."""
-    kept = _kept_before(names)
-    orders = {f"{prefix}{name}" for prefix in ("", *(f"{name}_" for name in kept)) for name in _FLAT}
-    return orders | {version for name in kept if (version := _flat_version(table, name, names))}
-
-
-def _flat_version(table: StreamTable, kept: str, names: Collection[str]) -> str | None:
-    """The column of the version that a kept column came with; ``None`` where there is none, or it is declared."""
-    flat = f"{kept}_{table.version}"
-    return flat if table.version and flat in names and flat not in table.by_name else None
-
-
-def _kept_before(names: Collection[str]) -> list[str]:
-    ends = f"_{_FLAT[2]}"
-    return [name.removesuffix(ends) for name in names if name.endswith(ends) and name.removesuffix(ends) in names]
-
-
-def _from_flat_columns(table: StreamTable, names: Collection[str]) -> list[Made]:
-    """The orders as a table of metadata version 1 holds them; base rows are then older than any to come.
-
-    A column that is declared as kept only now has no order there: it gets its field as in any table.
-    """
-
-    def order(prefix: str) -> str:
-        parts = [f"`{prefix}{name}`" for name in _FLAT[:3]]
-        return ", ".join([*parts, f"IF(`{prefix}base_version` IS NULL, NULL, 0L)"])
-
-    made = [Made(TableColumn.struct(RECORD, _RECORD_DOC, ORDER), f"struct({order('')})")]
-    fields, sql = [], []
-    for name in (name for name in table.keep if name in _kept_before(names)):
-        version = _flat_version(table, name, names)
-        fields.append(TableColumn.struct(name, _kept_doc(name), kept_order(table) if version else ORDER))
-        sql.append(f"struct({f'`{version}`, ' if version else ''}{order(f'{name}_')})")
-    if fields:
-        made.append(Made(TableColumn.struct(KEPT, _KEPT_DOC, fields), f"struct({', '.join(sql)})"))
-    return made
 
 
 def _kept_doc(name: str) -> str:

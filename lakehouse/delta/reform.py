@@ -14,8 +14,8 @@ from lakehouse.declaration.nested import nested
 from lakehouse.declaration.sql import castable, quoted
 from lakehouse.delta.lack import Lack, Rewriting
 from lakehouse.delta.layout import STATISTICS, Layout
-from lakehouse.delta.migrate import rewrite
-from lakehouse.delta.write import read_table, upkeep
+from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.write import alone, commit_overwrite, read_table, upkeep
 from lakehouse.errors import TableError
 
 Partition = Day | Month | Year | Value
@@ -31,6 +31,33 @@ def reform(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting
     if lack.parted is not None or lack.recast:
         leave_statistics(spark, layout, {*(lack.parted or ()), *(path[0] for path, _ in lack.columns)})
     rewrite(spark, layout, partial(_formed, layout, lack, rewriting), before)
+
+
+def rewrite(
+    spark: SparkSession,
+    layout: Layout,
+    form: Callable[[DataFrame], DataFrame],
+    before: Callable[[], None] = lambda: None,
+) -> None:
+    """Write the rows of a table in another form, in one fenced commit that carries its ledger on.
+
+    ``before`` is called when nobody else of ours writes; what it raises ends it.
+
+    Raises ``ConflictError`` where another writer of ours was first, ``TableError`` where another program wrote in the
+    moment between reading and writing: its commit is then undone, and a RESTORE to it brings it back.
+    """
+    with alone(layout):
+        ledger = read_ledger(layout.uri, layout.name)
+        before()
+        rows = read_table(spark, layout, ledger.version)
+        commit = ledger.next_commit("rewrite", "")
+        entry = commit_overwrite(spark, layout, form(rows), commit)
+    if entry.version != ledger.version + 1:
+        raise TableError(
+            f"{layout.name} was rewritten while another program wrote version {entry.version - 1}",
+            where=layout.uri,
+            action=f"RESTORE the table to version {entry.version - 1}, then run it again.",
+        )
 
 
 def require_exact(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting) -> None:

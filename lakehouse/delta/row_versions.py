@@ -6,7 +6,7 @@ from typing import Any
 from lakehouse.delta.commits import Upkeep, entry_of, said_by
 
 _MOVE_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # operations that change no row, whoever ran them
-_CARRY_ON = ("maintenance", "migration", "acceptance")  # commits of ours that change no row
+_CARRY_ON = ("maintenance", "rewrite", "acceptance")  # commits of ours that change no row
 
 
 def unchanged_versions(history: Iterable[Mapping[str, Any]]) -> frozenset[int]:

@@ -24,7 +24,7 @@ class Counted:
 def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Counted | None:
     """Count the rejected records, without a JVM; ``None`` where their rows cannot be read.
 
-    An older lakehouse wrote them then, or somebody gave the table features of Delta that only Spark reads: a figure
+    The table then has another form, or somebody gave the table features of Delta that only Spark reads: a figure
     beside what was merged stops nobody. ``merged`` is the ledger of the merged table. No bytes of a record are read.
     """
     uri = settings.table_uri(table.rejected_name)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "create",
-    "migrate",
     "add column",
     "widen column",
     "change type",
@@ -61,7 +60,7 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
     if any(change.kind == "refuse" for change in changes):
         return changes
     made = [rejected_layout(table, settings), *derived_layouts(settings, table)]
-    loaded = [layout for layout in loaded_layouts(settings, table) if read_ledger(layout.uri, layout.name).exists]
+    loaded = [layout for layout in loaded_layouts(settings, table) if open_table(layout.uri)]
     for layout in (*made, *loaded):
         found = list(_table_changes(layout))
         changes += found
@@ -143,8 +142,6 @@ def _table_changes(layout: Layout) -> Iterator[Change]:
 
 def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
     """What a table is given of what its layout says."""
-    if lack.form:
-        yield Change(layout.name, "migrate", "it was written by an older lakehouse: the same rows, in one commit")
     types = {column.name: column.type for column in layout.columns}
     for name in lack.widened:
         detail = f"{name} to {types[name]}: every row is written once, after what derives from them has read them"

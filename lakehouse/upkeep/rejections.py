@@ -6,8 +6,8 @@ from datetime import datetime
 from lakehouse.batch.unresolved import unresolved
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.engine import whole_ledger
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
-from lakehouse.errors import TableError
 from lakehouse.serve import query
 from lakehouse.settings import Settings
 from lakehouse.upkeep.counted import quoted_text
@@ -43,14 +43,11 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
 
     Left out are those that were resolved and those that are pending.
     """
-    name = table.rejected_name
-    ledger = whole_ledger(settings, table)
-    stored = open_table(settings.table_uri(name))
-    if stored is None:
+    ledger, name = whole_ledger(settings, table), table.rejected_name
+    uri = settings.table_uri(name)
+    if open_table(uri) is None:
         return []
-    if "position" not in (field.name for field in stored.schema().fields):
-        action = f"It gets today's form with the next: lakehouse merge {table.name}"
-        raise TableError(f"Table {name} was written by an older lakehouse", where=stored.table_uri, action=action)
+    read_ledger(uri, name)
     which = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
     sample = (
         "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"

@@ -18,7 +18,6 @@ from lakehouse.delta.differences import differences
 from lakehouse.delta.engine import Engine, merged_ledger, whole_ledger
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.migrate import in_todays_form
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.reached import Reached, furthest
 from lakehouse.delta.write import commit_nothing, read_table
@@ -110,7 +109,7 @@ def propose_progress(engine: Engine) -> Proposal:
     spark, settings, table = engine.spark, engine.settings, engine.table
     layout = merged_layout(table, settings)
     ledger, state = _untold_ledger(engine), look(settings, table.topic)
-    newest = _newest_rows(in_todays_form(read_table(spark, layout), layout), table, state).localCheckpoint()
+    newest = _newest_rows(read_table(spark, layout), table, state).localCheckpoint()
     seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
     found: set[int] = set()
     if seen:

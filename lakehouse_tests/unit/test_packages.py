@@ -1,6 +1,7 @@
 """What a package says of itself: a newcomer reads there what is in it."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,12 @@ def test_a_package_names_its_modules_in_one_screen(package: Path) -> None:
     if package.name not in BY_FAMILY:
         assert {name for name in modules if f"``{name}``" not in said} == set()
     assert len(said.splitlines()) <= 40
+
+
+def test_contributing_names_places_that_there_are() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    map_of_changes = text.split("## To change X, go to Y")[1].split("\n## ")[0]
+    rows = [line for line in map_of_changes.splitlines() if line.startswith("| ")][1:]
+    places = [re.findall(r"`(lakehouse/[^`]+)`", row) for row in rows]
+    assert len(rows) >= 10 and all(places)
+    assert [place for row in places for place in row if not (ROOT / place).exists()] == []

@@ -12,36 +12,13 @@ from pydantic import BaseModel
 from lakehouse.delta.commits import VERSION, Commit, Metrics, NotUnderstood, Source, Totals, Upkeep, entry_of, said_in
 from lakehouse.delta.ledger import app_id, read_ledger
 from lakehouse.errors import LedgerError
-from lakehouse.topic.offsets import Incarnation, Progress, Range, TopicState, find_gap
+from lakehouse.topic.offsets import Incarnation
 
-SAID_BY_VERSION_1 = {
-    "metadata": 1,
-    "kind": "batch",
-    "number": 7,
-    "attempt": "a",
-    "table_version": 9,
-    "rows_version": 9,
-    "cluster_id": "c",
-    "topic": "readings",
-    "topic_id": "t",
-    "ranges": [{"partition": 0, "start": 3, "end": 5}],
-    "progress": {"0": 5},
-    "read": 2,
-    "rejected": 1,
-    "duplicate": 0,
-    "late": 0,
-    "totals_before": {"batches": 6, "read": 3},
-    "source": {"table_id": "b", "version": 2},
-    "gap": [],
-    "folder": None,
-    "reconciled": False,
-    "declaration": "d",
-    "run": "cli",
-}
+OURS = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
 
 
 def newer(**changes: Any) -> str:
-    return json.dumps({**SAID_BY_VERSION_1, "metadata": VERSION + 1, **changes})
+    return json.dumps({**OURS, "metadata": VERSION + 1, **changes})
 
 
 def table_with(folder: Path, *metadata: str) -> str:
@@ -70,7 +47,12 @@ def test_a_newer_commit_is_known_whatever_else_it_says(changes):
     assert isinstance(said, NotUnderstood) and said.is_newer
 
 
-OURS = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
+@pytest.mark.parametrize("metadata", range(1, VERSION))
+@pytest.mark.parametrize("kind", ["batch", "upkeep"])
+def test_a_table_from_before_the_first_release_is_to_be_loaded_again(tmp_path, metadata, kind):
+    uri = table_with(tmp_path, json.dumps(OURS | {"metadata": metadata, "kind": kind}))
+    with pytest.raises(LedgerError, match=f"before 0.1.0 .metadata {metadata}; .* Load the table again"):
+        read_ledger(uri, "readings")
 
 
 @pytest.mark.parametrize(
@@ -92,15 +74,6 @@ def test_what_is_not_understood_stops_a_process_and_is_newer_only_where_it_says_
     assert "newer" not in str(caught.value)
 
 
-def test_a_commit_from_a_cluster_without_an_id_is_read_and_is_of_another_cluster_than_one_with_an_id(tmp_path):
-    unnamed = {"cluster_id": None, "topic_id": "t"}
-    said = OURS | {"incarnation": unnamed, "progress": {"0": 5}}
-    progress = read_ledger(table_with(tmp_path, json.dumps(said)), "readings").progress
-    assert progress == Progress(Incarnation("", "t"), {0: 5})
-    gap = find_gap(TopicState("readings", Incarnation("c", "t"), {0: 0}, {0: 9}), progress)
-    assert gap and "cluster c" in gap.facts[0]
-
-
 @pytest.mark.parametrize(
     "metadata", ["", "text", "[1]", "3", "null", '{"kind": 1}', '{"metadata": 9}', '{"kind": "job", "job": 1}']
 )
@@ -108,46 +81,10 @@ def test_what_another_program_wrote_is_foreign(metadata):
     assert said_in(metadata) is None
 
 
-def test_a_commit_of_version_1_says_the_same_now():
-    assert said_in(json.dumps(SAID_BY_VERSION_1)) == Commit(
-        kind="batch",
-        number=7,
-        attempt="a",
-        table_version=9,
-        rows_version=9,
-        topic="readings",
-        incarnation=Incarnation("c", "t"),
-        ranges=(Range(0, 3, 5),),
-        progress={0: 5},
-        read=2,
-        rejected=1,
-        totals_before=Totals(batches=6, read=3),
-        source=Source(table_id="b", version=2),
-        declaration="d",
-        run="cli",
-    )
-
-
-def test_a_progress_recorded_anew_was_a_gap_of_no_offsets_in_version_1():
-    said = said_in(json.dumps({**SAID_BY_VERSION_1, "kind": "gap"}))
-    assert isinstance(said, Commit) and said.kind == "recovery"
-
-
-def test_upkeep_of_version_1_is_upkeep():
-    assert said_in('{"kind": "upkeep", "run": "r"}') == Upkeep(run="r")
-
-
 def test_what_is_written_is_read_back():
     commit = Commit(kind="batch", number=1, attempt="a", table_version=0, incarnation=Incarnation("c", "t"))
     assert said_in(commit.model_dump_json()) == commit
     assert said_in(Upkeep(run="r").model_dump_json()) == Upkeep(run="r")
-
-
-@pytest.mark.parametrize("version", [2, 3, 4, 5])
-def test_a_commit_of_version_2_to_5_says_the_same_now(version):
-    commit = Commit(kind="derived", number=2, attempt="a", table_version=1)
-    assert said_in(json.dumps(commit.model_dump() | {"metadata": version})) == commit
-    assert said_in(json.dumps({"metadata": version, "kind": "upkeep", "run": "r"})) == Upkeep(run="r")
 
 
 @pytest.mark.parametrize(("kind", "counts"), [("derived", True), ("batch", True), ("replay", False), ("load", False)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.delta.commits import Source, said_in
+from lakehouse.delta.commits import Source
 from lakehouse.delta.ledger import still_holds, to_consume
 from lakehouse_tests.helpers.logs import Written
 
@@ -65,16 +65,10 @@ def test_a_version_that_somebody_else_committed_is_known_by_its_time(table: Writ
 
 
 def test_what_is_not_told_is_taken_for_the_same(table: Written) -> None:
-    """Of a source that an older lakehouse named, and of a version whose commit is no longer in the log."""
+    """Of a version whose commit is no longer in the log, when it was consumed or now."""
     consumed = to_consume(table.ledger)
     assert still_holds(table.ledger, Source(table_id=consumed.table_id, version=2))
     table.batches(2)
     table.clean(4)
     assert still_holds(table.ledger, consumed)
     assert not still_holds(table.ledger, Source(table_id="made anew", version=2))
-
-
-def test_a_commit_of_version_2_named_no_commit_of_its_source() -> None:
-    said = {"metadata": 2, "kind": "derived", "number": 1, "attempt": "a", "table_version": 0}
-    found = said_in(json.dumps(said | {"source": {"table_id": "b", "version": 2}}))
-    assert getattr(found, "source", None) == Source(table_id="b", version=2)

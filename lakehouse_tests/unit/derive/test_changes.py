@@ -66,9 +66,7 @@ def test_a_failure_that_passes_is_no_sign_that_changes_are_gone(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("said", [*PASSING, "[INTERNAL_ERROR] Something else", "Job aborted: ExecutorLostFailure"])
-def test_after_a_migration_no_failure_but_other_columns_is_a_net_difference(
-    monkeypatch: pytest.MonkeyPatch, said: str
-) -> None:
+def test_behind_other_columns_no_other_failure_is_a_net_difference(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     with pytest.raises(PySparkException):
         read(monkeypatch, OTHER_COLUMNS, PySparkException(said))
 

@@ -15,9 +15,9 @@ from aiokafka import AIOKafkaProducer
 from benchmarks.turns import Measured
 from benchmarks.world import World, new_world
 from lakehouse.delta.commits import entry_of
-from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.log import read_history
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.table_context import merged_ledger
 from lakehouse.settings.broker import bootstrap_servers
 
 ROWS, PLACES = 10_000_000, 248

@@ -6,7 +6,7 @@ A table grows in days: the same places report each hour, for so many more months
 from benchmarks.turns import Measured, in_turn
 from benchmarks.world import World, new_worlds
 from lakehouse.delta.audit import batches_accounted, changes_kept
-from lakehouse.delta.engine import merged_ledger
+from lakehouse.delta.table_context import merged_ledger
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.upkeep import verify
 

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.ingest import merge_all, plan_next, prepare
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.table_context import TableContext
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
@@ -39,9 +39,9 @@ class World:
     published: int = 0
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> TableContext:
         """What a batch works with."""
-        return Engine(self.spark, self.settings, self.table, "benchmark")
+        return TableContext(self.spark, self.settings, self.table, "benchmark")
 
     def fill(self, rows: int, *, as_changes: bool = True) -> None:
         """Make the merged table and give it so many rows, as base rows are: hour after hour at all places.

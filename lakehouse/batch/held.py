@@ -9,26 +9,26 @@ from lakehouse.batch.decode import decode_records
 from lakehouse.batch.schemas import kept_schemas
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import Kind
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 
 _MOST_IDS = 10_000
 
 
-def hold(engine: Engine, records: DataFrame, kind: Kind) -> DataFrame:
+def hold(context: TableContext, records: DataFrame, kind: Kind) -> DataFrame:
     """Decode records and hold them, by the schemas that are kept for the table and those that they tell of besides.
 
     Which they are is told by the held records: where some are new, the records are decoded again. Of a batch the
     registry has to say that those that are kept mean what they meant; a replay asks it nothing: what it does not know
     was rejected before. Raises ``RegistryError``.
     """
-    table = engine.table
-    known = kept_schemas(engine.settings, table)
+    table = context.table
+    known = kept_schemas(context.settings, table)
     held = decode_records(records, table, known).localCheckpoint()
     if not table.has_schemas or kind == "replay":
         return held
     from lakehouse.batch.learning import learn  # noqa: PLC0415 - what speaks to a registry is slow to import
 
-    found = learn(engine, known, _schemas_of(held), confirm=kind == "batch")
+    found = learn(context, known, _schemas_of(held), confirm=kind == "batch")
     if found.known.keys() > known.known.keys():
         held = decode_records(records, table, found).localCheckpoint()
     return _explained(held, found.unusable)

@@ -23,10 +23,10 @@ from lakehouse.delta.accounting import sentence
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.analysis import require_types
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.engine import PATIENCE, Engine, again, merged_ledger
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.table_context import PATIENCE, TableContext, again, merged_ledger
 from lakehouse.delta.write import commit_nothing
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.settings import Settings
@@ -99,7 +99,7 @@ def plan_next(settings: Settings, table: StreamTable, request: Request = Request
 
 
 def merge_all(
-    engine: Engine, request: Request = Request(), on_batch: Callable[[Outcome], None] = lambda _: None
+    context: TableContext, request: Request = Request(), on_batch: Callable[[Outcome], None] = lambda _: None
 ) -> list[Outcome]:
     """Merge the base rows where they are newer, then batches up to the ends seen at the start.
 
@@ -107,17 +107,17 @@ def merge_all(
     second run finds. Where records are gone, raises ``DataLossError``; where they expired and the table accepts
     that, records the gap and goes on behind it. Raises ``BrokerError`` and ``TopicError``.
     """
-    _log.info("Preparing %s", engine.table.name)
-    again(lambda: prepare(engine))
+    _log.info("Preparing %s", context.table.name)
+    again(lambda: prepare(context))
     outcomes: list[Outcome] = []
-    based = again(lambda: _merge_base(engine))
+    based = again(lambda: _merge_base(context))
     if based:
         outcomes.append(based)
         on_batch(based)
-    first = [_see(engine)]
+    first = [_see(context)]
     ends = first[0].state.end
-    bounds = Bounds(request.limit(engine.table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
-    while outcome := again(lambda: merge_batch(engine, bounds, first.pop() if first else _see(engine)), _PLAN_AGAIN):
+    bounds = Bounds(request.limit(context.table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
+    while outcome := again(lambda: merge_batch(context, bounds, first.pop() if first else _see(context)), _PLAN_AGAIN):
         outcomes.append(outcome)
         on_batch(outcome)
         if not outcome.more:
@@ -133,13 +133,13 @@ class Seen:
     state: TopicState
 
 
-def _see(engine: Engine) -> Seen:
-    _log.info("Planning a batch of %s", engine.table.name)
-    ledger = engine.ledger()  # first: a batch that another writer commits in between is not beyond the topic's end
-    return Seen(ledger, engine.look())
+def _see(context: TableContext) -> Seen:
+    _log.info("Planning a batch of %s", context.table.name)
+    ledger = context.ledger()  # first: a batch that another writer commits in between is not beyond the topic's end
+    return Seen(ledger, context.look())
 
 
-def prepare(engine: Engine) -> None:
+def prepare(context: TableContext) -> None:
     """Create the merged and the rejected table where they are missing, add columns they lack, and widen some.
 
     Raises ``DeclarationError`` where Spark cannot compute the SQL of the declaration, or the declared order cannot
@@ -147,37 +147,37 @@ def prepare(engine: Engine) -> None:
     has to be read before columns are widened; nothing is written then.
     """
     # a table whose history does not tell its progress is left as it is
-    require_comparable(engine.table, engine.ledger())
-    require_types(engine.spark, engine.table)
-    ensure_table(engine.spark, merged_layout(engine.table, engine.settings), engine.require_consumed)
-    ensure_table(engine.spark, rejected_layout(engine.table, engine.settings))
+    require_comparable(context.table, context.ledger())
+    require_types(context.spark, context.table)
+    ensure_table(context.spark, merged_layout(context.table, context.settings), context.require_consumed)
+    ensure_table(context.spark, rejected_layout(context.table, context.settings))
 
 
-def _merge_base(engine: Engine) -> Outcome | None:
+def _merge_base(context: TableContext) -> Outcome | None:
     started = time.monotonic()
-    entry = merge_base(engine, engine.ledger())
+    entry = merge_base(context, context.ledger())
     if entry is None:
         return None
-    return Outcome(require_accounted(entry, engine.table), None, 0, 0, time.monotonic() - started)
+    return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - started)
 
 
-def merge_batch(engine: Engine, bounds: Bounds, seen: Seen) -> Outcome | None:
+def merge_batch(context: TableContext, bounds: Bounds, seen: Seen) -> Outcome | None:
     """Merge the next batch: one plan, one commit; ``None`` where there is nothing to read.
 
     A gap that the declaration accepts is a commit of its own, before the batch behind it.
     """
     started = time.monotonic()
     ledger, state = seen.ledger, seen.state
-    plan = plan_table(engine.table, state, ledger, bounds)
+    plan = plan_table(context.table, state, ledger, bounds)
     if plan.gap:
-        gap = gap_commit(ledger, plan, engine.run)
-        entry = commit_nothing(engine.spark, merged_layout(engine.table, engine.settings), gap)
+        gap = gap_commit(ledger, plan, context.run)
+        entry = commit_nothing(context.spark, merged_layout(context.table, context.settings), gap)
         lag = sum(lag_of(state, ledger.progress).values())
         return Outcome(entry, None, lag, lag, time.monotonic() - started)
     if plan.span == 0:
         return None
-    commit = ledger.next_commit("batch", engine.run).model_copy(update={"incarnation": plan.incarnation})
-    entry, plan, later, others = run_batch(engine, plan, commit, ledger)
+    commit = ledger.next_commit("batch", context.run).model_copy(update={"incarnation": plan.incarnation})
+    entry, plan, later, others = run_batch(context, plan, commit, ledger)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     reached = plan.progress.offsets
     more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in later.end.items())
@@ -193,22 +193,22 @@ class Ran(NamedTuple):
     others: Mapping[str, int]
 
 
-def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran:
+def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger) -> Ran:
     """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit.
 
     Only the beginning of the plan where it holds too many records whose time is beyond any timestamp.
     """
-    spark, settings, table = engine.spark, engine.settings, engine.table
+    spark, settings, table = context.spark, context.settings, context.table
     layout = merged_layout(table, settings)
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     _log.info("Reading %s offsets of topic %s", f"{plan.span:,}", plan.topic)
     with rows_expected(spark, plan.span):
         try:
             with read_failures(plan, command):
-                held = hold(engine, read_records(spark, settings, plan), commit.kind)
+                held = hold(context, read_records(spark, settings, plan), commit.kind)
         except TimelessRecordError as error:
-            plan, held = hold_around(engine, plan, commit.kind, error)
-        later = engine.look()
+            plan, held = hold_around(context, plan, commit.kind, error)
+        later = context.look()
         require_same_topic(plan, later, command)
         progress = dict(plan.progress.offsets) if commit.kind == "batch" else commit.progress
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges, "progress": progress})
@@ -216,24 +216,24 @@ def run_batch(engine: Engine, plan: Plan, commit: Commit, ledger: Ledger) -> Ran
     met = count_rows(layout.uri, layout.partition_by, counts.partitions)
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, met):
-        entry = merge_decided(engine, Decided(held, plan, said, ledger), counts)
+        entry = merge_decided(context, Decided(held, plan, said, ledger), counts)
     return Ran(entry, plan, later, counts.others)
 
 
-def merge_decided(engine: Engine, decided: Decided, counts: Counts) -> Entry:
+def merge_decided(context: TableContext, decided: Decided, counts: Counts) -> Entry:
     """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
-    table, layout = engine.table, rejected_layout(engine.table, engine.settings)
+    table, layout = context.table, rejected_layout(context.table, context.settings)
     commit = _counted(decided.commit, counts, table)
     decided = replace(decided, commit=commit)
-    waiting = commit.kind != "batch" or store_rejected(engine.spark, layout, decided, committed=False)
-    entry = _store_rows(engine, decided, counts)
+    waiting = commit.kind != "batch" or store_rejected(context.spark, layout, decided, committed=False)
+    entry = _store_rows(context, decided, counts)
     if waiting:
-        _store_merged(engine, decided)
+        _store_merged(context, decided)
     return require_accounted(entry, table)
 
 
-def _store_rows(engine: Engine, decided: Decided, counts: Counts) -> Entry:
-    spark, table, layout = engine.spark, engine.table, merged_layout(engine.table, engine.settings)
+def _store_rows(context: TableContext, decided: Decided, counts: Counts) -> Entry:
+    spark, table, layout = context.spark, context.table, merged_layout(context.table, context.settings)
     if table.is_log:
         return append_records(spark, layout, decided, counts)
     rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
@@ -241,14 +241,14 @@ def _store_rows(engine: Engine, decided: Decided, counts: Counts) -> Entry:
     return merge_rows(spark, Target(table, layout), newest, counts, decided.commit)
 
 
-def _store_merged(engine: Engine, decided: Decided) -> None:
+def _store_merged(context: TableContext, decided: Decided) -> None:
     """Store what was decided, now that it is merged.
 
     A batch whose marks another writer prevents is merged all the same: the next redrive sets them.
     """
-    layout = rejected_layout(engine.table, engine.settings)
+    layout = rejected_layout(context.table, context.settings)
     try:
-        again(lambda: store_rejected(engine.spark, layout, replace(decided, merged=engine.ledger())))
+        again(lambda: store_rejected(context.spark, layout, replace(decided, merged=context.ledger())))
     except ConflictError:
         if decided.commit.kind != "batch":
             raise

@@ -7,9 +7,9 @@ from lakehouse.batch.schemas import COLUMNS, kept_schemas, schemas_layout
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, unframed
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import commit_merge
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
@@ -26,7 +26,7 @@ _CONFIRMED = 100  # of the first and of the last ids
 _LARGEST = 2**31  # no registry gives an id beyond
 
 
-def learn(engine: Engine, known: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
+def learn(context: TableContext, known: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
     """Ask the registry for ids that are not known, the first of them, and keep what it says.
 
     With ``confirm``, those that are known have to mean there what they meant, where it still has them; before anything
@@ -39,11 +39,11 @@ def learn(engine: Engine, known: Schemas, ids: Sequence[int], *, confirm: bool) 
     confirmed = list(dict.fromkeys([*met, *_first_and_last(known)])) if unknown else met if confirm else []
     if not unknown and not confirmed:
         return known
-    with registry(engine.settings) as asked:
-        told = [_means_the_same(asked, each, known, engine.table, met=each in ids) for each in confirmed]
+    with registry(context.settings) as asked:
+        told = [_means_the_same(asked, each, known, context.table, met=each in ids) for each in confirmed]
         found, unusable = _ask(asked, unknown, trusted=any(told))
     if found:
-        _keep(engine, found)
+        _keep(context, found)
     return Schemas({**known.known, **found}, unusable)
 
 
@@ -125,18 +125,18 @@ def _is_usable(kept: WriterSchema) -> bool:
     return False
 
 
-def _keep(engine: Engine, found: Mapping[int, WriterSchema]) -> None:
+def _keep(context: TableContext, found: Mapping[int, WriterSchema]) -> None:
     """Keep schemas; where another process has kept another one for an id meanwhile, that is an error."""
-    layout = schemas_layout(engine.table, engine.settings)
-    ensure_table(engine.spark, layout)
+    layout = schemas_layout(context.table, context.settings)
+    ensure_table(context.spark, layout)
     rows = [(i, fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
-    commit = read_ledger(layout.uri, layout.name).next_commit("load", engine.run)
-    commit_merge(engine.spark, layout, engine.spark.createDataFrame(rows, columns), _CLAUSES, commit)
-    kept = kept_schemas(engine.settings, engine.table).known
+    commit = read_ledger(layout.uri, layout.name).next_commit("load", context.run)
+    commit_merge(context.spark, layout, context.spark.createDataFrame(rows, columns), _CLAUSES, commit)
+    kept = kept_schemas(context.settings, context.table).known
     for schema_id, schema in found.items():
         if fingerprint(kept[schema_id]) != fingerprint(schema):
-            raise _changed(engine.table, f"Schema {schema_id} of the registry is another one now")
+            raise _changed(context.table, f"Schema {schema_id} of the registry is another one now")
 
 
 def _changed(table: StreamTable, fact: str) -> RegistryError:

@@ -19,12 +19,12 @@ from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, Rows, StreamTable
 from lakehouse.declaration.names import NULL_SAID
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger, to_consume
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.sameness import comparable
+from lakehouse.delta.table_context import TableContext, again
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -80,22 +80,22 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
     )
 
 
-def load_base(engine: Engine, folder: Path | None = None) -> BaseLoad:
+def load_base(context: TableContext, folder: Path | None = None) -> BaseLoad:
     """Load a folder of files into the base table; ``None`` takes that of the last load, else the declared one.
 
     Inside one load the order is file name, then place in the file; a later load wins over an earlier one.
     Loading the same files again writes nothing. Where another writer is first, the files are read again. Raises
     ``BaseFileError`` where any row cannot be loaded; nothing is loaded then.
     """
-    base = engine.table.base
+    base = context.table.base
     if base is None:
-        raise LakehouseError(f"Table {engine.table.name} declares no base files", action="Declare base= to load some.")
-    return again(lambda: _load_base(engine, base, folder))
+        raise LakehouseError(f"Table {context.table.name} declares no base files", action="Declare base= to load some.")
+    return again(lambda: _load_base(context, base, folder))
 
 
-def _load_base(engine: Engine, base: Rows, folder: Path | None) -> BaseLoad:
-    spark, table = engine.spark, engine.table
-    layout = base_layout(table, engine.settings)
+def _load_base(context: TableContext, base: Rows, folder: Path | None) -> BaseLoad:
+    spark, table = context.spark, context.table
+    layout = base_layout(table, context.settings)
     ledger = read_ledger(layout.uri, layout.name)
     last = ledger.newest.commit.folder if ledger.newest else None
     source = (folder or Path(last or base.default_folder)).expanduser().resolve()
@@ -104,7 +104,7 @@ def _load_base(engine: Engine, base: Rows, folder: Path | None) -> BaseLoad:
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
     said = {"folder": str(source), "declaration": table.fingerprint}
-    commit = read_ledger(layout.uri, layout.name).next_commit("load", engine.run).model_copy(update=said)
+    commit = read_ledger(layout.uri, layout.name).next_commit("load", context.run).model_copy(update=said)
     entry = _upsert(spark, layout, table, newest, commit)
     return BaseLoad(
         folder=source,
@@ -163,18 +163,18 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
     )
 
 
-def load_reference(engine: Engine, reference: Reference) -> ReferenceLoad:
+def load_reference(context: TableContext, reference: Reference) -> ReferenceLoad:
     """Make a reference table equal to its file; a second run with the same file writes nothing.
 
     Where another writer is first, the file is read again. Raises ``BaseFileError`` where a line cannot be loaded;
     nothing is loaded then.
     """
-    return again(lambda: _make_equal(engine, reference, reference_layout(engine.table, reference, engine.settings)))
+    return again(lambda: _make_equal(context, reference, reference_layout(context.table, reference, context.settings)))
 
 
-def _make_equal(engine: Engine, reference: Reference, layout: Layout) -> ReferenceLoad:
+def _make_equal(context: TableContext, reference: Reference, layout: Layout) -> ReferenceLoad:
     """Write what of the file is new, differs or is gone, in one commit; none where nothing is."""
-    spark = engine.spark
+    spark = context.spark
     rows = read_reference(spark, reference).localCheckpoint()
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
@@ -190,19 +190,19 @@ def _make_equal(engine: Engine, reference: Reference, layout: Layout) -> Referen
     )
     if changed.isEmpty():
         return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
-    entry = commit_merge(spark, layout, changed, clauses, ledger.next_commit("load", engine.run))
+    entry = commit_merge(spark, layout, changed, clauses, ledger.next_commit("load", context.run))
     counted = entry.metrics
     return ReferenceLoad(
         reference.name, rows.count(), counted.inserted, counted.updated, counted.deleted, entry.version
     )
 
 
-def merge_base(engine: Engine, ledger: Ledger) -> Entry | None:
+def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     """Merge the base table, as of now, into the merged table; ``None`` where its rows are merged already.
 
     Versions of the base table that changed no row count as merged: maintenance does not bring it again.
     """
-    spark, settings, table, run = engine.spark, engine.settings, engine.table, engine.run
+    spark, settings, table, run = context.spark, context.settings, context.table, context.run
     base = base_layout(table, settings)
     held = read_ledger(base.uri, base.name)
     if not held.exists or held.is_consumed(ledger.source):

@@ -17,8 +17,8 @@ from lakehouse.batch.ingest import Outcome, merge_decided, prepare
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.batch.unresolved import unresolved
 from lakehouse.delta.commits import Entry
-from lakehouse.delta.engine import Engine, again, whole_ledger
 from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.table_context import TableContext, again, whole_ledger
 from lakehouse.delta.write import read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Incarnation, Plan, Range
@@ -36,7 +36,7 @@ _RECORD = (
 )
 
 
-def redrive(engine: Engine, reason: str | None = None) -> list[Outcome]:
+def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
     """Decode the rejected records again, of one reason or all, and merge those that pass now.
 
     Several commits where there are more than ``max_records`` of the declaration, and one at least for each
@@ -45,12 +45,12 @@ def redrive(engine: Engine, reason: str | None = None) -> list[Outcome]:
     are left as they are. Moves no progress. A second run finds nothing and writes nothing; after a crash between commit
     and marking it finds the rows in the table and marks them.
     """
-    if not engine.ledger().exists:
-        raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
-    again(lambda: prepare(engine))
+    if not context.ledger().exists:
+        raise LakehouseError("Nothing has been merged yet", where=context.table.name, action="Merge it first.")
+    again(lambda: prepare(context))
     outcomes = []
-    for part in _parts(engine, reason):
-        outcome = again(partial(_redrive_part, engine, part))
+    for part in _parts(context, reason):
+        outcome = again(partial(_redrive_part, context, part))
         if outcome:
             outcomes.append(outcome)
     return outcomes
@@ -65,9 +65,9 @@ class _Part:
     after: Position | None = None
     upto: Position | None = None
 
-    def rows(self, engine: Engine, ledger: Ledger) -> DataFrame:
+    def rows(self, context: TableContext, ledger: Ledger) -> DataFrame:
         """Those of its records that are not resolved."""
-        rows = _unresolved_rows(engine, ledger, self.reason)
+        rows = _unresolved_rows(context, ledger, self.reason)
         rows = rows.where(F.col("position.incarnation") == self.incarnation.text)
         for end, compared in ((self.after, ">"), (self.upto, "<=")):
             if end is not None:
@@ -75,16 +75,16 @@ class _Part:
         return rows
 
 
-def _parts(engine: Engine, reason: str | None) -> Iterator[_Part]:
+def _parts(context: TableContext, reason: str | None) -> Iterator[_Part]:
     """Cut the records into parts of as many as a batch takes; the last one of a topic takes the rest."""
-    limit, ledger = engine.table.max_records, whole_ledger(engine.settings, engine.table)
-    counted = _unresolved_rows(engine, ledger, reason).groupBy("position.incarnation").count().collect()
+    limit, ledger = context.table.max_records, whole_ledger(context.settings, context.table)
+    counted = _unresolved_rows(context, ledger, reason).groupBy("position.incarnation").count().collect()
     for text, count in sorted(map(tuple, counted)):
         part = _Part(Incarnation.parse(text), reason)
         for left in range(count, 0, -limit):
             part = replace(part, after=part.upto, upto=None)
             if left > limit:
-                part = replace(part, upto=_cut(part.rows(engine, ledger), limit))
+                part = replace(part, upto=_cut(part.rows(context, ledger), limit))
             if part.upto is None and left > limit:
                 return  # another process resolved the rest meanwhile
             yield part
@@ -97,25 +97,25 @@ def _cut(rows: DataFrame, limit: int) -> Position | None:
     return (last[0], last[1]) if last is not None else None
 
 
-def _unresolved_rows(engine: Engine, ledger: Ledger, reason: str | None) -> DataFrame:
-    rows = read_table(engine.spark, rejected_layout(engine.table, engine.settings))
+def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
+    rows = read_table(context.spark, rejected_layout(context.table, context.settings))
     rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # else no decoding makes them enter
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
 
-def _redrive_part(engine: Engine, part: _Part) -> Outcome | None:
+def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     """Redrive some records in one commit; ``None`` where none of them passes."""
     started = time.monotonic()
-    ledger = whole_ledger(engine.settings, engine.table)
-    rows = part.rows(engine, ledger)
-    held = hold(engine, rows.selectExpr(*_RECORD), "redrive")
-    counts = count_batch(held, engine.table)
-    plan = Plan(engine.table.topic, part.incarnation, _spans(held))
-    decided = Decided(held, plan, ledger.next_commit("redrive", engine.run), ledger)
+    ledger = whole_ledger(context.settings, context.table)
+    rows = part.rows(context, ledger)
+    held = hold(context, rows.selectExpr(*_RECORD), "redrive")
+    counts = count_batch(held, context.table)
+    plan = Plan(context.table.topic, part.incarnation, _spans(held))
+    decided = Decided(held, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.read == counts.rejected:
-        store_rejected(engine.spark, rejected_layout(engine.table, engine.settings), decided)
+        store_rejected(context.spark, rejected_layout(context.table, context.settings), decided)
         return None
-    entry: Entry = merge_decided(engine, decided, counts)
+    entry: Entry = merge_decided(context, decided, counts)
     return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.others)
 
 

@@ -8,22 +8,22 @@ from functools import partial
 from lakehouse.batch.gaps import loss
 from lakehouse.batch.ingest import Outcome, Request, prepare, run_batch
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.engine import Engine, again
+from lakehouse.delta.table_context import TableContext, again
 from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Plan, Progress, Range, TopicState, find_gap, share_out
 
 
-def replay(engine: Engine, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
+def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
     """Merge ranges again that have been merged before; ``None`` means all that the topic still holds.
 
     Each commit takes at most as many positions as the declaration allows, or as the request asks for, records
     that it is a replay and moves no progress; rows stay as they are. Raises
     ``LakehouseError`` for a range that was not merged yet or is gone.
     """
-    again(lambda: prepare(engine))
-    limit = request.limit(engine.table)
-    plans = (part for plan in _replay_plans(engine, ranges) for part in in_batches(plan, limit))
-    return [outcome for plan in plans for outcome in _replayed(engine, plan)]
+    again(lambda: prepare(context))
+    limit = request.limit(context.table)
+    plans = (part for plan in _replay_plans(context, ranges) for part in in_batches(plan, limit))
+    return [outcome for plan in plans for outcome in _replayed(context, plan)]
 
 
 def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
@@ -40,13 +40,13 @@ def _left(ranges: tuple[Range, ...], done: tuple[Range, ...]) -> tuple[Range, ..
     return tuple(Range(part.partition, begun.end, part.end) for part, begun in zip(ranges, done, strict=True))
 
 
-def _replay_plans(engine: Engine, ranges: list[Range] | None) -> list[Plan]:
+def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Plan]:
     """The plans of all ranges, each checked; several where a partition has more than one range."""
-    progress = engine.ledger().progress
-    state = engine.look()
+    progress = context.ledger().progress
+    state = context.look()
     if progress is None:
-        raise LakehouseError("Nothing has been merged yet", where=engine.table.name, action="Merge it first.")
-    merged = _merged_ranges(engine.table, state, progress)
+        raise LakehouseError("Nothing has been merged yet", where=context.table.name, action="Merge it first.")
+    merged = _merged_ranges(context.table, state, progress)
     nothing = {p: Range(p, part.end, part.end) for p, part in merged.items()}
     for part in ranges or []:
         there = merged.get(part.partition)
@@ -54,7 +54,7 @@ def _replay_plans(engine: Engine, ranges: list[Range] | None) -> list[Plan]:
             held = f"{there.start} to {there.end}" if there else "nothing"
             raise LakehouseError(
                 f"Offsets {part.start} to {part.end} of partition {part.partition} cannot be replayed",
-                where=f"topic {engine.table.topic}",
+                where=f"topic {context.table.topic}",
                 action=f"Of this partition, {held} is merged and still in the topic.",
             )
     turns = [merged] if ranges is None else [nothing | turn for turn in in_turns(ranges)]
@@ -78,16 +78,16 @@ def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) ->
     return {p: Range(p, first, max(progress.offsets.get(p, first), first)) for p, first in state.earliest.items()}
 
 
-def _replayed(engine: Engine, plan: Plan) -> Iterator[Outcome]:
+def _replayed(context: TableContext, plan: Plan) -> Iterator[Outcome]:
     """Replay a plan in one commit, in several where one merges only its beginning."""
     while plan.span:
-        outcome = again(partial(_replay_batch, engine, plan))
+        outcome = again(partial(_replay_batch, context, plan))
         yield outcome
         plan = replace(plan, ranges=_left(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
 
 
-def _replay_batch(engine: Engine, plan: Plan) -> Outcome:
+def _replay_batch(context: TableContext, plan: Plan) -> Outcome:
     started = time.monotonic()
-    ledger = engine.ledger()
-    ran = run_batch(engine, plan, ledger.next_commit("replay", engine.run), ledger)
+    ledger = context.ledger()
+    ran = run_batch(context, plan, ledger.next_commit("replay", context.run), ledger)
     return Outcome(ran.entry, ran.plan, 0, 0, time.monotonic() - started, others=ran.others)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from lakehouse.batch.held import hold
 from lakehouse.declaration.fields import TIMELESS
 from lakehouse.delta.commits import Kind
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.topic import (
     CutPlan,
     Record,
@@ -38,30 +38,30 @@ _RECORD = pa.schema(
 )
 
 
-def hold_around(engine: Engine, plan: Plan, kind: Kind, failure: TimelessRecordError) -> tuple[Plan, DataFrame]:
+def hold_around(context: TableContext, plan: Plan, kind: Kind, failure: TimelessRecordError) -> tuple[Plan, DataFrame]:
     """Hold the records of a plan, as ``hold`` does, and the timeless ones among them, rejected.
 
     Returns what was read: the plan, or its beginning where it holds too many of them. Raises what ``cut_around`` and
     ``read_failures`` raise; but Spark's own error where none of the records that it read is timeless: it has another
     cause then, and no record is to be deleted for it.
     """
-    cut = cut_around(engine.settings, plan, failure.command)
+    cut = cut_around(context.settings, plan, failure.command)
     if not cut.timeless:
         raise failure.__cause__ or failure
     try:
         with read_failures(cut.plan, failure.command):
-            return cut.plan, _hold_all(engine, cut, kind)
+            return cut.plan, _hold_all(context, cut, kind)
     except TimelessRecordError as other:
         mistaken = other
     raise mistaken.__cause__ or mistaken
 
 
-def _hold_all(engine: Engine, cut: CutPlan, kind: Kind) -> DataFrame:
-    spark, settings = engine.spark, engine.settings
+def _hold_all(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
+    spark, settings = context.spark, context.settings
     frames = [read_records(spark, settings, part) for part in cut.parts]
     if cut.between or not frames:
         frames.append(spark.createDataFrame(_table(cut.between)))
-    held = hold(engine, reduce(DataFrame.unionByName, frames), kind)
+    held = hold(context, reduce(DataFrame.unionByName, frames), kind)
     rejected = _table(cut.timeless)
     said = {
         "_reason": pa.array([TIMELESS] * len(rejected), pa.string()),

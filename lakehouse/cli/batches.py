@@ -18,7 +18,7 @@ from lakehouse.cli.arguments import (
 )
 from lakehouse.cli.facts import outcome_facts, shown_facts
 from lakehouse.cli.output import busy, complain, print_json, print_table, say
-from lakehouse.cli.session import broker, engine, load_settings
+from lakehouse.cli.session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome, Request
@@ -58,7 +58,7 @@ def load_base(
     chosen = chosen_table(settings, table)
     if folder is not None and not folder.is_dir():
         raise typer.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
-    with engine(settings, chosen) as working, busy("Loading base files"):
+    with table_context(settings, chosen) as working, busy("Loading base files"):
         loaded = load.load_base(working, folder)
     if json:
         return print_json(asdict(loaded))
@@ -94,7 +94,7 @@ def merge(
     request = ingest.Request(max_records=max_records)
     if dry_run:
         return _show_plan(settings, chosen, request, json)
-    with broker(settings, with_registry=chosen.has_schemas), engine(settings, chosen) as working:
+    with broker(settings, with_registry=chosen.has_schemas), table_context(settings, chosen) as working:
         _tell_changes(settings, chosen)
         with merging() as shown:
             outcomes = caught_up(working, lambda: ingest.merge_all(working, request, shown))
@@ -179,7 +179,7 @@ def replay(
     settings = load_settings()
     chosen, ranges = _table_of(settings, table, ranges or [])
     wanted = [_range(each) for each in ranges] or None
-    with broker(settings), engine(settings, chosen) as working, busy("Replaying"):
+    with broker(settings), table_context(settings, chosen) as working, busy("Replaying"):
         outcomes = caught_up(working, lambda: merge_again(working, wanted))
         derived = refresh_all(working)
     return show_outcomes(outcomes, derived, json)

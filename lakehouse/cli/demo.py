@@ -11,7 +11,7 @@ import typer
 from lakehouse.cli.arguments import TableArgument, chosen_table, examples
 from lakehouse.cli.figures import Figures, identifier
 from lakehouse.cli.output import busy, print_table, progress, results, say
-from lakehouse.cli.session import broker, engine, load_settings, warm
+from lakehouse.cli.session import broker, load_settings, table_context, warm
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Path:
 
         self._head("Replay of every record")
         with self._change():
-            with engine(self.settings, self.table) as working, busy("Merging all records of the topic again"):
+            with table_context(self.settings, self.table) as working, busy("Merging all records of the topic again"):
                 outcomes = replay(working)
                 refresh_all(working)
             say(f"   {sum(each.entry.commit.read for each in outcomes):,} records read again")

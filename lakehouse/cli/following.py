@@ -8,13 +8,13 @@ import typer
 
 from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_table, examples
 from lakehouse.cli.output import complain, say
-from lakehouse.cli.session import broker, engine, load_settings
+from lakehouse.cli.session import broker, load_settings, table_context
 from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
 
 if TYPE_CHECKING:
     from lakehouse.batch.ingest import Outcome, Request
     from lakehouse.declaration import StreamTable
-    from lakehouse.delta.engine import Engine
+    from lakehouse.delta.table_context import TableContext
     from lakehouse.settings import Settings
     from lakehouse.topic.offsets import Plan
 
@@ -56,7 +56,7 @@ def _follow(settings: "Settings", table: "StreamTable", max_records: int | None,
     at_once = False
     while True:
         began = time.monotonic()
-        with engine(settings, table) as working:
+        with table_context(settings, table) as working:
             follower = _Follower(working, max_records, merged, refreshed)
             try:
                 follower.follow(idle_exit)
@@ -83,7 +83,7 @@ def _await_engine(settings: "Settings") -> None:
 class _Follower:
     """Who follows a table: what it takes, how many commits it made, and after how many of them it refreshed."""
 
-    working: "Engine"
+    working: "TableContext"
     max_records: int | None
     merged: int = 0
     refreshed: int = 0

@@ -7,7 +7,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.output import busy, print_json, print_table, say
-from lakehouse.cli.session import engine, load_settings, spark
+from lakehouse.cli.session import load_settings, spark, table_context
 
 if TYPE_CHECKING:
     from lakehouse.upkeep.maintain import Maintained
@@ -23,14 +23,14 @@ def maintain(table: TablesArgument = None, json: JsonOption = False) -> None:
     rollups have read what they need of them. A table to which nothing happened since the last time is
     left alone. Where one fails, the others are maintained all the same; it is told at the end.
     """
-    from lakehouse.delta.engine import Engine
+    from lakehouse.delta.table_context import TableContext
     from lakehouse.upkeep.maintain import maintain_all
 
     settings = load_settings()
     chosen, done = chosen_tables(settings, table), list["Maintained"]()
     try:
         with spark(settings) as session, busy("Maintaining"):
-            maintain_all([Engine(session, settings, each) for each in chosen], done.append)
+            maintain_all([TableContext(session, settings, each) for each in chosen], done.append)
     except Exception:
         if done:
             _print_maintained(done, json)
@@ -61,7 +61,7 @@ def rewrite(table: TableArgument = None, json: JsonOption = False) -> None:
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    with engine(settings, chosen) as working, busy("Writing every row"):
+    with table_context(settings, chosen) as working, busy("Writing every row"):
         done = rewrite_tables(working)
     if json:
         return print_json([asdict(one) for one in done])

@@ -8,7 +8,7 @@ from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, c
 from lakehouse.cli.batches import show_outcomes
 from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.output import busy, print_json, print_table, say
-from lakehouse.cli.session import engine, load_settings, registry
+from lakehouse.cli.session import load_settings, registry, table_context
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def rejected(
 
     Records that were resolved since are left out. The whole bytes are in the table of rejected records.
     """
-    from lakehouse.delta.engine import merged_ledger
+    from lakehouse.delta.table_context import merged_ledger
     from lakehouse.upkeep.counted import count_rejected
     from lakehouse.upkeep.rejections import list_rejected
 
@@ -111,7 +111,7 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    with registry(settings, needed=chosen.has_schemas), engine(settings, chosen) as working, busy("Redriving"):
+    with registry(settings, needed=chosen.has_schemas), table_context(settings, chosen) as working, busy("Redriving"):
         outcomes = caught_up(working, lambda: decode_again(working, reason))
         derived = refresh_all(working)
     return show_outcomes(outcomes, derived, json, idle="Nothing to do: no rejected record passes today's declaration.")

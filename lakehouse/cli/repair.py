@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import TableArgument, YesOption, chosen_table, examples
 from lakehouse.cli.output import complain, print_table, say
-from lakehouse.cli.session import broker, engine, load_settings
+from lakehouse.cli.session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
     from lakehouse.upkeep.repair import Proposal
@@ -40,7 +40,7 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
         _show_offsets(gap, f"{chosen.name} goes on at")
         if not yes:
             typer.confirm("Accept this and go on behind the gap?", abort=True, err=True)
-        with engine(settings, chosen) as working:
+        with table_context(settings, chosen) as working:
             entry = repair.record(working, gap)
     return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
 
@@ -68,7 +68,7 @@ def accept_difference(
         complain(fact)
     if not yes:
         typer.confirm(f"Accept this in {chosen.name}?", abort=True, err=True)
-    with engine(settings, chosen) as working:
+    with table_context(settings, chosen) as working:
         entry = repair.record(working, proposed)
     return say(f"Recorded in version {entry.version} of {chosen.name}. See: lakehouse audit {chosen.name}")
 
@@ -83,7 +83,7 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
     settings = load_settings()
     chosen = chosen_table(settings, table)
-    with broker(settings), engine(settings, chosen) as working:
+    with broker(settings), table_context(settings, chosen) as working:
         progress = repair.propose_progress(working)
         _show_offsets(progress, f"Proposed for {chosen.name}")
         if not yes:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.declaration import StreamTable
-    from lakehouse.delta.engine import Engine
+    from lakehouse.delta.table_context import TableContext
     from lakehouse.settings import Settings
 
 
@@ -105,12 +105,12 @@ def _silence_query_logs() -> None:
 
 
 @contextmanager
-def engine(settings: "Settings", table: "StreamTable") -> "Iterator[Engine]":
+def table_context(settings: "Settings", table: "StreamTable") -> "Iterator[TableContext]":
     """What a verb works with on a table: a Spark session, stopped afterwards, the settings and the table."""
-    from lakehouse.delta.engine import Engine
+    from lakehouse.delta.table_context import TableContext
 
     with spark(settings) as session:
-        yield Engine(session, settings, table)
+        yield TableContext(session, settings, table)
 
 
 @contextmanager

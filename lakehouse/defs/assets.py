@@ -14,7 +14,7 @@ from lakehouse.defs.maintenance import maintenance_asset
 from lakehouse.defs.steps import Done, Run, step_of
 from lakehouse.defs.waiting import look_ahead
 from lakehouse.delta.audit import batches_accounted, changes_kept
-from lakehouse.delta.engine import PATIENCE, merged_ledger
+from lakehouse.delta.table_context import PATIENCE, merged_ledger
 from lakehouse.derive import refresh
 from lakehouse.derive.changes import Derived
 from lakehouse.upkeep import verify
@@ -41,7 +41,7 @@ def reference_asset(listed: Listed, reference: Reference) -> dg.AssetsDefinition
     """A reference table, brought up to its file."""
 
     def load_file(run: Run) -> Done:
-        done = load.load_reference(run.engine, reference)
+        done = load.load_reference(run.table_context, reference)
         figures = ("rows", "inserted", "updated", "deleted")
         return Done({reference.name: {name: getattr(done, name) for name in figures}})
 
@@ -54,7 +54,7 @@ def base_asset(listed: Listed) -> dg.AssetsDefinition:
 
     def load_files(run: Run) -> Done:
         folder = Path(run.config.folder) if run.config.folder else None
-        done = load.load_base(run.engine, folder)
+        done = load.load_base(run.table_context, folder)
         figures = ("files", "rows", "duplicate", "inserted", "updated")
         facts = {"folder": dg.MetadataValue.path(str(done.folder)), **{name: getattr(done, name) for name in figures}}
         return Done({table.base_name: facts})
@@ -72,8 +72,8 @@ def merged_asset(listed: Listed) -> dg.AssetsDefinition:
         log = run.context.log
         changes = _told(run, table.name, table.rejected_name)
         done = refresh.caught_up(
-            run.engine,
-            lambda: ingest.merge_all(run.engine, request, lambda outcome: log.info(str(outcome))),
+            run.table_context,
+            lambda: ingest.merge_all(run.table_context, request, lambda outcome: log.info(str(outcome))),
             lambda derived: log.info(f"Before that, brought up to date: {derived.facts}"),
         )
         ledger = merged_ledger(run.settings, table)
@@ -98,7 +98,7 @@ def changes_asset(listed: Listed) -> dg.AssetsDefinition:
 
     def update(run: Run) -> Done:
         changes = _told(run, table.changes_name)
-        done = refresh.refresh_changes(run.engine)
+        done = refresh.refresh_changes(run.table_context)
         return Done({done.name: {**_facts(done), **changes}}, [changes_kept(reconciled=done.rebuilt)])
 
     doc = "What the run wrote are changes that the table recorded, and no net difference found afterwards."
@@ -111,8 +111,8 @@ def rollup_asset(listed: Listed, rollup: Rollup) -> dg.AssetsDefinition:
 
     def update(run: Run) -> Done:
         changes = _told(run, rollup.name)
-        done = refresh.refresh_rollup(run.engine, rollup)
-        found = verify.verify_touched(run.engine, rollup, done)
+        done = refresh.refresh_rollup(run.table_context, rollup)
+        found = verify.verify_touched(run.table_context, rollup, done)
         return Done({done.name: {**_facts(done), **changes}}, [found])
 
     doc = f"{rollup.name} stored the groups that the run touched as it computed them from {listed.table.name}."

@@ -15,8 +15,8 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import checked
 from lakehouse.defs.waiting import planning_check
 from lakehouse.delta.audit import Finding, audit, every_change_kept, finding
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.topic import look
@@ -102,10 +102,10 @@ def _found_in_rows(
     lakehouse: LakehouseResource, table: StreamTable, asked: Collection[str], exists: bool
 ) -> Iterator[Finding]:
     """What the checks that were asked for find in the rows of the merged table."""
-    checks: dict[str, Callable[[Engine], Finding]] = {"keys_unique": verify.verify_keys}
+    checks: dict[str, Callable[[TableContext], Finding]] = {"keys_unique": verify.verify_keys}
     checks |= {each.name: partial(verify.verify_rows, check=each) for each in table.checks}
     for name in (name for name in checks if name in asked):
-        yield checks[name](lakehouse.engine(table)) if exists else finding(name, [], "there are no rows yet")
+        yield checks[name](lakehouse.table_context(table)) if exists else finding(name, [], "there are no rows yet")
 
 
 def changes_check(listed: Listed) -> dg.AssetChecksDefinition:
@@ -137,7 +137,7 @@ def rollup_check(listed: Listed, rollup: Rollup) -> dg.AssetChecksDefinition:
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
-            found = verify.verify_rollup(lakehouse.engine(table), rollup)
+            found = verify.verify_rollup(lakehouse.table_context(table), rollup)
         return checked(found, listed.key(rollup.name))
 
     return check

@@ -24,7 +24,7 @@ def maintenance_asset(listed: Listed) -> dg.AssetsDefinition:
     spec = specs.maintenance_spec(listed)
 
     def keep(run: Run) -> Done:
-        return Done({listed.maintenance: _facts(maintain(run.engine))})
+        return Done({listed.maintenance: _facts(maintain(run.table_context))})
 
     return step_of(listed, keep, [spec])
 

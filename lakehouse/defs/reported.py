@@ -19,9 +19,9 @@ from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import table_specs
 from lakehouse.delta.audit import Finding, batches_accounted, changes_kept
 from lakehouse.delta.commits import Entry
-from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.log import holds_version, open_table
+from lakehouse.delta.table_context import merged_ledger
 from lakehouse.errors import LakehouseError, StoreUnreachableError
 from lakehouse.settings import Settings
 from lakehouse.upkeep import verify

@@ -10,9 +10,9 @@ from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.statement import is_left
+from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import LakehouseError
 from lakehouse.local.own_session import Active, activate, activate_again, find_active, keep_exact, others_active
 from lakehouse.settings import Settings
@@ -48,9 +48,9 @@ class LakehouseResource(LazyPySparkResource):
         """The settings, read from the environment each time."""
         return Settings.load()
 
-    def engine(self, table: StreamTable, run: str = "dagster") -> Engine:
+    def table_context(self, table: StreamTable, run: str = "dagster") -> TableContext:
         """What a step works with on a table; the session starts now."""
-        return Engine(self.spark_session, self.settings, table, run)
+        return TableContext(self.spark_session, self.settings, table, run)
 
     @field_validator("spark_config")
     @classmethod

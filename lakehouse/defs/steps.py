@@ -13,8 +13,8 @@ from lakehouse.defs import results
 from lakehouse.defs.listed import Listed
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.delta.audit import Finding
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.holder import name_work
+from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import AccountingError
 from lakehouse.settings import Settings
 
@@ -33,9 +33,9 @@ class Run:
     table: StreamTable
 
     @property
-    def engine(self) -> Engine:
+    def table_context(self) -> TableContext:
         """The session of the run, which starts now, and whose commits say which run made them."""
-        return self.lakehouse.engine(self.table, self.context.run.run_id)
+        return self.lakehouse.table_context(self.table, self.context.run.run_id)
 
     @property
     def settings(self) -> Settings:

@@ -17,7 +17,7 @@ from lakehouse.defs.listed import Listed
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import checked
 from lakehouse.delta.audit import Finding, finding
-from lakehouse.delta.engine import merged_ledger
+from lakehouse.delta.table_context import merged_ledger
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.settings import Settings
 from lakehouse.topic import look

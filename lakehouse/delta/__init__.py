@@ -2,9 +2,9 @@
 
 Stored: ``layout`` (columns, partitions, properties), ``order`` (what makes one row newer than another, and the merged
 table that stores it), ``ensure`` (made where it is missing, given what it has to: ``lack``), ``reform`` (rows given
-other types and partitions), ``analysis`` (whether Spark
-can compute the SQL of a declaration), ``sameness`` (of rows, in SQL), ``engine`` (session, settings and table of a
-step, and how it is run again where another writer was first).
+other types and partitions), ``analysis`` (whether Spark can compute the SQL of a declaration), ``sameness`` (of rows,
+in SQL), ``table_context`` (session, settings and table of a step, and how it is run again where another writer was
+first).
 Written: ``write`` (the one fenced commit, and upkeep), ``quick`` (the same of few rows, without Spark, into tables
 that are ``plain`` enough, in files as Spark's: ``parquet``), ``lock`` (one writer at a time on a local disk;
 ``holder``: which),

@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Source
-from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger, still_holds
 from lakehouse.delta.log import active_files, read_history
 from lakehouse.delta.parquet import partitions_without_codec
+from lakehouse.delta.table_context import TableContext, again
 from lakehouse.delta.write import commit_nothing, upkeep
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
@@ -52,16 +52,16 @@ class Maintained:
     kept: str | None = None
 
 
-def maintain_all(engines: Iterable[Engine], on_table: Callable[[Maintained], None] = lambda _: None) -> None:
+def maintain_all(contexts: Iterable[TableContext], on_table: Callable[[Maintained], None] = lambda _: None) -> None:
     """Maintain the tables of several declarations, as ``maintain`` does; where one fails, go on and fail at the end."""
     failures = _Failures()
-    for engine in engines:
+    for context in contexts:
         with failures.noted():
-            maintain(engine, on_table)
+            maintain(context, on_table)
     failures.raise_all()
 
 
-def maintain(engine: Engine, on_table: Callable[[Maintained], None] = lambda _: None) -> list[Maintained]:
+def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lambda _: None) -> list[Maintained]:
     """Compact and vacuum every table of the declaration that exists; returns what was done to each.
 
     Change feed and rollups are brought up to date first, since VACUUM removes the changes they read. One that
@@ -73,24 +73,24 @@ def maintain(engine: Engine, on_table: Callable[[Maintained], None] = lambda _: 
     """
     failures, failed = _Failures(), None
     with failures.noted():
-        failed = _refresh(engine)
+        failed = _refresh(context)
     done: list[Maintained] = []
-    for layout in layouts_of(engine.settings, engine.table):
-        if failed is None and layout.name == engine.table.name:
+    for layout in layouts_of(context.settings, context.table):
+        if failed is None and layout.name == context.table.name:
             continue
         with failures.noted():
             if read_ledger(layout.uri, layout.name).exists:
-                done.append(_maintained(engine, layout, failed or {}))
+                done.append(_maintained(context, layout, failed or {}))
                 on_table(done[-1])
     failures.raise_all()
     return done
 
 
-def _maintained(engine: Engine, layout: Layout, failed: dict[str, str]) -> Maintained:
+def _maintained(context: TableContext, layout: Layout, failed: dict[str, str]) -> Maintained:
     if layout.name in failed:
         return _left(layout, failed[layout.name])
-    needed = _Needed(engine.settings, engine.table, failed) if layout.name == engine.table.name else None
-    return _Work(engine.spark, layout, engine.run).go(needed)
+    needed = _Needed(context.settings, context.table, failed) if layout.name == context.table.name else None
+    return _Work(context.spark, layout, context.run).go(needed)
 
 
 class _Failures:
@@ -116,17 +116,17 @@ class _Failures:
             raise LakehouseError(f"{len(self._errors)} tables could not be maintained: {told}") from self._errors[0]
 
 
-def _refresh(engine: Engine) -> dict[str, str]:
+def _refresh(context: TableContext) -> dict[str, str]:
     """Bring the derived tables up to date; returns what kept one from it, by its name."""
-    if not engine.ledger().exists:
+    if not context.ledger().exists:
         return {}
     failed: dict[str, str] = {}
-    if not engine.table.is_log:
-        with _noted(failed, engine.table.changes_name):
-            refresh_changes(engine)
-    for rollup in engine.table.rollups:
+    if not context.table.is_log:
+        with _noted(failed, context.table.changes_name):
+            refresh_changes(context)
+    for rollup in context.table.rollups:
         with _noted(failed, rollup.name):
-            refresh_rollup(engine, rollup)
+            refresh_rollup(context, rollup)
     return failed
 
 

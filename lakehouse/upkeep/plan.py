@@ -9,13 +9,13 @@ from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.declaration.facts import differences
 from lakehouse.delta.analysis import require_types
-from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.lack import Lack, lacking
 from lakehouse.delta.layout import DECLARED, DECLARES, Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.table_context import merged_ledger
 from lakehouse.derive.rollup import is_as_declared
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
 from lakehouse.settings import Settings

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from lakehouse.batch.unresolved import unresolved
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.engine import whole_ledger
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
+from lakehouse.delta.table_context import whole_ledger
 from lakehouse.serve import query
 from lakehouse.settings import Settings
 from lakehouse.upkeep.counted import quoted_text

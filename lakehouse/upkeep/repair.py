@@ -15,11 +15,11 @@ from lakehouse.batch.schemas import kept_schemas
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.differences import differences
-from lakehouse.delta.engine import Engine, merged_ledger, whole_ledger
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.reached import Reached, furthest
+from lakehouse.delta.table_context import TableContext, merged_ledger, whole_ledger
 from lakehouse.delta.write import commit_nothing, read_table
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.settings import Settings
@@ -43,13 +43,13 @@ class Proposal:
         return self.commit.progress or {}
 
 
-def record(engine: Engine, accepted: Proposal) -> Entry:
+def record(context: TableContext, accepted: Proposal) -> Entry:
     """Record a proposal as it was shown, without another look at the topic.
 
     Raises ``ConflictError`` where somebody committed since: it has to be shown again then. Where the topic lost
     more records since, the next merge stops and names those.
     """
-    spark, settings, table = engine.spark, engine.settings, engine.table
+    spark, settings, table = context.spark, context.settings, context.table
     return commit_nothing(spark, merged_layout(table, settings), accepted.commit)
 
 
@@ -98,7 +98,7 @@ def propose_acceptance(
 
 
 @table_failures()
-def propose_progress(engine: Engine) -> Proposal:
+def propose_progress(context: TableContext) -> Proposal:
     """Propose a progress from the merged rows: one past the greatest offset of each partition.
 
     For a table whose log no longer tells; raises ``LakehouseError`` where it does. An offset counts only where the
@@ -106,9 +106,9 @@ def propose_progress(engine: Engine) -> Proposal:
     other partition starts at its earliest offset; merging records again changes nothing, but where rows are ordered
     by offset alone they would seem older than the rows: ``DataLossError``. Rejected records never count.
     """
-    spark, settings, table = engine.spark, engine.settings, engine.table
+    spark, settings, table = context.spark, context.settings, context.table
     layout = merged_layout(table, settings)
-    ledger, state = _untold_ledger(engine), look(settings, table.topic)
+    ledger, state = _untold_ledger(context), look(settings, table.topic)
     newest = _newest_rows(read_table(spark, layout), table, state).localCheckpoint()
     seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
     found: set[int] = set()
@@ -124,16 +124,16 @@ def propose_progress(engine: Engine) -> Proposal:
     offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     reached = _reached_by_rows(read_table(spark, layout)) if table.is_log else {}
     said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets, "reached": reached}
-    return Proposal((), ledger.next_commit("recovery", engine.run).model_copy(update=said))
+    return Proposal((), ledger.next_commit("recovery", context.run).model_copy(update=said))
 
 
-def _untold_ledger(engine: Engine) -> Ledger:
+def _untold_ledger(context: TableContext) -> Ledger:
     """The ledger of a table whose history does not tell its progress; ``LakehouseError`` where it does."""
-    table = engine.table
+    table = context.table
     try:
-        engine.ledger()
+        context.ledger()
     except LedgerError:
-        return read_ledger(engine.settings.table_uri(table.name), table.name)
+        return read_ledger(context.settings.table_uri(table.name), table.name)
     action = f"Go on with: lakehouse merge {table.name}"
     raise LakehouseError(f"The history of {table.name} tells its progress; there is nothing to recover", action=action)
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakehouse.declaration import Day, Month, StreamTable, Year
-from lakehouse.delta.engine import Engine, again
 from lakehouse.delta.ensure import ask_nothing, ensure_table
 from lakehouse.delta.failures import log_failures, table_failures
 from lakehouse.delta.lack import Lack, Rewriting, lacking
@@ -14,6 +13,7 @@ from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.reform import require_exact
+from lakehouse.delta.table_context import TableContext, again
 from lakehouse.errors import TableError
 from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
 
@@ -27,7 +27,7 @@ class Rewritten:
     detail: str
 
 
-def rewrite_tables(engine: Engine) -> list[Rewritten]:
+def rewrite_tables(context: TableContext) -> list[Rewritten]:
     """Write every row of each table of a declaration that has other types or partitions than are declared.
 
     The rows stay what they are: a value that would become another one is an error, before anything is written. Progress
@@ -37,22 +37,22 @@ def rewrite_tables(engine: Engine) -> list[Rewritten]:
     Raises ``TableError`` also where the key is another one, a type could not mean the same, or the change feed has not
     read all there is.
     """
-    settings, table = engine.settings, engine.table
-    engine.ledger()  # a table whose history does not tell its progress is left as it is
+    settings, table = context.settings, context.table
+    context.ledger()  # a table whose history does not tell its progress is left as it is
     rewriting = _rewriting_of(table)
     layouts = [merged_layout(table, settings), *derived_layouts(settings, table), *loaded_layouts(settings, table)]
     lacks = [(layout, lack) for layout in layouts if (lack := _lack(layout, rewriting)) and lack.written]
     if any(layout.name == table.name for layout, _ in lacks):
-        _require_told_on(engine)
+        _require_told_on(context)
     for layout, lack in lacks:
         with table_failures(layout.uri):
-            require_exact(engine.spark, layout, lack, rewriting)
-    return [_rewrite(engine, layout, lack, rewriting) for layout, lack in lacks]
+            require_exact(context.spark, layout, lack, rewriting)
+    return [_rewrite(context, layout, lack, rewriting) for layout, lack in lacks]
 
 
-def _rewrite(engine: Engine, layout: Layout, lack: Lack, rewriting: Rewriting) -> Rewritten:
-    told_on = partial(_require_told_on, engine) if layout.name == engine.table.name else ask_nothing
-    again(lambda: ensure_table(engine.spark, layout, told_on, rewriting))
+def _rewrite(context: TableContext, layout: Layout, lack: Lack, rewriting: Rewriting) -> Rewritten:
+    told_on = partial(_require_told_on, context) if layout.name == context.table.name else ask_nothing
+    again(lambda: ensure_table(context.spark, layout, told_on, rewriting))
     version = read_ledger(layout.uri, layout.name).version
     return Rewritten(layout.name, version, ", ".join(_said(layout, lack)))
 
@@ -70,10 +70,10 @@ def _lack(layout: Layout, rewriting: Rewriting) -> Lack | None:
         return lacking(layout, there, rewriting) if there else None
 
 
-def _require_told_on(engine: Engine) -> None:
+def _require_told_on(context: TableContext) -> None:
     """Raise where the change feed has not read all there is: it could not tell the single changes any more."""
-    table, merged = engine.table, engine.ledger()
-    feed = read_ledger(engine.settings.table_uri(table.changes_name), table.changes_name)
+    table, merged = context.table, context.ledger()
+    feed = read_ledger(context.settings.table_uri(table.changes_name), table.changes_name)
     if not table.is_log and feed.exists and not merged.is_consumed(feed.source):
         raise TableError(
             f"{table.changes_name} has not read all changes of {table.name} yet, and could not read them afterwards",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from lakehouse.batch.gaps import plan_table
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import count_rows
-from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.table_context import merged_ledger
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.delta.accounting import sums
 from lakehouse.delta.audit import Finding, finding
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.order import identity, merged_layout
+from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
@@ -46,12 +46,12 @@ _SHOWN = 5  # rows named in a failed check
 
 
 @table_failures()
-def verify_keys(engine: Engine) -> Finding:
+def verify_keys(context: TableContext) -> Finding:
     """Check that no key stands twice in the merged table, nor a record in a log table, and each in its partition.
 
     A row in another partition is not found when its key comes again, and would then stand twice.
     """
-    spark, settings, table = engine.spark, engine.settings, engine.table
+    spark, settings, table = context.spark, context.settings, context.table
     rows = read_table(spark, merged_layout(table, settings))
     columns = [F.col(name).cast("string") for name in identity(table)]
     counted = rows.groupBy(*identity(table)).agg(F.count("*").alias("_count")).where("_count > 1")
@@ -69,12 +69,12 @@ def verify_keys(engine: Engine) -> Finding:
 
 
 @table_failures()
-def verify_rows(engine: Engine, check: Check) -> Finding:
+def verify_rows(context: TableContext, check: Check) -> Finding:
     """Check that every row of the merged table is as a declared check expects it.
 
     A condition that Spark cannot read, or not compute of a row, is a check that fails, and says why.
     """
-    spark, settings, table = engine.spark, engine.settings, engine.table
+    spark, settings, table = context.spark, context.settings, context.table
     rows = read_table(spark, merged_layout(table, settings))
     try:
         wrong = rows.where(f"NOT ({check.sql}\n)")
@@ -88,12 +88,12 @@ def verify_rows(engine: Engine, check: Check) -> Finding:
 
 
 @table_failures()
-def verify_rollup(engine: Engine, rollup: Rollup) -> Finding:
+def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
     """Check that a rollup equals a recomputation as of the version it has consumed.
 
     The rollup is read as its ledger was, so that a commit in between is no difference.
     """
-    spark, settings, table = engine.spark, engine.settings, engine.table
+    spark, settings, table = context.spark, context.settings, context.table
     layout = rollup_layout(table, rollup, settings)
     own = read_ledger(layout.uri, layout.name)
     consumed = own.source
@@ -120,12 +120,12 @@ def verify_rollup(engine: Engine, rollup: Rollup) -> Finding:
 
 
 @table_failures()
-def verify_touched(engine: Engine, rollup: Rollup, done: Derived) -> Finding:
+def verify_touched(context: TableContext, rollup: Rollup, done: Derived) -> Finding:
     """Check that the commit of an update holds the groups it touched as they were computed: one small read.
 
     Nothing is computed again, and nothing is read of what others wrote since: that is what ``verify_rollup`` is for.
     """
-    spark, settings, table = engine.spark, engine.settings, engine.table
+    spark, settings, table = context.spark, context.settings, context.table
     check, fact = "touched_groups_stored", f"{rollup.name} stored the groups that the run touched as it computed them"
     if done.written is None:
         return finding(check, [], f"{fact} (it touched none)")

@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from lakehouse.batch import ingest
 from lakehouse.declaration import Avro, StreamTable
 from lakehouse.declaration.framing import framed
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
 from lakehouse.topic import registry
@@ -125,7 +125,7 @@ class AvroHistories(Histories):
             else:
                 settings = Settings(**{**settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
             with pytest.raises(RegistryError):
-                ingest.merge_all(Engine(self.spark, settings, self.table))
+                ingest.merge_all(TableContext(self.spark, settings, self.table))
         assert self.tables.version == version
         self.merge(None)
 

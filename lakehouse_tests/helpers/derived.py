@@ -17,7 +17,7 @@ def followed(stream: Stream) -> Iterator[Stream]:
     stream.refresh()
     yield stream
     stream.refresh()
-    finding = verify_rollup(stream.engine, stream.table.rollups[0])
+    finding = verify_rollup(stream.context, stream.table.rollups[0])
     assert finding.passed, finding.detail
     stream.assert_accounted()
 

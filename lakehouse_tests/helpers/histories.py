@@ -19,7 +19,7 @@ from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.audit import audit
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.derive import refresh
 from lakehouse.settings import Settings
 from lakehouse.topic import add_partitions
@@ -88,7 +88,7 @@ class Histories(RuleBasedStateMachine):
     @rule(size=st.sampled_from([None, 2, 7]))
     def merge(self, size: int | None) -> None:
         with by_spark(len(self.model.moments) % 2 == 0):  # now one writes, now the other
-            outcomes = ingest.merge_all(Engine(self.spark, self.settings, self.table), Request(size))
+            outcomes = ingest.merge_all(TableContext(self.spark, self.settings, self.table), Request(size))
         self._note_creation()
         based = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
         if based:
@@ -123,13 +123,13 @@ class Histories(RuleBasedStateMachine):
             start = data.draw(st.integers(0, end), label=f"start of {partition}")
             ranges.append(Range(partition, start, data.draw(st.integers(start, end), label="end")))
         request = Request(data.draw(st.sampled_from([None, 4]), label="size"))
-        for outcome in replay(Engine(self.spark, self.settings, self.table), ranges, request):
+        for outcome in replay(TableContext(self.spark, self.settings, self.table), ranges, request):
             self._expect(outcome, self.model.replay(ranges_of(outcome)))
 
     @precondition(lambda self: self.model.rejected())
     @rule()
     def redrive(self) -> None:
-        outcomes = redrive(Engine(self.spark, self.settings, self.table))
+        outcomes = redrive(TableContext(self.spark, self.settings, self.table))
         counted = self.model.redrive()
         assert len(outcomes) == (0 if counted is None else 1)
         if counted:
@@ -149,14 +149,14 @@ class Histories(RuleBasedStateMachine):
     def reload_base(self, values: dict[Any, float | None]) -> None:
         folder = write_base(self.parts.folder(), values)
         before = dict(self.model.base)
-        loaded = load_base(Engine(self.spark, self.settings, self.table), folder)
+        loaded = load_base(TableContext(self.spark, self.settings, self.table), folder)
         self.model.load_base(values, loaded.version if loaded.changed else self.model.base_version)
         assert loaded.changed == (before != self.model.base)
 
     @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL)
     @rule()
     def maintenance(self) -> None:
-        maintain(Engine(self.spark, self.settings, self.table))
+        maintain(TableContext(self.spark, self.settings, self.table))
         self.maintained = self.tables.version
         self.model.committed(self.maintained)
 
@@ -209,9 +209,9 @@ class Histories(RuleBasedStateMachine):
         if not self.tables.exists:
             return
         if self.tables.version != self.compared:
-            refresh.refresh_changes(Engine(self.spark, self.settings, self.table))
+            refresh.refresh_changes(TableContext(self.spark, self.settings, self.table))
             for rollup in self.table.rollups:
-                refresh.refresh_rollup(Engine(self.spark, self.settings, self.table), rollup)
+                refresh.refresh_rollup(TableContext(self.spark, self.settings, self.table), rollup)
             self.compared = self.tables.version
             assert self.tables.merged() == self.model.now.rows
             assert self.tables.changes() == self.model.changes()

@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from lakehouse.batch import append, ingest
 from lakehouse.declaration import Late, StreamTable
 from lakehouse.delta.audit import audit
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import commit_append
 from lakehouse.derive import refresh
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
@@ -94,7 +94,7 @@ class LogHistories(Histories):
 
         with pytest.MonkeyPatch.context() as patch, by_spark():
             patch.setattr(append, "commit_append", append_to_restored)
-            outcomes = ingest.merge_all(Engine(self.spark, self.settings, self.table))
+            outcomes = ingest.merge_all(TableContext(self.spark, self.settings, self.table))
         if restored:
             self._void(version, planned_on)
         for outcome in outcomes:
@@ -122,7 +122,7 @@ class LogHistories(Histories):
         self.parts.on_step()
 
     def _compare(self) -> None:
-        engine = Engine(self.spark, self.settings, self.table)
+        engine = TableContext(self.spark, self.settings, self.table)
         (rollup,) = self.table.rollups
         refresh.refresh_rollup(engine, rollup)
         rows = rows_of(self.settings, self.table.name)

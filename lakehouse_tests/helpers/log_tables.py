@@ -53,8 +53,8 @@ def at_hours(*numbers: int) -> list[bytes]:
 def is_right(stream: Stream) -> None:
     """Every record is accounted for, none stands twice, and the rollup is that of the rows."""
     (rollup,) = stream.table.rollups
-    refresh_rollup(stream.engine, rollup)
-    found = verify_rollup(stream.engine, rollup)
+    refresh_rollup(stream.context, rollup)
+    found = verify_rollup(stream.context, rollup)
     assert found.passed, found.detail
-    assert verify_keys(stream.engine).passed
+    assert verify_keys(stream.context).passed
     stream.assert_accounted()

@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 from lakehouse import spark as sessions
 from lakehouse.delta import write
 from lakehouse.delta.commits import Commit, Metrics
-from lakehouse.delta.engine import again
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.table_context import again
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ExecutorLostError
 from lakehouse.settings import Settings

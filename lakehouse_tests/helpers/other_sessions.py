@@ -72,4 +72,4 @@ def merge_by_resource(stream: Stream, *values: bytes) -> None:
     """Send records and merge them as a run does."""
     stream.send(*values)
     with resource_of(stream.settings) as opened:
-        replace(stream, spark=opened.engine(stream.table).spark).merge()
+        replace(stream, spark=opened.table_context(stream.table).spark).merge()

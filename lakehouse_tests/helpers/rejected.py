@@ -11,8 +11,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from lakehouse.batch import ingest, redrive
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.table_context import TableContext
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.clients import with_client
@@ -32,7 +32,7 @@ def wider(stream: Stream) -> Stream:
 def redriven(stream: Stream, reason: str | None = None) -> list[ingest.Outcome]:
     """Redrive what is too hot no longer, where no broker answers: the records are in the table."""
     alone = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
-    return redrive.redrive(Engine(stream.spark, alone, wider(stream).table), reason)
+    return redrive.redrive(TableContext(stream.spark, alone, wider(stream).table), reason)
 
 
 def end(stream: Stream) -> int:

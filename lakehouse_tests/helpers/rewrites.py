@@ -28,8 +28,8 @@ def refused(stream: Stream) -> str:
 
 
 def assert_exact(stream: Stream, key: str) -> None:
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
-    assert verify_keys(stream.engine).passed
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
+    assert verify_keys(stream.context).passed
     assert all(finding.passed for finding in audit(stream.ledger))
     rows = stream.snapshot_of(key)
     stream.replay()

@@ -18,8 +18,8 @@ from lakehouse.batch.replay import replay
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.audit import audit
 from lakehouse.delta.commits import Entry
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.table_context import TableContext
 from lakehouse.derive import refresh
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
@@ -97,20 +97,20 @@ class Stream:
         send(self.settings, self.table.topic, values, partition, key)
 
     def merge(self, max_records: int | None = None, **request: Any) -> list[Outcome]:
-        return ingest.merge_all(self.engine, Request(max_records, **request))
+        return ingest.merge_all(self.context, Request(max_records, **request))
 
     def replay(self, **request: Any) -> list[Outcome]:
-        return replay(self.engine, None, Request(**request))
+        return replay(self.context, None, Request(**request))
 
     def accept_gap(self) -> Entry:
         """What a person decides who is shown a gap and says yes."""
         proposed = repair.propose_gap(self.settings, self.table)
         assert proposed, "no record is missing"
-        return repair.record(self.engine, proposed)
+        return repair.record(self.context, proposed)
 
     @property
-    def engine(self) -> Engine:
-        return Engine(self.spark, self.settings, self.table)
+    def context(self) -> TableContext:
+        return TableContext(self.spark, self.settings, self.table)
 
     @property
     def uri(self) -> str:
@@ -150,8 +150,8 @@ class Stream:
     def refresh(self) -> tuple[Any, Any]:
         rollup = self.table.rollups[0]
         return (
-            refresh.refresh_changes(self.engine),
-            refresh.refresh_rollup(self.engine, rollup),
+            refresh.refresh_changes(self.context),
+            refresh.refresh_rollup(self.context, rollup),
         )
 
     def assert_accounted(self) -> None:

@@ -24,7 +24,7 @@ def assert_all_is_right(stream: Stream) -> None:
         " WHERE last.change <> 'delete' ORDER BY 1, 2, 3"
     )
     assert told == stream.sql(f"SELECT {key}, temperature_2m FROM {{t}} ORDER BY 1, 2, 3")
-    finding = verify_rollup(stream.engine, stream.table.rollups[0])
+    finding = verify_rollup(stream.context, stream.table.rollups[0])
     assert finding.passed, finding.detail
     stream.assert_accounted()
 

@@ -28,8 +28,8 @@ from lakehouse.batch.load import load_base
 from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
 from lakehouse.declaration import Avro, StreamTable
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.layout import Layout
+from lakehouse.delta.table_context import TableContext
 from lakehouse.derive import refresh
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session
@@ -70,21 +70,21 @@ class Job:
         """Do it; returns the numbers of the batches that it committed to the merged table."""
         done: Any = ()
         if self.do == "merge":
-            done = ingest.merge_all(Engine(spark, settings, self.table), Request(self.max_records))
+            done = ingest.merge_all(TableContext(spark, settings, self.table), Request(self.max_records))
         elif self.do == "replay":
-            done = replay(Engine(spark, settings, self.table), None, Request(self.max_records))
+            done = replay(TableContext(spark, settings, self.table), None, Request(self.max_records))
         elif self.do == "redrive":
-            done = redrive(Engine(spark, settings, self.table))
+            done = redrive(TableContext(spark, settings, self.table))
         elif self.do == "load_base":
-            load_base(Engine(spark, settings, self.table), Path(self.folder or ""))
+            load_base(TableContext(spark, settings, self.table), Path(self.folder or ""))
         elif self.do == "maintain":
-            maintain(Engine(spark, settings, self.table))
+            maintain(TableContext(spark, settings, self.table))
         elif self.do == "accept_gap":
             gap = repair.propose_gap(settings, self.table)
             if gap:
-                repair.record(Engine(spark, settings, self.table), gap)
+                repair.record(TableContext(spark, settings, self.table), gap)
         else:
-            refresh.refresh_all(Engine(spark, settings, self.table))
+            refresh.refresh_all(TableContext(spark, settings, self.table))
         return [outcome.entry.commit.number for outcome in done]
 
 

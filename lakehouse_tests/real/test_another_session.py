@@ -115,7 +115,7 @@ def test_a_spark_in_another_time_zone_is_refused(stream: Stream, spark: SparkSes
     zones.setDefault(zones.getTimeZone("Europe/Berlin"))
     try:
         with resource_of(stream.settings) as opened, pytest.raises(SetupError, match="time zone Europe/Berlin"):
-            opened.engine(stream.table)
+            opened.table_context(stream.table)
     finally:
         zones.setDefault(before)
 
@@ -124,4 +124,4 @@ def test_a_spark_in_another_time_zone_is_refused(stream: Stream, spark: SparkSes
 def test_a_spark_without_delta_is_refused(stream: Stream, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_session, "DELTA", {name: "something.Other"})
     with resource_of(stream.settings) as opened, pytest.raises(SetupError, match="started without Delta"):
-        opened.engine(stream.table)
+        opened.table_context(stream.table)

@@ -16,8 +16,8 @@ from lakehouse.batch.schemas import kept_schemas
 from lakehouse.cli import main
 from lakehouse.declaration import Column, Json, StreamTable
 from lakehouse.declaration.framing import framed
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.table_context import TableContext
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import RegistryError, TopicError
 from lakehouse.settings import Settings
@@ -68,10 +68,10 @@ def test_versions_of_a_schema_in_one_batch_decode_right(stream: Stream) -> None:
     assert at.astimezone(UTC) == NOON + timedelta(minutes=2)
     kept = kept_schemas(stream.settings, stream.table).known
     assert kept.keys() == {first, second}
-    refresh_changes(stream.engine)
+    refresh_changes(stream.context)
     (rollup,) = stream.table.rollups
-    refresh_rollup(stream.engine, rollup)
-    assert verify_rollup(stream.engine, rollup).passed
+    refresh_rollup(stream.context, rollup)
+    assert verify_rollup(stream.context, rollup).passed
     stream.assert_accounted()
 
 
@@ -92,9 +92,9 @@ def test_records_of_an_unknown_schema_are_redriven_once_it_is_there(stream: Stre
     coming = known + 1
     stream.send(*written(known, FIRST, [order(1)]), *written(coming, SECOND, [order(2, customer=None, channel="a")]))
     stream.merge()
-    assert redrive(stream.engine) == []
+    assert redrive(stream.context) == []
     assert register(stream.settings, stream.table, SECOND) == coming
-    (outcome,) = redrive(stream.engine, "unknown_schema")
+    (outcome,) = redrive(stream.context, "unknown_schema")
     assert outcome.entry.metrics.inserted == 1
     assert [row[0] for row in totals(stream)] == [1, 2]
     stream.assert_accounted()
@@ -112,8 +112,8 @@ def test_replay_and_redrive_need_no_registry_and_a_batch_waits_for_it_in_vain(
     wider = replace(
         stream.table, columns=[*stream.table.columns[:2], Column("total", "DOUBLE", "Any."), stream.table.columns[3]]
     )
-    engine = Engine(stream.spark, gone, wider)
-    (again,) = replay(Engine(stream.spark, gone, stream.table))
+    engine = TableContext(stream.spark, gone, wider)
+    (again,) = replay(TableContext(stream.spark, gone, stream.table))
     assert (again.entry.commit.read, again.entry.metrics.updated) == (2, 0)
     (driven,) = redrive(engine)
     assert driven.entry.metrics.inserted == 1
@@ -170,12 +170,12 @@ def test_lines_are_published_by_the_schema_asked_for_and_one_that_does_not_fit_i
     assert publish(stream.settings, stream.table, [line]) == 1
     fields = [*FIRST["fields"], {"name": "new", "type": "string"}]
     unfit = json.dumps({**FIRST, "namespace": stream.table.name, "fields": fields})
-    end = stream.engine.look().end
+    end = stream.context.look().end
     with pytest.raises(RegistryError, match="not compatible"):
         publish(stream.settings, stream.table, [line], PublishOptions(schema=unfit))
     with pytest.raises(TopicError, match="Line 2 cannot be written"):
         publish(stream.settings, stream.table, [line, b'{"id": 4}'], PublishOptions(schema=wider))
-    assert sum(stream.engine.look().end.values()) <= sum(end.values()) + 1
+    assert sum(stream.context.look().end.values()) <= sum(end.values()) + 1
     (outcome,) = stream.merge()
     assert outcome.entry.commit.rejected == 0
     assert [row[0] for row in totals(stream)] == [1, 2, 3]

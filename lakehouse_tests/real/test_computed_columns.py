@@ -143,7 +143,7 @@ def test_rows_hold_what_follows_from_them_and_move_with_it(spark, broker) -> Non
     stream.replay()
     assert stream.snapshot_of("id") == before
     assert sorted(stream.sql("SELECT * FROM {rollup}")) == [("large", 1), ("small", 2)]
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
     stream.assert_accounted()
 
 

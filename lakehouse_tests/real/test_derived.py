@@ -79,7 +79,7 @@ def test_what_changes_no_row_is_no_change_and_a_second_refresh_writes_nothing(st
     stream.refresh()
     take(stream, {hour: 9.0})  # a newer record of equal values
     end = stream.ledger.progress.offsets[0]
-    replay(stream.engine, [Range(0, end - 2, end)])
+    replay(stream.context, [Range(0, end - 2, end)])
     changes, rollup = stream.refresh()
     assert (changes.changed, changes.source_version) == (0, stream.ledger.version)
     assert (rollup.source_version, rollup.rebuilt) == (stream.ledger.version, False)
@@ -96,11 +96,11 @@ def test_the_checks_name_the_rows_that_are_wrong(stream):
     version = stream.ledger.version
     rollup = stream.table.rollups[0]
     stream.sql("UPDATE {rollup} SET rows = 99 WHERE latitude = 60.5")
-    finding = verify_rollup(stream.engine, rollup)
+    finding = verify_rollup(stream.context, rollup)
     assert not finding.passed
     assert "60.500000, 77.600006, 2023-01-01 differs" in finding.detail
     stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE latitude = 60.5")
-    keys = verify_keys(stream.engine)
+    keys = verify_keys(stream.context)
     assert not keys.passed
     assert f"60.500000, 77.600006, {hour.replace('T', ' ')}:00 stands 2 times" in keys.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")

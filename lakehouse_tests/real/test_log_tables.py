@@ -83,9 +83,9 @@ def test_what_a_new_declaration_takes_is_redriven_once(log_stream):
     log_stream.merge()
     wider = replace(log_stream.table, columns=[*COLUMNS[:3], replace(COLUMNS[3], between=(-100, 100))])
     log_stream.table = wider
-    (outcome,) = redrive(log_stream.engine)
+    (outcome,) = redrive(log_stream.context)
     assert counts(outcome.entry)["inserted"] == 1
-    assert redrive(log_stream.engine) == []
+    assert redrive(log_stream.context) == []
     assert log_stream.rejected() == []
     assert logged(log_stream) == [(0, 0, hour(0), 0.0), (0, 1, hour(1), 99.0)]
     log_stream.replay()
@@ -137,5 +137,5 @@ def test_files_tell_which_positions_are_in_them_so_that_a_replay_reads_no_others
     assert len(rows.inputFiles()) == 1
     files = DeltaTable(log_stream.uri).get_add_actions(flatten=True)
     assert sorted(files["min._record.offset"].to_pylist()) == sorted(files["max._record.offset"].to_pylist()) == [0, 1]
-    (outcome,) = replay(log_stream.engine, [Range(0, 1, 2)])
+    (outcome,) = replay(log_stream.context, [Range(0, 1, 2)])
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)

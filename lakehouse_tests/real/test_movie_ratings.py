@@ -57,7 +57,7 @@ def test_the_samples_become_one_row_for_each_event_and_everything_else_is_accoun
     assert sum(each.entry.commit.read for each in stream.replay()) == 1340
     assert stream.snapshot_of("event_id") == before
     (rollup,), (check,) = stream.table.rollups, stream.table.checks
-    assert verify_rollup(stream.engine, rollup).passed
-    assert verify_keys(stream.engine).passed
-    assert verify_rows(stream.engine, check).passed
+    assert verify_rollup(stream.context, rollup).passed
+    assert verify_keys(stream.context).passed
+    assert verify_rows(stream.context, check).passed
     assert all(finding.passed for finding in audit(stream.ledger))

@@ -75,18 +75,18 @@ def test_they_are_merged_and_told_on_as_any_other_value(spark, broker) -> None:
         (["a", None], ("1", None), {"a": None, "z": "1"}, lines)
     ]
     assert stream.sql("SELECT id, labels FROM {t} WHERE id > 1 ORDER BY id") == [(2, {}), (4, None)]
-    refresh_changes(stream.engine)
-    refresh_rollup(stream.engine, stream.table.rollups[0])
+    refresh_changes(stream.context)
+    refresh_rollup(stream.context, stream.table.rollups[0])
 
     stream.send(order(1, lines=LINES, **whole), order(2, labels={"a": "b"}, lines=[]), order(2, labels={"b": "c"}))
     (second,) = stream.merge()
     assert counts(second.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=2, stale=0)
     assert told(stream, "score")[0] == (1, '{"a":0.5}')
-    changes = refresh_changes(stream.engine)
+    changes = refresh_changes(stream.context)
     assert (changes.changed, changes.rebuilt) == (1, False)  # the first says what was there
     assert stream.sql("SELECT labels_before, labels_after FROM {changes} WHERE change = 'update'") == [({}, {"b": "c"})]
-    refresh_rollup(stream.engine, stream.table.rollups[0])
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    refresh_rollup(stream.context, stream.table.rollups[0])
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
     assert stream.sql("SELECT id, tags, dearest FROM {rollup} ORDER BY id") == [
         (1, 2, Decimal("2.00")),
         (2, None, None),
@@ -95,7 +95,7 @@ def test_they_are_merged_and_told_on_as_any_other_value(spark, broker) -> None:
 
     assert_a_replay_changes_nothing(stream)
     DeltaTable(stream.uri).restore(first.entry.version)
-    assert refresh_changes(stream.engine).changed == 1
+    assert refresh_changes(stream.context).changed == 1
     assert stream.sql("SELECT labels_after FROM {changes} WHERE labels_before['b'] = 'c'") == [({},)]
     stream.assert_accounted()
 
@@ -115,16 +115,16 @@ def test_a_log_table_holds_them_and_polars_reads_its_rows(spark, broker) -> None
     whole = dict(tags=["a", None], address={"zip": "1"}, paid_at=[1_000], score={"a": 0.5})
     stream.send(order(1, lines=LINES, labels={"a": "b"}, **whole), order(1, labels={"a": "b"}), order(1))
     stream.merge()
-    refresh_rollup(stream.engine, rollup)
+    refresh_rollup(stream.context, rollup)
     stream.send(order(1, labels={"b": "a"}))
     stream.merge()
-    refresh_rollup(stream.engine, rollup)
+    refresh_rollup(stream.context, rollup)
     assert stream.sql("SELECT id, rows FROM {rollup}") == [(1, 4)]
     by_polars = polars.read_delta(stream.uri).sort(polars.col("_record").struct.field("offset"))
     rows = spark.read.format("delta").load(stream.uri).orderBy("_record.offset").drop("paid_at", "_record")
     assert by_polars.drop("paid_at", "_record").to_dicts() == [row.asDict(recursive=True) for row in rows.collect()]
     assert by_polars["paid_at"].to_list() == [[datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)], None, None, None]
-    assert verify_rollup(stream.engine, rollup).passed
+    assert verify_rollup(stream.context, rollup).passed
     stream.replay()
     assert stream.sql("SELECT count(*) FROM {t}") == [(4,)]
 

@@ -61,7 +61,7 @@ class History:
         older: dict[str, float | None] = dict.fromkeys(base_values(number), -9.0)  # the name of its file comes first
         for name, values in (("a.json", older), ("b.json", base_values(number))):
             base_folder(folder, values, name, missing=["humidity", "revision"])
-        self.loads.append(load_base(stream.engine, folder))
+        self.loads.append(load_base(stream.context, folder))
 
     def rows(self) -> dict[str, Row]:
         found = rows_of(self.stream.settings, self.stream.table.name)
@@ -163,7 +163,7 @@ def test_each_malformed_kind_is_kept_with_its_bytes_and_its_own_reason(history: 
 @pytest.mark.invariant(6)
 def test_loading_the_same_base_files_again_changes_nothing(history: History) -> None:
     stream = history.stream
-    again = load_base(stream.engine)
+    again = load_base(stream.context)
     last = history.loads[-1]
     assert (again.folder, again.version, again.changed) == (last.folder, last.version, False)
     assert stream.merge() == []
@@ -186,7 +186,7 @@ def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(histor
 def test_any_order_of_ranges_gives_the_same_rows(history: History) -> None:
     stream, rows = history.stream, history.rows()
     for ranges in ([Range(0, 4, 30), Range(2, 0, 1)], [Range(0, 2, 9)]):
-        replay(stream.engine, ranges)
+        replay(stream.context, ranges)
         assert history.rows() == rows
     stream.assert_accounted()
 

@@ -12,8 +12,8 @@ from lakehouse.batch.ingest import merge_all
 from lakehouse.batch.redrive import redrive
 from lakehouse.batch.replay import replay
 from lakehouse.delta.commits import Commit
-from lakehouse.delta.engine import Engine, merged_ledger
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.table_context import TableContext, merged_ledger
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
@@ -70,7 +70,7 @@ def test_no_verb_merges_by_offsets_alone_beside_rows_of_a_topic_that_is_no_more(
     here = look(settings, table.topic).incarnation
     merged_up_to(settings, table.name, 2, here, reached={replace(here, topic_id="before").text: {0: 900}})
     with pytest.raises(DeclarationError, match="a topic that is no more"):
-        verb(Engine(NO_SPARK, settings, table))
+        verb(TableContext(NO_SPARK, settings, table))
     assert [folder.name for folder in Path(settings.tables_root).glob("[!.]*")] == [table.name]
 
 

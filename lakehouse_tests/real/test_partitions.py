@@ -71,8 +71,8 @@ def test_rows_lie_in_the_partition_of_their_value_and_move_as_one_row(spark, bro
     rows = stream.sql(f"SELECT id, pieces, CAST({column} AS STRING) FROM {{t}} ORDER BY id, paid_at")
     stays = [] if moved else [(2, 5, names[min(1, len(names) - 2)])]
     assert rows == [(1, 7, names[0]), *stays, (2, 6, names[-1]), (3, 1, names[-1])]
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
-    assert verify_keys(stream.engine).passed
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
+    assert verify_keys(stream.context).passed
     before = stream.snapshot_of("id, paid_at")
     stream.replay()
     assert stream.snapshot_of("id, paid_at") == before

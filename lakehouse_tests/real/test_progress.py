@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse.batch.counts import Counts
 from lakehouse.batch.merge import Target, merge_rows
-from lakehouse.delta import engine, lock, statement, write
+from lakehouse.delta import lock, statement, table_context, write
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.order import merged_layout
@@ -152,7 +152,7 @@ def test_a_merge_that_a_person_stops_ends_in_spark_before_its_fence_and_its_lock
 
 def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch):
     monkeypatch.setattr(lock, "_PATIENCE", 0.1)
-    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
+    monkeypatch.setattr(table_context, "_ATTEMPTS", 2)
     (hour,) = stream.send_hours(1)
     before = stream.ledger
     with table_lock(stream.uri, stream.table.name), pytest.raises(ConflictError, match="was never free"):
@@ -206,7 +206,7 @@ def test_maintenance_changes_no_row_and_carries_the_ledger_on_past_its_log(strea
         stream.send_hours(1)
         stream.merge()
     rows, before = stream.snapshot(), stream.ledger
-    done, *_ = maintain(stream.engine)
+    done, *_ = maintain(stream.context)
     assert (done.idle, done.kept, done.files_after) == (False, None, 1)
     carried = stream.ledger
     assert (carried.newest.commit.kind, carried.newest.commit.number) == ("maintenance", before.next_number)
@@ -228,10 +228,10 @@ def test_a_log_that_no_longer_tells_the_progress_stops_with_the_command_that_goe
     clean_log(stream.uri)
     with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
         stream.merge()
-    shown = propose_progress(stream.engine)
+    shown = propose_progress(stream.context)
     end = look(stream.settings, stream.table.topic).end
     assert shown.offsets == {**end, 0: end[0] - 1}
-    record_decision(stream.engine, shown)
+    record_decision(stream.context, shown)
     (outcome,) = stream.merge()
     assert outcome.entry.commit.read == 1
     assert set(stream.temperatures()) == hours | {waiting}

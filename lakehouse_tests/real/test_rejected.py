@@ -10,7 +10,7 @@ from lakehouse.batch import ingest, redrive
 from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
 from lakehouse.declaration.fields import TIMELESS
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.topic import read_records, told_time
 from lakehouse.topic.offsets import Range
 from lakehouse.upkeep.rejections import list_rejected
@@ -90,7 +90,7 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
     stream.merge()
     with monkeypatch.context() as patch:
         patch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where(f"_offset <> {at}"))
-        replay(Engine(stream.spark, stream.settings, wider(stream).table), [Range(0, at, at + 2)])
+        replay(TableContext(stream.spark, stream.settings, wider(stream).table), [Range(0, at, at + 2)])
     assert listed(stream, at) == {"out_of_range": [at]}
     assert resolved(stream, at) == [(at + 1, stream.ledger.newest.commit.number)]
 
@@ -115,7 +115,7 @@ def test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_ot
         for nth, (hour, time) in enumerate(zip(hours, BEYOND, strict=False))
     }
     before = rejected_version(stream)
-    (again,) = replay(stream.engine, [Range(0, at, at + 4)])
+    (again,) = replay(stream.context, [Range(0, at, at + 4)])
     assert counts(again.entry) == dict(read=4, rejected=3, duplicate=0, inserted=0, updated=0, stale=1)
     assert redriven(stream) == []
     assert rejected_version(stream) == before
@@ -129,7 +129,7 @@ def test_where_nothing_is_rejected_or_decided_anew_nothing_is_written(stream):
     before = rejected_version(stream)
     stream.send_hours(1)
     stream.merge()
-    replay(stream.engine, [Range(0, at, at + 2)])
+    replay(stream.context, [Range(0, at, at + 2)])
     assert rejected_version(stream) == before
     assert listed(stream, at) == {"truncated": [at]}
 
@@ -153,10 +153,10 @@ def test_a_record_is_late_by_its_own_two_times_for_batch_replay_and_redrive_alik
     assert {position(row)[1]: row["reason"] for row in rejected} == {3: "late", 4: "late"}
     assert all(behind[position(row)[1]] in row["detail"] and "limit 1 day" in row["detail"] for row in rejected)
     stream.replay()
-    assert redrive.redrive(Engine(spark, broker, stream.table)) == []
+    assert redrive.redrive(TableContext(spark, broker, stream.table)) == []
     assert (stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)) == (rows, rejected)
     stream.table = replace(stream.table, late=Late("observed_at", 10 * DAY))
-    (outcome,) = redrive.redrive(Engine(spark, broker, stream.table))
+    (outcome,) = redrive.redrive(TableContext(spark, broker, stream.table))
     assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
     assert [entry.commit.late for entry in reversed(stream.ledger.entries)] == [2, 2, 1]
     stream.table = replace(stream.table, late=Late("observed_at", DAY, "accept"))

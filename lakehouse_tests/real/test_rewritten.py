@@ -35,7 +35,7 @@ def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(str
     rows, declared = stream.snapshot_of("id"), stream.table
     stream.table = otherwise(declared, replace(PRICE, type="INT"))
     with pytest.raises(TableError, match="values of column price of .* as '9.99'.*Declare price as DECIMAL"):
-        rewrite_tables(stream.engine)
+        rewrite_tables(stream.context)
     stream.table = declared
     assert stream.snapshot_of("id") == rows
     assert stream.merge() == []
@@ -54,7 +54,7 @@ def test_what_would_mean_something_else_is_refused_by_the_rewrite_too(stream: St
     version = stream.ledger.version
     stream.table = otherwise(stream.table, column, **changes)
     with pytest.raises(TableError, match="in its declaration.*a table of another name"):
-        rewrite_tables(stream.engine)
+        rewrite_tables(stream.context)
     assert stream.ledger.version == version
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_what_is_there(stre
     version, declared = stream.ledger.version, stream.table
     stream.table = otherwise(declared, replace(PRICE, type="DOUBLE"))
     with pytest.raises(TableError, match="has not read all changes .*Declare it as it was, run lakehouse merge"):
-        rewrite_tables(stream.engine)
+        rewrite_tables(stream.context)
     assert stream.ledger.version == version
     stream.table = declared
     stream.refresh()
@@ -85,7 +85,7 @@ def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_na
     )
     assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
 
-    assert {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.engine)} == {
+    assert {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.context)} == {
         "": "price DOUBLE, partitioned by pieces",
         "_changes": "price_before DOUBLE, price_after DOUBLE",
     }
@@ -94,7 +94,7 @@ def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_na
     opened = DeltaTable(stream.uri)
     assert opened.metadata().partition_columns == ["pieces"]
     assert opened.protocol().min_reader_version == 1
-    assert rewrite_tables(stream.engine) == []
+    assert rewrite_tables(stream.context) == []
 
     stream.send(sale(1, 8, 2.5))
     (outcome,) = stream.merge()

@@ -90,7 +90,7 @@ def test_rows_of_binary_keys_are_found_and_taken_out_and_a_replay_rejects_their_
     stream.send(b'{"size":1}', key=BINARY)
     stream.send(b'{"size":2}', key=b"plain")
     stream.merge()
-    refresh.refresh_changes(stream.engine)
+    refresh.refresh_changes(stream.context)
     stream = replace(stream, table=of_the_key(stream.table, RecordKey()))
     stream.send(b'{"size":3}', key=BINARY)
     stream.merge()
@@ -101,7 +101,7 @@ def test_rows_of_binary_keys_are_found_and_taken_out_and_a_replay_rejects_their_
     stream.replay()
     assert sizes(stream) == [("plain", 2)]
     assert [reason for *_, reason in rejected(stream)] == ["invalid_text"] * 2
-    refresh.refresh_changes(stream.engine)
+    refresh.refresh_changes(stream.context)
     changes = DeltaTable(broker.table_uri(stream.table.changes_name)).to_pyarrow_table().to_pylist()
     changes.sort(key=lambda row: row["source_version"])
     assert [row["change"] for row in changes if row["name"] == BINARY.decode()] == ["insert", "delete"]

@@ -47,7 +47,7 @@ def stream(spark: SparkSession, broker: Settings) -> Stream:
 def test_every_row_is_as_a_declared_check_expects_it_or_the_check_says_why_not(
     stream: Stream, sql: str, told: str
 ) -> None:
-    found = verify.verify_rows(stream.engine, Check("expected", sql, "What is expected."))
+    found = verify.verify_rows(stream.context, Check("expected", sql, "What is expected."))
     assert found.check == "expected"
     assert found.passed == told.startswith("Holds")
     assert re.search(told, found.detail), found.detail
@@ -65,7 +65,7 @@ def test_a_refresh_between_ledger_and_rows_does_not_fail_the_check(
         return ledger
 
     monkeypatch.setattr(verify, "read_ledger", read_then_refreshed)
-    found = verify.verify_rollup(stream.engine, stream.table.rollups[0])
+    found = verify.verify_rollup(stream.context, stream.table.rollups[0])
     assert found.passed, found.detail
 
 
@@ -75,8 +75,8 @@ def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, m
     stream.merge()
     _, done = stream.refresh()
     stream.sql("UPDATE {rollup} SET `rows` = 7 WHERE latitude = 2")
-    assert verify.verify_touched(stream.engine, declared, done).passed
-    found = verify.verify_rollup(stream.engine, declared)
+    assert verify.verify_touched(stream.context, declared, done).passed
+    found = verify.verify_rollup(stream.context, declared)
     assert "2.000000, 77.600006, 2023-01-01 differs" in found.detail
 
     clauses = rollups._rollup_clauses
@@ -87,7 +87,7 @@ def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, m
     stream.send(record(latitude=3.0, time=hour(1)))
     stream.merge()
     _, done = stream.refresh()
-    touched = verify.verify_touched(stream.engine, declared, done)
+    touched = verify.verify_touched(stream.context, declared, done)
     assert not touched.passed
     assert touched.check == "touched_groups_stored"
     assert "3.000000" in touched.detail
@@ -101,13 +101,13 @@ def test_the_advice_is_told_however_many_rows_are_wrong(stream: Stream) -> None:
     stream.refresh()
     version = read_ledger(uri, declared.name).version
     stream.sql("UPDATE {rollup} SET `rows` = 99")
-    found = verify.verify_rollup(stream.engine, declared)
+    found = verify.verify_rollup(stream.context, declared)
     assert found.detail.count(" differs.") == 5
     assert "RESTORE" in found.detail
     assert "no record is lost" in found.detail
     stream.sql(f"RESTORE TABLE {{rollup}} TO VERSION AS OF {version}")
-    assert verify.verify_rollup(stream.engine, declared).passed, "as advised"
+    assert verify.verify_rollup(stream.context, declared).passed, "as advised"
     stream.sql("UPDATE {rollup} SET `rows` = 99")
     shutil.rmtree(uri)
     stream.refresh()
-    assert verify.verify_rollup(stream.engine, declared).passed, "as advised"
+    assert verify.verify_rollup(stream.context, declared).passed, "as advised"

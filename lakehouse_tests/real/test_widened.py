@@ -43,7 +43,7 @@ def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_th
     stream.send(sale(1, 3_000_000_000, 12345678.1234), sale(5_000_000_000, 1, 9.99))
     with pytest.raises(NotConsumedError, match=f"once {stream.table.name}.* has read what is there"):
         stream.merge()
-    (outcome,) = caught_up(stream.engine, stream.merge)
+    (outcome,) = caught_up(stream.context, stream.merge)
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=1, stale=0)
     stream.refresh()
 
@@ -69,8 +69,8 @@ def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_th
 
 def assert_all_is_right_and_a_replay_changes_nothing(stream: Stream) -> None:
     (rollup,) = stream.table.rollups
-    assert verify_rollup(stream.engine, rollup).passed
-    assert verify_keys(stream.engine).passed
+    assert verify_rollup(stream.context, rollup).passed
+    assert verify_keys(stream.context).passed
     assert all(finding.passed for finding in audit(stream.ledger))
     assert plan_changes(stream.settings, stream.table) == []
     rows = stream.snapshot_of("id")
@@ -80,7 +80,7 @@ def assert_all_is_right_and_a_replay_changes_nothing(stream: Stream) -> None:
 
 def test_every_reader_opens_a_table_that_was_widened(stream: Stream) -> None:
     stream.table = widened(stream.table)
-    caught_up(stream.engine, stream.merge)
+    caught_up(stream.context, stream.merge)
     opened = DeltaTable(stream.uri)
     assert {field.name: str(field.type) for field in opened.schema().fields}["pieces"] == 'PrimitiveType("long")'
     assert opened.protocol().min_reader_version == 1

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.batch.load import load_base
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.derive import refresh
 from lakehouse.errors import TableError
 from lakehouse.settings import Settings
@@ -79,9 +79,9 @@ def test_a_full_disk_stops_what_is_derived_and_loaded_and_they_go_on(on_disk, di
     spark, settings, table = on_disk.spark, on_disk.settings, on_disk.table
     base = base_folder(tmp_path / "base", {hour(90): 9.0})
     steps: dict[str, Callable[[], object]] = {
-        "the change feed": lambda: refresh.refresh_changes(Engine(spark, settings, table)),
-        "a rollup": lambda: refresh.refresh_rollup(Engine(spark, settings, table), table.rollups[0]),
-        "a base load": lambda: load_base(Engine(spark, settings, table), base),
+        "the change feed": lambda: refresh.refresh_changes(TableContext(spark, settings, table)),
+        "a rollup": lambda: refresh.refresh_rollup(TableContext(spark, settings, table), table.rollups[0]),
+        "a base load": lambda: load_base(TableContext(spark, settings, table), base),
     }
     for when in ("it is made", "it is there"):
         for name, step in steps.items():
@@ -96,7 +96,7 @@ def test_a_full_disk_stops_what_is_derived_and_loaded_and_they_go_on(on_disk, di
         base_folder(tmp_path / "base", {hour(90): 10.0})
         on_disk.send(record(time=hour(91)))
         on_disk.merge()
-    load_base(Engine(spark, settings, table), base)
+    load_base(TableContext(spark, settings, table), base)
     on_disk.merge()
     assert on_disk.temperatures()[hour(90)] == 10.0
     assert_all_is_right(on_disk)

@@ -47,7 +47,7 @@ def test_rows_of_a_batch_that_a_restore_made_void_stand_once_until_all_it_read_i
         assert logged(log_stream) == [(0, number, hour(number), float(number)) for number in range(3)]
         assert operations(log_stream)[:2] == ["MERGE", "MERGE"]
         is_right(log_stream)
-        maintain(log_stream.engine)
+        maintain(log_stream.context)
         log_stream.merge()
         assert logged(log_stream) == [(0, number, hour(number), float(number)) for number in range(5)]
         log_stream.send(*at_hours(5))
@@ -80,7 +80,7 @@ def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(lo
         for end in (2, 3, 4):
             log_stream.merge(max_records=1, until={0: end})
             assert operations(log_stream)[0] == "MERGE"
-            maintain(log_stream.engine)
+            maintain(log_stream.context)
             assert [row[1] for row in logged(log_stream)] == [0, 1, 2, 3]
             is_right(log_stream)
         assert not log_stream.ledger.next_commit("batch", "").reached
@@ -122,11 +122,11 @@ def test_a_log_whose_history_is_gone_goes_on_without_a_row_twice(log_stream, att
         log_stream.merge()
         log_stream.sql("UPDATE {t} SET temperature_2m = 1 WHERE _record.offset = 0")
         clean_log(log_stream.uri)
-        proposed = propose_progress(log_stream.engine)
+        proposed = propose_progress(log_stream.context)
         assert proposed.offsets[0] == 3
         # a person who does not trust it begins anew
         begun = replace(proposed, commit=proposed.commit.model_copy(update={"progress": {0: 0, 1: 0}}))
-        record_progress(log_stream.engine, begun)
+        record_progress(log_stream.context, begun)
         log_stream.send(*at_hours(3))
         log_stream.merge(max_records=2)
         assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3)]
@@ -137,7 +137,7 @@ def test_a_record_that_somebody_inserted_again_is_found(log_stream, attack):
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
         log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.offset = 1")
-        found = verify_keys(log_stream.engine)
+        found = verify_keys(log_stream.context)
         assert not found.passed
         assert "0, 1, " in found.detail
         log_stream.replay()
@@ -154,7 +154,7 @@ def test_rows_that_stand_twice_since_a_commit_told_no_progress_are_found_and_rep
         log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.offset = 1")
         log_stream.send(*at_hours(2))
         log_stream.merge()
-        assert not verify_keys(log_stream.engine).passed
+        assert not verify_keys(log_stream.context).passed
         assert [each.version for each in log_stream.ledger.foreign] == [version + 1]
         if way == "RESTORE":
             log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
@@ -191,7 +191,7 @@ def test_a_copy_of_a_log_without_its_history_says_what_to_do_and_goes_on_without
         log_stream.table = copy
         with pytest.raises(LedgerError, match=f"lakehouse recover-progress {copy.name}"):
             log_stream.merge()
-        record_progress(log_stream.engine, propose_progress(log_stream.engine))
+        record_progress(log_stream.context, propose_progress(log_stream.context))
         log_stream.send(*at_hours(2))
         log_stream.merge()
         assert [row[1] for row in logged(log_stream)] == [0, 1, 2]
@@ -207,9 +207,9 @@ def test_rows_that_somebody_else_wrote_without_a_record_are_rows_as_any(log_stre
             " VALUES (1, 1, TIMESTAMP'2023-01-01', DATE'2023-01-01'), (1, 1, TIMESTAMP'2023-02-01', DATE'2023-02-01')"
         )
         (rollup,) = log_stream.table.rollups
-        refresh_rollup(log_stream.engine, rollup)
+        refresh_rollup(log_stream.context, rollup)
         assert log_stream.sql("SELECT readings FROM {rollup} ORDER BY observed_day") == [(2,), (1,)]
-        assert not verify_keys(log_stream.engine).passed, "nobody knows what they are"
+        assert not verify_keys(log_stream.context).passed, "nobody knows what they are"
         incarnation = log_stream.ledger.progress.incarnation
         clean_log(log_stream.uri)
-        assert propose_progress(log_stream.engine).commit.reached == {incarnation.text: {0: 1}}
+        assert propose_progress(log_stream.context).commit.reached == {incarnation.text: {0: 1}}

@@ -127,7 +127,7 @@ def test_a_replay_and_a_redrive_need_no_registry(stream, one_registry, attack):
         one_registry.signal(signal.SIGKILL)
         stream.replay()
         stream.table = replace(stream.table, columns=columns)
-        redrive(stream.engine)
+        redrive(stream.context)
         one_registry.embedded.start()
         assert_holds(stream, (1, 1.0, None), (2, 2e6, None))
         assert stream.rejected() == []
@@ -169,9 +169,9 @@ def test_a_registry_restored_from_an_older_copy_lacks_a_schema_until_it_is_there
         stream.send(*second(newer, 2))
         stream.merge()
         assert [row[2] for row in stream.rejected()] == ["unknown_schema"]
-        assert redrive(stream.engine) == []
+        assert redrive(stream.context) == []
         assert register(stream.settings, stream.table, SECOND) == newer
-        redrive(stream.engine)
+        redrive(stream.context)
         assert stream.rejected() == []
         assert_holds(stream, (1, 1.0, None), (2, 2.0, "Ann"))
 

@@ -101,7 +101,7 @@ def proposed(stream: Stream) -> repair.Proposal:
     """The run stops with the command that goes on; what that command shows."""
     with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
         stream.merge()
-    return repair.propose_progress(stream.engine)
+    return repair.propose_progress(stream.context)
 
 
 def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(stream, attack):
@@ -117,7 +117,7 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
         stream.sql("UPDATE {t} SET temperature_2m = 0")
         clean_log(stream.uri)
         shown = proposed(stream)
-        repair.record(stream.engine, shown)
+        repair.record(stream.context, shown)
         stream.merge()
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 170)}
         assert_all_is_right(stream)
@@ -127,7 +127,7 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
         clean_log(stream.uri)
         shown = proposed(stream)
         assert shown.offsets[0] == look(stream.settings, stream.table.topic).end[0] - 1
-        repair.record(stream.engine, shown)
+        repair.record(stream.context, shown)
         (outcome,) = stream.merge()
         assert outcome.entry.commit.read == 1
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 171)}
@@ -143,13 +143,13 @@ def in_topic(stream: Stream) -> set[str]:
 def test_tables_that_were_deleted_are_made_again(stream, tmp_path, attack):
     kinds = ("name", "rejected_name", "base_name")
     base = base_folder(tmp_path, {hour(200): 30.0})
-    load_base(stream.engine, base)
+    load_base(stream.context, base)
     for number, names in enumerate([kinds, *((kind,) for kind in kinds)]):
         with attack(LOST, f"tables deleted: {', '.join(name.removesuffix('_name') for name in names)}"):
             for name in names:
                 shutil.rmtree(stream.settings.table_uri(getattr(stream.table, name)))
             base_folder(tmp_path, {hour(200): 30.0 + number})
-            load_base(stream.engine, base)
+            load_base(stream.context, base)
             stream.send(record(time=hour(201 + number)), b"[")
             rows = {} if "name" in names else stream.temperatures()
             rejected = [] if "rejected_name" in names else stream.rejected()

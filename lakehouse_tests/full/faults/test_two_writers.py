@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse.delta import engine, lock
+from lakehouse.delta import lock, table_context
 from lakehouse.delta.lock import table_lock
 from lakehouse.errors import ConflictError
 from lakehouse.topic import create_topic, look
@@ -186,7 +186,7 @@ def test_a_merge_waits_for_the_process_that_writes_the_table(race, attack, monke
     race.send(3)
     before = race.stream.ledger
     monkeypatch.setattr(lock, "_PATIENCE", 0.1)
-    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
+    monkeypatch.setattr(table_context, "_ATTEMPTS", 2)
     with attack(ONE_WRITER, "another process holds the table's lock"):
         with table_lock(race.stream.uri, race.job.name), pytest.raises(ConflictError, match="was never free"):
             race.stream.merge()

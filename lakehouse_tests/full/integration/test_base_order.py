@@ -27,7 +27,7 @@ def test_loads_into_a_base_table_made_anew_win_over_those_into_the_one_before(st
 
     def bring(number: int, values: dict[str, float | None]) -> None:
         folder = base_folder(tmp_path / str(number), values)
-        load_base(stream.engine, folder)
+        load_base(stream.context, folder)
 
     for number in range(3):
         bring(number, {hour(0): 50.0 + number, hour(1): 50.0 + number})
@@ -43,7 +43,7 @@ def test_loads_into_a_base_table_made_anew_win_over_those_into_the_one_before(st
 
 
 def test_a_column_declared_after_the_base_was_loaded_is_there_when_it_is_merged(stream, tmp_path):
-    load_base(stream.engine, base_folder(tmp_path / "base", {hour(0): 50.0}))
+    load_base(stream.context, base_folder(tmp_path / "base", {hour(0): 50.0}))
     later = Column("humidity", "DOUBLE", doc="Relative humidity, percent.")
     stream.table = replace(stream.table, columns=[*stream.table.columns, later])
     stream.send(record(time=hour(1), humidity=40.0))
@@ -65,12 +65,12 @@ def overtaken(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> 
 @pytest.mark.invariant(11)
 def test_a_load_that_another_one_overtook_is_planned_again(stream, tmp_path, monkeypatch):
     ours, theirs = (base_folder(tmp_path / str(n), {hour(0): n, hour(n): n}) for n in (1, 2))
-    overtaken(monkeypatch, lambda: load_base(stream.engine, theirs))
-    loaded = load_base(stream.engine, ours)
+    overtaken(monkeypatch, lambda: load_base(stream.context, theirs))
+    loaded = load_base(stream.context, ours)
     assert (loaded.inserted, loaded.updated) == (1, 1)
     stream.merge()
     assert stream.temperatures() == {hour(0): 1.0, hour(1): 1.0, hour(2): 2.0}
     reference = replace(stream.table.references[0], name=f"{stream.table.name}_places")
-    overtaken(monkeypatch, lambda: load_reference(stream.engine, reference))
-    again = load_reference(stream.engine, reference)
+    overtaken(monkeypatch, lambda: load_reference(stream.context, reference))
+    again = load_reference(stream.context, reference)
     assert (again.rows > 0, again.inserted, again.updated, again.deleted) == (True, 0, 0, 0)

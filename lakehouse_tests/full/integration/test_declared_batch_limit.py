@@ -39,11 +39,11 @@ def test_merge_replay_and_redrive_take_no_more_at_once_than_declared(stream: Str
     assert read(stream.replay()) == [2, 2]
     assert stream.temperatures() == {}
     stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
-    done = redrive(stream.engine)
+    done = redrive(stream.context)
     assert read(done) == [2, 2]
     assert stream.temperatures() == {hour(number): 80.0 + number for number in range(3)}
     assert [(each.reason, each.count) for each in list_rejected(stream.settings, stream.table)] == [("truncated", 1)]
-    assert redrive(stream.engine) == []
+    assert redrive(stream.context) == []
     stream.assert_accounted()
 
 

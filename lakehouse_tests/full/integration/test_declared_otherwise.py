@@ -49,20 +49,20 @@ def declare_kept(stream: Stream, *, keep: bool) -> None:
 
 
 def replay_record(stream: Stream, offset: int) -> None:
-    replay(stream.engine, [Range(0, offset, offset + 1)])
+    replay(stream.context, [Range(0, offset, offset + 1)])
 
 
 def test_a_column_that_is_kept_from_now_on_or_again_has_what_came_with_its_row(spark, broker, tmp_path):
     """Offsets 0 to 3 are merged before it is kept, 4 while it is, 5 and 6 while it is not."""
     stream = Stream.create(spark, broker)
     declare_kept(stream, keep=False)
-    load_base(stream.engine, base_folder(tmp_path / "before", {hour(0): 50.0, hour(1): 51.0}))
+    load_base(stream.context, base_folder(tmp_path / "before", {hour(0): 50.0, hour(1): 51.0}))
     values = [(0, 10.0), (0, 20.0), (2, 30.0), (2, ABSENT)]
     stream.send(*(record(time=hour(number), temperature_2m=value) for number, value in values))
     stream.merge()
     declare_kept(stream, keep=True)
     replay_record(stream, 0)
-    load_base(stream.engine, base_folder(tmp_path / "after", {hour(0): 60.0, hour(1): 61.0}))
+    load_base(stream.context, base_folder(tmp_path / "after", {hour(0): 60.0, hour(1): 61.0}))
     stream.merge()
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): None}
     stream.send(record(time=hour(0), temperature_2m=ABSENT))

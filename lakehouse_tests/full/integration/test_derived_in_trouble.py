@@ -143,14 +143,14 @@ def test_a_measure_that_one_row_breaks_leaves_feed_and_merges_alone_and_is_named
     stream = Stream(spark, broker, table)
     stream.send(record(time=hour(0), temperature_2m=1.5))
     stream.merge()
-    refresh_all(stream.engine)
+    refresh_all(stream.context)
     stream.send(record(time=hour(1), temperature_2m=20.0))
     stream.merge()
     with pytest.raises(TableError, match=rf"cannot be computed for some rows: .*{table.rollups[0].name}.*try_cast"):
-        refresh_all(stream.engine)
+        refresh_all(stream.context)
     assert len(rows_of(broker, table.changes_name)) == 2
-    left = {done.name: done.kept for done in maintain(stream.engine)}
+    left = {done.name: done.kept for done in maintain(stream.context)}
     assert "cannot be computed" in (left[table.rollups[0].name] or "")
     stream.table = replace(table, rollups=[replace(table.rollups[0], measures={"rows": ROWS})])
-    refresh_all(stream.engine)
+    refresh_all(stream.context)
     assert [row["rows"] for row in rows_of(broker, table.rollups[0].name)] == [2]

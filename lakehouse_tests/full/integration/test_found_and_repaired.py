@@ -51,24 +51,24 @@ def test_what_a_power_cut_took_of_a_commit_is_told_restored_and_read_again(strea
     stream.refresh()
     told = stream.sql("SELECT count_if(change = 'insert') - count_if(change = 'delete') FROM {changes}")
     assert told == [(len(rows) + 2,)]
-    assert verify.verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert verify.verify_rollup(stream.context, stream.table.rollups[0]).passed
     stream.assert_accounted()
 
 
 def test_a_key_that_stands_twice_or_in_another_partition_is_found_and_restored(stream):
     version, rows = stream.ledger.version, stream.snapshot()
     stream.sql("INSERT INTO {t} SELECT * FROM {t}")
-    doubled = verify.verify_keys(stream.engine)
+    doubled = verify.verify_keys(stream.context)
     assert doubled.detail.count(" stands 2 times.") == 2
     assert f"lakehouse audit {stream.table.name}" in doubled.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.sql("UPDATE {t} SET observed_month = DATE'2022-12-01' WHERE latitude = 1")
-    astray = verify.verify_keys(stream.engine)
+    astray = verify.verify_keys(stream.context)
     assert astray.detail.count(" stands in the partition 2022-12-01.") == 1
     assert "RESTORE" in astray.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.merge()
-    assert verify.verify_keys(stream.engine).passed, "as advised"
+    assert verify.verify_keys(stream.context).passed, "as advised"
     assert stream.snapshot() == rows
 
 
@@ -83,10 +83,10 @@ def test_files_that_are_not_compressed_are_written_once_more_by_maintenance(spar
     layout, rows = merged_layout(stream.table, stream.settings), stream.snapshot()
     assert partitions_without_codec(layout) == {"2023-01-01", "2023-02-01"}
     stream.refresh()
-    first = maintain(stream.engine)
+    first = maintain(stream.context)
     assert partitions_without_codec(layout) == set() and stream.snapshot() == rows
     assert all(outcome.changed == 0 for outcome in stream.refresh())
-    assert (first[0].idle, all(done.idle for done in maintain(stream.engine))) == (False, True)
+    assert (first[0].idle, all(done.idle for done in maintain(stream.context))) == (False, True)
     stream.assert_accounted()
 
 
@@ -115,13 +115,13 @@ def test_a_commit_that_does_not_add_up_fails_every_run_until_a_person_accepts_it
         assert f"Version {wrong}: 1 records read" in told.description
         assert f"lakehouse accept-difference {stream.table.name} --version {wrong}" in told.description
     assert not all(each.passed for each in audit(stream.ledger))
-    maintain(stream.engine)
+    maintain(stream.context)
     assert stream.ledger.unaccounted == (wrong,)
 
     with pytest.raises(LakehouseError, match=f"Versions with a difference that nobody accepted: {wrong}"):
         propose_acceptance(stream.settings, stream.table, [wrong + 1], "a guess")
     rows = stream.temperatures()
-    record_decision(stream.engine, propose_acceptance(stream.settings, stream.table, [wrong], "the key was doubled"))
+    record_decision(stream.context, propose_acceptance(stream.settings, stream.table, [wrong], "the key was doubled"))
     assert stream.temperatures() == rows
     assert checked.run("merge")["batches_accounted"].passed
     found = {each.check: each for each in audit(stream.ledger)}

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.batch.ingest import merge_all
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic import look, publish
@@ -28,7 +28,7 @@ def accepting(spark, broker, tmp_path) -> Iterator[Lakehouse]:
 def test_the_run_that_the_sensor_asks_for_records_the_gap_and_goes_on(accepting, spark):
     settings, table = accepting.settings, accepting.table
     publish(settings, table, SECOND)
-    merge_all(Engine(spark, settings, table))
+    merge_all(TableContext(spark, settings, table))
     merged_up_to = look(settings, table.topic).end
     publish(settings, table, FIRST)
     expired = tuple(Range(p, offset, offset + 1) for p, offset in merged_up_to.items())
@@ -39,6 +39,6 @@ def test_the_run_that_the_sensor_asks_for_records_the_gap_and_goes_on(accepting,
     merged = facts(accepting.run("merge_temperatures", request.run_config))["temperatures"]
     left = len(FIRST) - len(expired)
     assert (merged["gaps"], merged["batches"], merged["read"], merged["lag_after"]) == (1, 1, left, 0)
-    batch, gap, _ = Engine(spark, settings, table).ledger().entries
+    batch, gap, _ = TableContext(spark, settings, table).ledger().entries
     assert (batch.commit.kind, gap.commit.kind, gap.commit.run) == ("batch", "gap", batch.commit.run)
     assert gap.commit.gap == expired

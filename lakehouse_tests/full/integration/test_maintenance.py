@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from lakehouse.batch.load import load_base
 from lakehouse.declaration import Column
 from lakehouse.delta.audit import every_change_kept
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import commit_nothing, upkeep
 from lakehouse.upkeep import maintain as maintenance
 from lakehouse.upkeep.maintain import Maintained, maintain
@@ -35,7 +35,7 @@ class Kept(Stream):
 
     def maintain(self) -> dict[str, Maintained]:
         """What was done, by the part of the table's name that follows that of the merged one."""
-        done = maintain(Engine(self.spark, self.settings, self.table))
+        done = maintain(TableContext(self.spark, self.settings, self.table))
         return {one.name.removeprefix(self.table.name): one for one in done}
 
     def take(self, *values: bytes) -> None:
@@ -58,7 +58,7 @@ class Kept(Stream):
         return {file.name for file in Path(self.uri).rglob("*.parquet") if "_delta_log" not in file.parts}
 
     def assert_rollup_is_right(self) -> None:
-        finding = verify_rollup(Engine(self.spark, self.settings, self.table), self.table.rollups[0])
+        finding = verify_rollup(TableContext(self.spark, self.settings, self.table), self.table.rollups[0])
         assert finding.passed, finding.detail
 
 
@@ -79,7 +79,7 @@ def base_folder(folder: Path) -> Path:
 def calm(spark, broker, tmp_path_factory) -> tuple[Kept, dict[str, Any]]:
     """A stream with base rows and three batches, before and after two runs of maintenance."""
     stream = Kept.create(spark, broker)
-    load_base(Engine(spark, broker, stream.table), base_folder(tmp_path_factory.mktemp("base") / "1"))
+    load_base(TableContext(spark, broker, stream.table), base_folder(tmp_path_factory.mktemp("base") / "1"))
     for number in range(3):
         stream.take(record(time=hour(number)), record(time=hour(0), temperature_2m=float(number)), b"{")
     stream.refresh()
@@ -142,7 +142,7 @@ def test_every_table_of_the_declaration_promises_the_retention(calm):
 
 def test_after_the_log_expired_the_next_batch_and_the_feed_go_on(spark, broker, tmp_path):
     stream = Kept.create(spark, broker)
-    load_base(Engine(spark, broker, stream.table), base_folder(tmp_path / "1"))
+    load_base(TableContext(spark, broker, stream.table), base_folder(tmp_path / "1"))
     stream.take(record(time=hour(0)))
     stream.maintain()
     told = stream.ledger

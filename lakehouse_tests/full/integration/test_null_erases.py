@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.batch.replay import replay
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Range
 from lakehouse_tests.helpers.histories import Begun, Parts
@@ -22,7 +22,7 @@ def test_a_null_erases_what_is_older_whenever_that_comes_and_nothing_that_is_new
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
 
         def replay_one(self, offset: int) -> None:
-            (outcome,) = replay(Engine(self.spark, self.settings, self.table), [Range(0, offset, offset + 1)])
+            (outcome,) = replay(TableContext(self.spark, self.settings, self.table), [Range(0, offset, offset + 1)])
             self._expect(outcome, self.model.replay({0: (offset, offset + 1)}))
 
     def letter(temperature: float | None, hours: int, without: Ways = "null") -> Letter:

@@ -53,6 +53,6 @@ def test_a_boolean_key_alone_is_merged_replayed_and_derived_also_where_changes_a
     feed = stream.sql("SELECT is_on, change, reconciled FROM {changes} ORDER BY number")
     assert feed == [(True, "insert", False), (False, "insert", True)]
     assert sorted(stream.sql("SELECT * FROM {rollup}")) == [(False, 1), (True, 1)]
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
-    assert verify_keys(stream.engine).passed
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
+    assert verify_keys(stream.context).passed
     stream.assert_accounted()

@@ -66,8 +66,8 @@ def test_text_keys_and_every_type_are_merged_replayed_and_derived(stream):
     assert stream.snapshot_of("shop, product") == before
     stream.refresh()
     assert dict(stream.sql("SELECT * FROM {rollup}")) == {"": 1, HOSTILE: 1}
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
-    assert verify_keys(stream.engine).passed
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
+    assert verify_keys(stream.context).passed
     stream.assert_accounted()
 
 

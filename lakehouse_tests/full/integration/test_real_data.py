@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from lakehouse.batch.load import load_base
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.topic import publish
 from lakehouse.upkeep.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.places import ROOT
@@ -27,7 +27,7 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
     stream = Stream.create(spark, broker)
     with tarfile.open(REAL / "open_meteo" / "base_2019_2022.tar.gz") as archive:
         archive.extractall(tmp_path / "base", filter="data")
-    loaded = load_base(Engine(spark, broker, stream.table), tmp_path / "base")
+    loaded = load_base(TableContext(spark, broker, stream.table), tmp_path / "base")
     assert (loaded.files, loaded.rows, loaded.duplicate) == (24, 210_384, 0)
     stream.merge()
     assert stream.sql("SELECT count(*), count(_record.offset) FROM {t}") == [(210_384, 0)]
@@ -52,8 +52,8 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
     assert stream.snapshot() == rows
     stream.refresh()
     stream.assert_accounted()
-    assert verify_keys(Engine(spark, broker, stream.table)).passed
-    assert verify_rollup(Engine(spark, broker, stream.table), stream.table.rollups[0]).passed
+    assert verify_keys(TableContext(spark, broker, stream.table)).passed
+    assert verify_rollup(TableContext(spark, broker, stream.table), stream.table.rollups[0]).passed
 
 
 def lines(name: str) -> list[bytes]:

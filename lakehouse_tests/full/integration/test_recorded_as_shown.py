@@ -40,12 +40,12 @@ def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(str
     shown, again = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
     assert shown and again
     delete_before(stream.settings, stream.table.topic, {0: 4})
-    entry = repair.record(stream.engine, shown)
+    entry = repair.record(stream.context, shown)
     assert (entry.commit.gap, entry.commit.progress) == ((Range(0, 1, 3),), {0: 3, 1: 0, 2: 0})
     with pytest.raises(DataLossError, match="records from 3 to 3"):
         stream.merge()
     with pytest.raises(ConflictError):
-        repair.record(stream.engine, again)
+        repair.record(stream.context, again)
     assert stream.ledger.newest == entry
 
 
@@ -58,13 +58,13 @@ def test_a_column_declared_before_a_gap_was_accepted_is_added_behind_it(stream):
 
 def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
     with pytest.raises(LakehouseError, match="tells its progress"):
-        repair.propose_progress(stream.engine)
+        repair.propose_progress(stream.context)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     clean_log(stream.uri)
     stream.table = with_column(stream, "pressure")
-    shown = repair.propose_progress(stream.engine)
+    shown = repair.propose_progress(stream.context)
     stream.send(record(time=hour(9)), partition=1)
-    entry = repair.record(stream.engine, shown)
+    entry = repair.record(stream.context, shown)
     assert (entry.commit.kind, entry.commit.progress) == ("recovery", shown.offsets)
     stream.merge()
     assert set(stream.temperatures()) == {hour(0), hour(4), hour(5), hour(9)}

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from lakehouse.batch import ingest, redrive
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.table_context import TableContext
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.streams import Stream, hour, record
@@ -37,7 +37,7 @@ def widen(stream: Stream) -> None:
 def redriven(stream: Stream, reason: str | None = None) -> list[ingest.Outcome]:
     """Redrive where no broker answers: the records are in the table."""
     alone = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
-    return redrive.redrive(Engine(stream.spark, alone, stream.table), reason)
+    return redrive.redrive(TableContext(stream.spark, alone, stream.table), reason)
 
 
 @contextmanager

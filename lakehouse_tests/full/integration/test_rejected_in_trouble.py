@@ -158,9 +158,9 @@ def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_mis
     assert [outcome.plan.span for outcome in stream.merge()] == [3, 2]
     assert set(hours) & set(stream.temperatures()) == held
     assert listed(stream, at) == {TIMELESS: [at + 3, at + 1]}
-    assert [outcome.plan.span for outcome in replay(stream.engine, [Range(0, at, at + 5)])] == [3, 2]
+    assert [outcome.plan.span for outcome in replay(stream.context, [Range(0, at, at + 5)])] == [3, 2]
     monkeypatch.setattr(timeless, "ROOM", 1)
     monkeypatch.setattr(timeless, "MOST_HOLES", 9)
-    outcomes = replay(stream.engine, [Range(0, at, at + 5)])
+    outcomes = replay(stream.context, [Range(0, at, at + 5)])
     assert [outcome.plan.span for outcome in outcomes] == [2, 2, 1]
     assert sum(outcome.entry.metrics.stale for outcome in outcomes) == len(held)

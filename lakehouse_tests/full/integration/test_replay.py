@@ -30,7 +30,7 @@ def stream(spark, broker):
 def test_only_what_was_merged_and_is_still_there_can_be_replayed(stream):
     stream.merge(until={0: 5, 1: 0, 2: 0})
     with pytest.raises(LakehouseError, match="Offsets 0 to 9 of partition 0 cannot be replayed"):
-        replay(stream.engine, [Range(0, 0, 9)])
+        replay(stream.context, [Range(0, 0, 9)])
 
 
 def test_another_process_goes_on_where_this_one_stopped(stream):

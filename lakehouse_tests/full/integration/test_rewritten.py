@@ -39,10 +39,10 @@ def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_on_or_back(stream: S
     stream.merge()
     with pytest.raises(TableError, match="price_before .*lakehouse rewrite"):
         stream.refresh()
-    assert [each.name for each in rewrite_tables(stream.engine)] == [declared.changes_name]
+    assert [each.name for each in rewrite_tables(stream.context)] == [declared.changes_name]
     stream.refresh()
     stream.table = declared
-    assert [each.name for each in rewrite_tables(stream.engine)] == [declared.name, declared.changes_name]
+    assert [each.name for each in rewrite_tables(stream.context)] == [declared.name, declared.changes_name]
     stream.refresh()
     assert_exact(stream, "id")
     assert stream.sql("SELECT id, CAST(price AS STRING) FROM {t} ORDER BY id") == [
@@ -55,13 +55,13 @@ def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_on_or_back(stream: S
 def test_groups_that_become_one_by_another_type_are_computed_anew(stream: Stream) -> None:
     texts = otherwise(stream.table, replace(PRICE, type="STRING"))
     stream.table = texts
-    rewrite_tables(stream.engine)
+    rewrite_tables(stream.context)
     stream.send(b'{"id": 4, "pieces": 1, "price": "1.0"}')  # beside "1.00"
     stream.merge()
     stream.refresh()
     assert len(stream.sql("SELECT * FROM {rollup}")) == 4
     stream.table = otherwise(texts, PRICE)
-    rewrite_tables(stream.engine)
+    rewrite_tables(stream.context)
     stream.refresh()
     assert stream.sql("SELECT CAST(price AS STRING), rows FROM {rollup} ORDER BY 1") == [
         (None, 1),
@@ -83,7 +83,7 @@ def test_a_rollup_whose_measure_cannot_be_made_of_another_type_stays_as_it_is(st
     stream.table = declared
     stream.refresh()
     assert stream.sql("SELECT * FROM {rollup} ORDER BY 1") == rows
-    assert verify_rollup(stream.engine, rollup).passed
+    assert verify_rollup(stream.context, rollup).passed
 
 
 def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_periods(spark, broker) -> None:
@@ -101,9 +101,9 @@ def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_p
     stream.merge()
     stream.table = replace(table, partition_by=Month("sold_at"))
     with pytest.raises(TableError, match="1 values of column sold_month"):
-        rewrite_tables(stream.engine)
+        rewrite_tables(stream.context)
     spark.sql(f"UPDATE delta.`{stream.uri}` SET sold_month = NULL").collect()
-    rewrite_tables(stream.engine)
+    rewrite_tables(stream.context)
     assert stream.sql("SELECT count(*) FROM {t} WHERE sold_month IS NULL") == [(0,)]
     stream.send(b'{"sold_at": 0}')
     stream.merge()
@@ -113,7 +113,7 @@ def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_p
 def test_rows_are_parted_by_a_column_that_they_lack(stream: Stream) -> None:
     when = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="UTC.")
     stream.table = replace(stream.table, columns=[*stream.table.columns, when], partition_by=Day("sold_at"))
-    rewrite_tables(stream.engine)
+    rewrite_tables(stream.context)
     stream.send(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')
     stream.merge()
     stream.refresh()
@@ -147,7 +147,7 @@ def test_rows_parted_by_another_period_lose_the_column_of_the_former_one_and_are
     declared = stream.table
     for _ in range(2):
         stream.table = declared
-        assert [each.detail for each in rewrite_tables(stream.engine)] == ["partitioned by observed_day"]
+        assert [each.detail for each in rewrite_tables(stream.context)] == ["partitioned by observed_day"]
         assert stream.sql(values) == rows
         opened = DeltaTable(stream.uri)
         assert opened.metadata().partition_columns == ["observed_day"]
@@ -160,7 +160,7 @@ def test_rows_parted_by_another_period_lose_the_column_of_the_former_one_and_are
         assert stream.merge() == []
         stream.refresh()
     stream.table = declared
-    rewrite_tables(stream.engine)
+    rewrite_tables(stream.context)
     stream.send(record(time=hour(0), temperature_2m=3.0))
     stream.merge()
     stream.refresh()

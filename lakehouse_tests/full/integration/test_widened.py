@@ -21,10 +21,10 @@ def test_a_run_that_dies_between_the_tables_goes_on(stream: Stream) -> None:
     stream.table = widened(stream.table)
     stream.refresh()  # the derived tables are wide now, and the merged one is not
     stream.send(sale(4, 2**40, 0.5))
-    caught_up(stream.engine, stream.merge)
+    caught_up(stream.context, stream.merge)
     stream.refresh()
     assert stream.sql("SELECT count(*), max(pieces) FROM {t}") == [(4, 2**40)]
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
     assert stream.sql("SELECT count(*), count_if(reconciled) FROM {changes}") == [(5, 0)]
 
 
@@ -33,15 +33,15 @@ def test_a_restore_to_before_the_wider_type_is_widened_again(stream: Stream) -> 
     before, narrow = stream.ledger.version, stream.snapshot_of("id")
     stream.table = widened(stream.table)
     stream.send(sale(4, 2**40, 0.5))
-    caught_up(stream.engine, stream.merge)
+    caught_up(stream.context, stream.merge)
     stream.refresh()
     wide = stream.snapshot_of("id")
     stream.spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {before}").collect()
     assert stream.snapshot_of("id") == narrow
-    caught_up(stream.engine, stream.merge)
+    caught_up(stream.context, stream.merge)
     stream.refresh()
     assert stream.snapshot_of("id") == wide
-    assert verify_rollup(stream.engine, stream.table.rollups[0]).passed
+    assert verify_rollup(stream.context, stream.table.rollups[0]).passed
     newest = stream.sql("SELECT max_by(pieces_after, number) FROM {changes} WHERE id = 4")
     assert newest == [(2**40,)]
     stream.assert_accounted()

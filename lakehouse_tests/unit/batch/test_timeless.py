@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lakehouse.batch import timeless
-from lakehouse.delta.engine import Engine
+from lakehouse.delta.table_context import TableContext
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic import CutPlan, Record, TimelessRecordError, read_failures
@@ -28,7 +28,7 @@ def taken_for_a_time(error: Exception) -> TimelessRecordError:
 def hold_around(monkeypatch: pytest.MonkeyPatch, failure: TimelessRecordError, *found: Record) -> None:
     none: Any = None
     monkeypatch.setattr(timeless, "cut_around", lambda *_: CutPlan(PLAN, (PLAN,), (), found))
-    timeless.hold_around(Engine(none, Settings(), temperatures), PLAN, "batch", failure)
+    timeless.hold_around(TableContext(none, Settings(), temperatures), PLAN, "batch", failure)
 
 
 def test_where_no_record_has_such_a_time_the_error_of_spark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

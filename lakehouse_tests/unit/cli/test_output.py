@@ -123,7 +123,7 @@ def test_a_range_alone_is_of_the_only_table_that_is_declared(
         raise SetupError(f"{table.name} {ranges}")
 
     monkeypatch.setattr(batches, "broker", started)
-    monkeypatch.setattr(batches, "engine", started)
+    monkeypatch.setattr(batches, "table_context", started)
     monkeypatch.setattr("lakehouse.batch.replay.replay", stop)
     monkeypatch.setattr(declared, "declared_tables", lambda _: (temperatures,))
     assert main.run(["replay", "0:0-500", "1:20-40"]) == 1

@@ -9,8 +9,8 @@ import pytest
 from lakehouse.cli import main
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Commit, Source
-from lakehouse.delta.engine import merged_ledger
 from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.table_context import merged_ledger
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic.offsets import Incarnation, TopicState

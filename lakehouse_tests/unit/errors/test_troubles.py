@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 from pyspark.errors import PySparkException
 
-from lakehouse.delta.engine import again
 from lakehouse.delta.failures import table_failures
+from lakehouse.delta.table_context import again
 from lakehouse.errors import (
     ConflictError,
     ExecutorLostError,

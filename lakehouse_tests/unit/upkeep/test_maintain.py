@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Json, StreamTable
-from lakehouse.delta.engine import Engine
 from lakehouse.delta.layout import Layout
+from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import ConflictError, LakehouseError, LedgerError, TableError
 from lakehouse.settings import Settings
 from lakehouse.upkeep import maintain
@@ -40,14 +40,14 @@ ID = Column("id", "INT", "Which.", required=True)
 
 
 @pytest.fixture
-def engines(tmp_path: Path) -> list[Engine]:
+def contexts(tmp_path: Path) -> list[TableContext]:
     """Two declarations, of which each table is there."""
     settings, spark = Settings(home=tmp_path, _env_file=None), None
     tables = [StreamTable(name, name, "", [ID], ["id"], format=Json()) for name in ("orders", "visits")]
     for table in tables:
         for layout in layouts_of(settings, table):
             Written.create(Path(layout.uri))
-    return [Engine(spark, settings, table) for table in tables]  # type: ignore[arg-type]
+    return [TableContext(spark, settings, table) for table in tables]  # type: ignore[arg-type]
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
@@ -63,37 +63,39 @@ def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
 
 
 def test_a_table_that_fails_keeps_no_other_from_its_maintenance(
-    engines: list[Engine], monkeypatch: pytest.MonkeyPatch
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged = TableError("A file is missing")
     failing(monkeypatch, orders=damaged)
     done: list[Maintained] = []
     with pytest.raises(TableError) as told:
-        maintain.maintain_all(engines, done.append)
+        maintain.maintain_all(contexts, done.append)
     assert told.value is damaged
     assert [one.name for one in done] == [
         "orders_rejected", "orders_changes", "visits", "visits_rejected", "visits_changes"
     ]  # fmt: skip
 
 
-def test_of_several_that_fail_each_is_told_at_the_end(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_that_fail_each_is_told_at_the_end(
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
     failing(monkeypatch, orders=TableError("A file is missing"), visits_changes=ValueError("odd"))
     done: list[Maintained] = []
     with pytest.raises(LakehouseError, match=r"2 tables could not be maintained: A file is missing\. odd"):
-        maintain.maintain_all(engines, done.append)
+        maintain.maintain_all(contexts, done.append)
     assert len(done) == 4
 
 
 def test_a_table_whose_progress_nothing_tells_is_left_and_the_others_are_maintained(
-    engines: list[Engine], monkeypatch: pytest.MonkeyPatch
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch)
 
-    def untold(_: Engine) -> dict[str, str]:
+    def untold(_: TableContext) -> dict[str, str]:
         raise LedgerError("No commit tells the progress")
 
     monkeypatch.setattr(maintain, "_refresh", untold)
     done: list[Maintained] = []
     with pytest.raises(LedgerError):
-        maintain.maintain(engines[0], done.append)
+        maintain.maintain(contexts[0], done.append)
     assert [one.name for one in done] == ["orders_rejected", "orders_changes"]

@@ -24,7 +24,7 @@ Passing = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
-class Engine:
+class TableContext:
     """What a batch works with: a session, the settings, the table and who asked."""
 
     spark: "SparkSession"

@@ -63,7 +63,7 @@ def query(settings: Settings, sql: str, names: Iterable[str] = (), limit: int | 
 
 def table_names(settings: Settings, names: Iterable[str] = ()) -> list[str]:
     """List the tables that exist: those in the folder they are kept in or, at a URI, those of ``names``."""
-    if "://" in settings.tables_root:
+    if not settings.store.is_path:
         return sorted(name for name in names if is_table(settings.table_uri(name)))
     return sorted(log.parent.name for log in Path(settings.tables_root).glob("[!.]*/_delta_log"))
 

@@ -149,7 +149,7 @@ def fingerprint(settings: Settings) -> str:
     python = [os.path.realpath(sys.prefix), sys.version]  # whatever name it was called by
     around = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
     loaded = [spark_version, *map(version, _LOADED)]
-    stored = "://" in settings.tables_root
+    stored = not settings.store.is_path
     rights = {name: value for name, value in os.environ.items() if stored and name.startswith(_RIGHTS)}
     parts = [loaded, python, around, rights, _defaults(), _conf(settings, jars), _SERVED]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -180,7 +180,7 @@ def _failed_runs(settings: "Settings") -> Iterator[Part]:
 
 def _tables(settings: "Settings") -> Part:
     root = settings.tables_root
-    if "://" in root:
+    if not settings.store.is_path:
         return Part("tables", "", "note", f"{root} (not tried)")
     existing = next(folder for folder in (Path(root), *Path(root).parents) if folder.exists())
     if existing.is_dir() and _writable(existing):

@@ -17,6 +17,7 @@ from lakehouse.delta.active import active_files
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.log import open_table
 from lakehouse.delta.write import read_table
+from lakehouse.settings.store import Store
 
 MOST_FILES = 32  # of more, Spark lists the paths in a job
 _PATTERN = frozenset("*?[]{}\\")  # characters of which Spark makes a pattern where it is given paths
@@ -36,7 +37,7 @@ def read_rows(
     From its files where it is the newest version of a table on a local disk that has no more than the first protocol
     of readers, they are few, and each lies where its partition is told by its folder.
     """
-    table = None if "://" in layout.uri else open_table(layout.uri)
+    table = open_table(layout.uri) if Store(layout.uri).is_path else None
     if table is None or table.version() != version or table.protocol().min_reader_version > 1:
         return read_table(spark, layout, version)
     files = active_files(table, layout.uri, layout.partition_by, partitions)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from lakehouse.delta.log_files import LOG
+from lakehouse.settings.store import Store
 
 _MOST = 16  # tables, or ledgers, of which something is kept
 _TICK = 10_000_000  # nanoseconds: so late may be a change, by the clock of the disk
@@ -42,7 +43,7 @@ def _stat(file: str) -> _Stat:
 
 def _state_of(uri: str, version: int) -> _State | None:
     """The state of a log of which this is the newest version; ``None`` where it is not, or nobody can tell."""
-    if "://" in uri:
+    if not Store(uri).is_path:
         return None
     log = f"{uri}/{LOG}"
     last = f"{log}/_last_checkpoint"

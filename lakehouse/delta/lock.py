@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock, Timeout
 
@@ -17,6 +16,7 @@ from lakehouse.delta.failures import disk_failure
 from lakehouse.delta.holder import holder_of, noted
 from lakehouse.delta.writer import require_ended
 from lakehouse.errors import LockedError
+from lakehouse.settings.store import Store
 
 _PATIENCE = 120.0  # seconds to wait for other writers
 _log = logging.getLogger(__name__)
@@ -62,7 +62,5 @@ def _acquire(lock: FileLock, file: Path, name: str) -> None:
 
 def lock_file(uri: str) -> Path | None:
     """Where the lock of a table lies; ``None`` where the table is on no local disk."""
-    if "://" in uri and not uri.startswith("file://"):
-        return None
-    folder = Path(unquote(urlsplit(uri).path) if uri.startswith("file://") else uri)
-    return folder.parent / ".locks" / folder.name
+    folder = Store(uri).folder
+    return folder.parent / ".locks" / folder.name if folder else None

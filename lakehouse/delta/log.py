@@ -16,13 +16,12 @@ from lakehouse.delta.log_files import LOG, Action, LogFiles
 from lakehouse.delta.synced import require_whole
 from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.local.asking import in_time
+from lakehouse.settings.store import Store
 
 if TYPE_CHECKING:
     from arro3.core import Table
 
 _PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it was a table, its log is gone."
-# an object store that does not answer: by default it is asked again for three minutes
-_PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 
 _OPENED = Kept[DeltaTable | None](lambda table: table.version() if table else -1)
 
@@ -52,7 +51,7 @@ def open_table(uri: str) -> DeltaTable | None:
 
 def open_anew(uri: str) -> DeltaTable | None:
     """Open a table as ``open_table`` does, for nobody else."""
-    names = {LOG} if "://" in uri else _names_in(Path(uri))
+    names = _names_in(Path(uri)) if Store(uri).is_path else {LOG}
     if LOG in names:
         try:
             with log_failures(uri), suppress(TableNotFoundError):
@@ -73,21 +72,21 @@ def open_anew(uri: str) -> DeltaTable | None:
 def _is_empty(uri: str, version: int) -> bool:
     """Whether the newest entry of a log on a local disk holds nothing, which deltalake takes for a commit (seen)."""
     entry = Path(uri, LOG, f"{version:020d}.json")
-    return "://" not in uri and entry.exists() and not entry.stat().st_size
+    return Store(uri).is_path and entry.exists() and not entry.stat().st_size
 
 
 def _opened(uri: str) -> DeltaTable:
     """A table, opened; of a store that is silent so that Ctrl-C ends it."""
-    options = _options(uri)
-    if "://" not in uri:
-        return DeltaTable(uri, storage_options=options)
-    return in_time(lambda: DeltaTable(uri, storage_options=options))
+    store = Store(uri)
+    if store.is_path:
+        return DeltaTable(uri)
+    return in_time(lambda: DeltaTable(uri, storage_options=store.options))
 
 
 def is_table(uri: str) -> bool:
     """Whether a table stands in an object store. Raises ``TableError`` where the store does not tell."""
     with log_failures(uri):
-        return in_time(lambda: DeltaTable.is_deltatable(uri, _options(uri)))
+        return in_time(lambda: DeltaTable.is_deltatable(uri, Store(uri).options))
 
 
 def read_history(uri: str, limit: int | None = None) -> list[Info]:
@@ -145,7 +144,7 @@ def read_commit(uri: str, version: int) -> Info | None:
 
 
 def _log_of(uri: str) -> LogFiles:
-    return LogFiles(uri, _options(uri))
+    return LogFiles(uri)
 
 
 def _changes(version: int, actions: Iterable[Action]) -> FileChanges:
@@ -162,10 +161,6 @@ def _file(action: Action) -> File:
     vector = action.get("deletionVector") or {}
     parts = (vector.get(name) for name in ("storageType", "pathOrInlineDv", "offset"))
     return action["path"], "/".join(str(part) for part in parts if part is not None)
-
-
-def _options(uri: str) -> dict[str, str] | None:
-    return _PATIENCE if "://" in uri and not uri.startswith("file://") else None
 
 
 def _names_in(folder: Path) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lakehouse.delta.failures import damaged_log
+from lakehouse.settings.store import Store
 
 LOG = "_delta_log"
 
@@ -24,11 +25,11 @@ class _Files(Protocol):
 
 
 class LogFiles:
-    """The log of a table; ``options`` are those of its object store."""
+    """The log of a table."""
 
-    def __init__(self, uri: str, options: dict[str, str] | None) -> None:
-        self._uri = uri
-        self._files: _Files = _Stored(uri, options) if "://" in uri else _Folder(Path(uri))
+    def __init__(self, uri: str) -> None:
+        self._uri, store = uri, Store(uri)
+        self._files: _Files = _Folder(Path(uri)) if store.is_path else _Stored(store)
 
     def holds(self, version: int) -> bool:
         """Whether the commit of a version is there; it is not read."""
@@ -73,10 +74,10 @@ class _Folder:
 class _Stored:
     """In an object store."""
 
-    def __init__(self, uri: str, options: dict[str, str] | None) -> None:
+    def __init__(self, store: Store) -> None:
         from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - it loads pyarrow, which a folder does not need
 
-        self._store = DeltaStorageHandler(uri, options)
+        self._store = DeltaStorageHandler(store.uri, store.options)
 
     def holds(self, name: str) -> bool:
         with suppress(FileNotFoundError):

@@ -14,6 +14,7 @@ from lakehouse.delta.active import active_files
 from lakehouse.delta.files import path_of
 from lakehouse.delta.layout import TEXT_BOUND, Layout
 from lakehouse.delta.log import open_table
+from lakehouse.settings.store import Store
 
 CODEC: Final = "SNAPPY"  # Spark's default
 ROW_GROUP = 128 * 1024 * 1024  # bytes of the largest one that Spark writes
@@ -47,7 +48,7 @@ def partitions_without_codec(layout: Layout) -> set[str | None]:
     ``None`` is the partition of NULL, or a table that has none. A file whose name tells a codec, as Spark's and ours
     do, is not opened, and a partition that is larger than a gibibyte is left to the next compaction.
     """
-    table = None if "://" in layout.uri else open_table(layout.uri)
+    table = open_table(layout.uri) if Store(layout.uri).is_path else None
     if table is None:
         return set()
     files = active_files(table, layout.uri, layout.partition_by).to_pylist()

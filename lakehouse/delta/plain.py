@@ -21,6 +21,7 @@ from lakehouse.delta.files import MOST_FILES, path_of
 from lakehouse.delta.layout import STATISTICS, Layout, paths
 from lakehouse.delta.log import open_table
 from lakehouse.delta.log_files import LOG
+from lakehouse.settings.store import Store
 
 MOST_ROWS = 500_000  # of a commit, held by this process
 _FEW_ROWS = 1_000  # which it holds however wide they are
@@ -68,7 +69,7 @@ def is_quick_to_merge(
 
 
 def _opened(layout: Layout, rows: int | None) -> DeltaTable | None:
-    if rows is None or rows > MOST_ROWS or "://" in layout.uri or not _tells_bounds(layout):
+    if rows is None or rows > MOST_ROWS or not Store(layout.uri).is_path or not _tells_bounds(layout):
         return None
     if any(nested(column.type) and not column.fields for column in layout.columns):
         return None

@@ -20,6 +20,7 @@ from lakehouse.delta.failures import disk_failure
 from lakehouse.delta.lock import lock_file
 from lakehouse.delta.log_files import LOG
 from lakehouse.errors import TableDamagedError
+from lakehouse.settings.store import Store
 
 _MOST = 1_000  # of the newest entries, where nothing tells which were synced
 _AT_ONCE = 8  # files that are synced
@@ -117,7 +118,7 @@ def _torn(table: Path) -> _Torn | None:
             for said in (action[kind] for action in actions if action.get(kind)):
                 found.setdefault(said["path"], (version, said["size"]))
     there = {path: told for path, told in changes.items() if _path(table, path).exists()}  # VACUUM takes others
-    here = {path: told for path, told in files.items() if "://" not in path or path.startswith("file:")}
+    here = {path: told for path, told in files.items() if Store(path).folder}
     return _torn_file(table, here | there)
 
 

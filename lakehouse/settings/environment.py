@@ -32,6 +32,7 @@ from lakehouse.settings.shapes import (
     require_declarations,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
+from lakehouse.settings.store import Store
 from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
 
 _OF_THE_DISK = "lost+found"
@@ -157,7 +158,12 @@ class Settings(BaseSettings):
     def tables_root(self) -> str:
         """The root under which each table has a folder of its name: an absolute path or a URI."""
         root = self.tables or str(self.home_folder / "tables")
-        return root.rstrip("/") if "://" in root else str(Path(root).resolve())
+        return str(Path(root).resolve()) if Store(root).is_path else root.rstrip("/")
+
+    @property
+    def store(self) -> Store:
+        """Where the tables are."""
+        return Store(self.tables_root)
 
     @cached_property
     def declared_in(self) -> str:

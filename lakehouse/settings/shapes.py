@@ -14,6 +14,7 @@ from lakehouse.settings.project import in_project
 from lakehouse.settings.properties import parse_properties
 from lakehouse.settings.remote import parse_remote
 from lakehouse.settings.spark_conf import parse_spark_conf
+from lakehouse.settings.store import Store
 
 _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
@@ -40,7 +41,7 @@ def _looked_at() -> Iterator[None]:
 
 def _require_folder(given: Any) -> Any:
     """Refuse a folder that cannot be made, since it is a file, lies below one, or is somewhere else."""
-    if "://" in str(given):
+    if not Store(str(given)).is_path:
         raise ValueError("it has to be a folder of this machine")
     path = in_project(given)
     with _looked_at():
@@ -82,7 +83,7 @@ def require_declarations(given: str) -> str:
 
 
 def _require_root(root: str) -> str:
-    if "://" not in root:
+    if Store(root).is_path:
         _require_folder_of_tables(root)
         return str(in_project(root))
     _require_read_alike(root, "tables cannot be read there: the address")

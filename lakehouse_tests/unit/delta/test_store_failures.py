@@ -18,6 +18,7 @@ from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import LakehouseError, StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
 from lakehouse.serve import table_names
 from lakehouse.settings import Settings
+from lakehouse.settings import store as store_options
 from lakehouse_tests.helpers import stores
 from lakehouse_tests.helpers.logs import Written
 
@@ -50,7 +51,7 @@ def told(look: Callable[[], object]) -> LakehouseError:
 @pytest.mark.timeout(60)  # by itself deltalake asks a store that hangs for three minutes
 @pytest.mark.parametrize("how", STORES)
 def test_a_store_that_does_not_serve_says_nothing_of_the_table(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_PATIENCE", {**log._PATIENCE, "timeout": "1s", "retry_timeout": "1s"})
+    monkeypatch.setattr(store_options, "_PATIENCE", {**store_options._PATIENCE, "timeout": "1s", "retry_timeout": "1s"})
     store, kind, said = STORES[how]
     with store() as root:
         error = told(lambda: read_ledger(f"{root}/t", "t"))

@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from benchmarks.turns import Measured, take_turns
-from lakehouse.batch.decode import PLACE, RAW, decode_records
-from lakehouse.declaration import Avro, Month
+from lakehouse.batch.decode import decode_records
+from lakehouse.declaration import Avro, Month, staged
 from lakehouse.declaration.framing import Schemas, framed
 from lakehouse.declaration.verdicts import Rules, decode_values
 from lakehouse.samples.temperatures import TemperatureSamples
@@ -105,7 +105,9 @@ def _from_json(records: DataFrame) -> DataFrame:
     """What Spark does by itself: typed columns and a time, and nothing refused."""
     parsed = records.withColumn("_json", F.from_json(F.col("_value").cast("string"), _JSON))
     observed = F.expr("to_timestamp(_json.time, \"yyyy-MM-dd'T'HH:mm\")").alias("observed_at")
-    typed = parsed.select(*PLACE, *RAW, "_json.latitude", "_json.longitude", observed, "_json.temperature_2m")
+    typed = parsed.select(
+        *staged.PLACE, *staged.RAW, "_json.latitude", "_json.longitude", observed, "_json.temperature_2m"
+    )
     return typed.withColumn(_PARTITION.name, F.expr(_PARTITION.expression))
 
 

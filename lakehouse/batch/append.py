@@ -9,11 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import Counts
 from lakehouse.batch.rejected import Decided, is_covered
+from lakehouse.declaration import staged
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.order import STALE
 from lakehouse.delta.plain import is_quick
 from lakehouse.delta.quick import append_quickly
 from lakehouse.delta.write import commit_append, commit_merge, commit_nothing, read_table
@@ -46,8 +46,8 @@ def _are_new(decided: Decided) -> bool:
 def _rows(decided: Decided, layout: Layout) -> DataFrame:
     """The records that may enter, as rows of the table."""
     incarnation = f"{quoted(decided.plan.incarnation.text)} AS incarnation"
-    record = f"struct({incarnation}, _partition AS partition, _offset AS offset, _time AS time)"
-    rows = decided.held.where("_reason IS NULL").withColumn(RECORD, F.expr(record))
+    record = f"struct({incarnation}, {staged.PARTITION} AS partition, {staged.OFFSET} AS offset, {staged.TIME} AS time)"
+    rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
     return rows.select(*(f"`{name}`" for name in layout.names))
 
 
@@ -60,12 +60,12 @@ def _insert(spark: SparkSession, layout: Layout, rows: DataFrame, decided: Decid
     covered = is_covered("_there", decided.plan)
     there = read_table(spark, layout).select(F.col(RECORD).alias("_there")).where(covered).distinct()
     marked = rows.join(there, F.expr(f"{RECORD} = _there"), "left")
-    marked = marked.withColumn(STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
+    marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
     named = ", ".join(f"`{name}`" for name in layout.names)
     values = ", ".join(f"s.`{name}`" for name in layout.names)
     clauses = (
-        f"ON s.{RECORD} = t.{RECORD} AND {is_covered(f't.{RECORD}', decided.plan)} AND NOT s.{STALE}"
+        f"ON s.{RECORD} = t.{RECORD} AND {is_covered(f't.{RECORD}', decided.plan)} AND NOT s.{staged.STALE}"
         f" WHEN MATCHED THEN UPDATE SET t.{RECORD} = s.{RECORD}"
-        f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({named}) VALUES ({values})"
+        f" WHEN NOT MATCHED AND NOT s.{staged.STALE} THEN INSERT ({named}) VALUES ({values})"
     )
     return commit_merge(spark, layout, marked.hint(counts.join), clauses, decided.commit)

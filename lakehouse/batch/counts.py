@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.layout import TEXT_BOUND, literal
 from lakehouse.errors import AccountingError
 
@@ -71,7 +71,7 @@ def count_batch(held: DataFrame, table: StreamTable) -> Counts:
 def _others(held: DataFrame) -> dict[str, int]:
     """The fields that no column takes, those of most records first; each batch of Arrow has told of its own."""
     told = Counter[str]()
-    for (said,) in held.where("_others IS NOT NULL").select("_others").collect():
+    for (said,) in held.where(f"{staged.OTHERS} IS NOT NULL").select(staged.OTHERS).collect():
         told.update(json.loads(said))
     return dict(told.most_common(MOST_OTHERS))
 
@@ -81,12 +81,13 @@ def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
 
     Of a log table all together: each record is alone.
     """
-    figures = [F.count("*").alias("_read"), F.count("_reason").alias("_rejected"), F.count_if("_late").alias("_late")]
+    figures = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
+    figures += [F.count_if(staged.LATE).alias("_late")]
     if table.partition_by and _partition_follows_key(table):
         figures.append(F.max(table.partition_by.name).alias("_belongs"))
     wide = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
     texts = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in wide]
-    figures += [F.sum(F.expr(" + ".join(texts) or "0")).alias("_text"), F.count("_others").alias("_others")]
+    figures += [F.sum(F.expr(" + ".join(texts) or "0")).alias("_text"), F.count(staged.OTHERS).alias("_others")]
     return held.groupBy(*table.key).agg(*figures)
 
 

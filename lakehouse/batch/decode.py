@@ -15,27 +15,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse import declaration
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
 from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.verdicts import Decoded, Rules, decode_slices
 
-PLACE = ("_time", "_partition", "_offset")
-RAW = ("_key", "_value", "_headers")
 # of 32 bits, without a sign, as lakehouse.declaration.framing reads it
 _SCHEMA = (
-    "IF(octet_length(_value) >= 5 AND substring(_value, 1, 1) = X'00',"
-    " CAST(conv(hex(substring(_value, 2, 4)), 16, 10) AS BIGINT), NULL)"
+    f"IF(octet_length({staged.VALUE}) >= 5 AND substring({staged.VALUE}, 1, 1) = X'00',"
+    f" CAST(conv(hex(substring({staged.VALUE}, 2, 4)), 16, 10) AS BIGINT), NULL)"
 )
-_VERDICT = "_others STRING, _reason STRING, _detail STRING, _late BOOLEAN"
+_VERDICT = f"{staged.OTHERS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
 
 
 def decode_records(records_read: DataFrame, table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> DataFrame:
     """Decode each record into a row or a reason; ``schemas`` are those that are known, where their ids are told.
 
-    In: the columns of ``PLACE`` and ``RAW``. Out, one row for each record: its place; ``_reason`` and
+    In: the columns of ``staged.PLACE`` and ``staged.RAW``. Out, one row for each record: its place; ``_reason`` and
     ``_detail`` (NULL where the record may enter); the raw parts (NULL where it may); ``_late``; ``_others`` (of some
     records together, by one of them: fields that no column takes, as JSON); the declared
     columns (NULL where it may not), computed ones among them, and the partition column; of those whose null erases,
@@ -49,10 +47,10 @@ def decode_records(records_read: DataFrame, table: StreamTable, schemas: Schemas
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
     asked = [F.expr(_of_record(part)) for part in _asked(table)]  # what need not be asked need not be sent
-    judged = records_read.withColumn("_verdict", decode_once("_value", *asked))
-    raw = (F.expr(f"CASE WHEN _verdict._reason IS NOT NULL THEN {name} END").alias(name) for name in RAW)
-    schema = [F.expr(_SCHEMA).alias("_schema")] if table.format.framed else []
-    decoded = judged.select(*PLACE, *raw, *schema, "_verdict.*")
+    judged = records_read.withColumn("_verdict", decode_once(staged.VALUE, *asked))
+    raw = (F.expr(f"CASE WHEN _verdict.{staged.REASON} IS NOT NULL THEN {name} END").alias(name) for name in staged.RAW)
+    schema = [F.expr(_SCHEMA).alias(staged.SCHEMA)] if table.format.framed else []
+    decoded = judged.select(*staged.PLACE, *raw, *schema, "_verdict.*")
     return with_computed(decoded, table)
 
 
@@ -69,7 +67,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they need not have this package."""
     cloudpickle.register_pickle_by_value(declaration)  # type: ignore[no-untyped-call]
     fields, late, form = table.fields, table.late.rule if table.late else None, table.format
-    shipped = _quick_path()
+    shipped, others_column = _quick_path(), staged.OTHERS
 
     def tell(decoded: Decoded) -> pa.Array:
         """The verdicts, of which the first says what other fields there are."""
@@ -77,7 +75,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
         said = json.dumps(others) if others else None
         first = pa.array([said, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
         names = [field.name for field in verdicts.type]
-        return pa.StructArray.from_arrays([first, *verdicts.flatten()], ["_others", *names])
+        return pa.StructArray.from_arrays([first, *verdicts.flatten()], [others_column, *names])
 
     def load() -> tuple[Rules, Any]:
         rules = Rules(fields, late, parser_of(form, schemas))
@@ -111,8 +109,8 @@ def _of_record(part: str) -> str:
     """A part of a record in SQL."""
     if part.startswith(HEADER):
         named = quoted(part.removeprefix(HEADER))
-        return f"try_element_at(filter(_headers, each -> each.key = {named}), -1).value"
-    return "unix_micros(_time)" if part == TIME else "_key"
+        return f"try_element_at(filter({staged.HEADERS}, each -> each.key = {named}), -1).value"
+    return f"unix_micros({staged.TIME})" if part == TIME else staged.KEY
 
 
 def _quick_path() -> bytes:

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.schemas import kept_schemas
+from lakehouse.declaration import staged
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import Kind
 from lakehouse.delta.table_context import TableContext
@@ -36,8 +37,8 @@ def hold(context: TableContext, records: DataFrame, kind: Kind) -> DataFrame:
 
 def _schemas_of(held: DataFrame) -> list[int]:
     """The ids of schemas that records tell, those of most records first."""
-    counted = held.where("_schema IS NOT NULL").groupBy("_schema").count()
-    ids = counted.orderBy(F.desc("count"), "_schema").limit(_MOST_IDS).collect()
+    counted = held.where(f"{staged.SCHEMA} IS NOT NULL").groupBy(staged.SCHEMA).count()
+    ids = counted.orderBy(F.desc("count"), staged.SCHEMA).limit(_MOST_IDS).collect()
     return [int(each[0]) for each in ids]
 
 
@@ -45,11 +46,11 @@ def _explained(held: DataFrame, unusable: Mapping[int, str]) -> DataFrame:
     """The held records; those whose schema is known to be of no use are not decoded again to be told so."""
     if not unusable:
         return held
-    asked = f"_reason = 'unknown_schema' AND _schema IN ({', '.join(map(str, unusable))})"
+    asked = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable))})"
     why = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {said}'[:500])}" for i, said in unusable.items())
     return held.withColumns(
         {
-            "_detail": F.expr(f"IF({asked}, CASE _schema {why} END, _detail)"),
-            "_reason": F.expr(f"IF({asked}, 'unusable_schema', _reason)"),
+            staged.DETAIL: F.expr(f"IF({asked}, CASE {staged.SCHEMA} {why} END, {staged.DETAIL})"),
+            staged.REASON: F.expr(f"IF({asked}, 'unusable_schema', {staged.REASON})"),
         }
     )

@@ -18,7 +18,7 @@ from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.batch.timeless import hold_around
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.accounting import sentence
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.analysis import require_types
@@ -236,7 +236,7 @@ def _store_rows(context: TableContext, decided: Decided, counts: Counts) -> Entr
     spark, table, layout = context.spark, context.table, merged_layout(context.table, context.settings)
     if table.is_log:
         return append_records(spark, layout, decided, counts)
-    rows = decided.held.where("_reason IS NULL").withColumn("_base", F.lit(None).cast("bigint"))
+    rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
     newest = newest_per_key(rows, table, alone=not counts.duplicate)
     return merge_rows(spark, Target(table, layout), newest, counts, decided.commit)
 

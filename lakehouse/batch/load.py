@@ -16,7 +16,7 @@ from lakehouse.batch.decode import with_computed
 from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.sources import read_reference
-from lakehouse.declaration import Reference, Rows, StreamTable
+from lakehouse.declaration import Reference, Rows, StreamTable, staged
 from lakehouse.declaration.names import NULL_SAID
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.ensure import ensure_table
@@ -211,13 +211,13 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     held = read_ledger(base.uri, base.name)
     rows = read_table(spark, base, held.version).withColumns(
         {
-            "_reason": F.lit(None).cast("string"),
-            "_late": F.lit(False),
-            "_others": F.lit(None).cast("string"),
-            "_time": F.lit(None).cast("timestamp"),
-            "_partition": F.lit(None).cast("int"),
-            "_offset": F.lit(None).cast("bigint"),
-            "_base": F.lit(ledger.next_number).cast("bigint"),
+            staged.REASON: F.lit(None).cast("string"),
+            staged.LATE: F.lit(False),
+            staged.OTHERS: F.lit(None).cast("string"),
+            staged.TIME: F.lit(None).cast("timestamp"),
+            staged.PARTITION: F.lit(None).cast("int"),
+            staged.OFFSET: F.lit(None).cast("bigint"),
+            staged.BASE: F.lit(ledger.next_number).cast("bigint"),
             **{f"{NULL_SAID}{name}": F.lit(False) for name in table.null_erases},
         }
     )

@@ -9,13 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import DataType, StructField, StructType
 
 from lakehouse.batch.counts import Counts
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.declaration.names import RECORD
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import DECLARED, Layout
 from lakehouse.delta.log import open_table
-from lakehouse.delta.order import KEPT, STALE, Newer, kept_order, newer_than_stored, stored_with
+from lakehouse.delta.order import KEPT, Newer, kept_order, newer_than_stored, stored_with
 from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.sameness import comparable_row, struct_of
@@ -74,9 +74,9 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
     rows = _compared(target, stored, newest, counts).localCheckpoint()
     names = target.layout.names
     clauses = (
-        f"ON {target.same_key} AND {counts.prune} AND NOT s.{STALE}"
+        f"ON {target.same_key} AND {counts.prune} AND NOT s.{staged.STALE}"
         f" WHEN MATCHED THEN UPDATE SET {_assignments(target, stored)}"
-        f" WHEN NOT MATCHED AND NOT s.{STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
+        f" WHEN NOT MATCHED AND NOT s.{staged.STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
         f" VALUES ({', '.join(_inserted(name) for name in names)})"
     )
     return commit_merge(spark, target.layout, rows.hint(counts.join), clauses, commit)
@@ -91,14 +91,14 @@ def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: C
     if not counts.rows or not is_quick_to_merge(target.layout, counts.rows, counts.partitions, text):
         return None
     stored = read_rows(spark, target.layout, commit.table_version, counts.partitions)
-    compared = _compared(target, stored, newest, counts).drop("_met")
+    compared = _compared(target, stored, newest, counts).drop(staged.MET)
     # those of stale rows are the stored ones, and go nowhere
-    untold = {name: F.expr(f"IF({STALE}, NULL, `{name}`)") for name in sorted(target.texts)}
+    untold = {name: F.expr(f"IF({staged.STALE}, NULL, `{name}`)") for name in sorted(target.texts)}
     rows = collected(compared.withColumns(untold) if untold else compared)
     if rows is None or rows.nbytes > MOST_HELD:  # values that are stored, of which nobody knew
         return None
     # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
-    if rows.num_rows != counts.rows or pc.all(rows[STALE]).as_py():
+    if rows.num_rows != counts.rows or pc.all(rows[staged.STALE]).as_py():
         return None
     try:
         return store_quickly(target.layout, rows, target.table.key, counts.partitions, commit)
@@ -132,7 +132,7 @@ def _compared(target: Target, stored: DataFrame, newest: DataFrame, counts: Coun
     """The rows as they are to be stored, the one each met (``_met``, NULL: none), and whether it is stale."""
     newer, others = newer_than_stored(target.table), target.others(stored)
     met = f"t.`{target.table.key[0]}` IS NOT NULL"
-    flags = {"_newer": newer.row, **{f"_newer_{name}": beats for name, beats in newer.keep.items()}}
+    flags = {staged.NEWER: newer.row, **{f"{staged.NEWER}_{name}": beats for name, beats in newer.keep.items()}}
     source = _with_fields_of(stored, newest, target.table).alias("s")
     joined = source.join(stored.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
     both = joined.selectExpr(
@@ -143,15 +143,16 @@ def _compared(target: Target, stored: DataFrame, newest: DataFrame, counts: Coun
     return both.selectExpr(
         *(f"s.`{name}`" for name in target.table.key),
         *(f"{value} AS `{c}`" for c, value in _taken(target, stored, newer).items()),
-        f"{comparable_row('t', target.types(others))} AS _met",
-        f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS {STALE}",
+        f"{comparable_row('t', target.types(others))} AS {staged.MET}",
+        f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS {staged.STALE}",
     )
 
 
 def _taken(target: Target, stored: DataFrame, newer: Newer) -> dict[str, str]:
     """The columns of the row to store, of ``s`` or of ``t``."""
     others = target.others(stored)
-    taken = {c: f"IF(`_newer{f'_{c}' if c in newer.keep else ''}`, s.`{c}`, t.`{c}`)" for c in others if c != KEPT}
+    flags = {name: f"{staged.NEWER}_{name}" for name in newer.keep}
+    taken = {c: f"IF(`{flags.get(c, staged.NEWER)}`, s.`{c}`, t.`{c}`)" for c in others if c != KEPT}
     if KEPT in others:
         kept = _fields(stored.schema[KEPT].dataType)
         orders = (f"'{field.name}', {_order_taken(target.table, field)}" for field in kept)
@@ -161,7 +162,7 @@ def _taken(target: Target, stored: DataFrame, newer: Newer) -> dict[str, str]:
 
 def _inserted(name: str) -> str:
     """Insert the row of the source where it met none; where that row is gone since, fail."""
-    return f"IF(s._met IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
+    return f"IF(s.{staged.MET} IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
 
 
 def _assignments(target: Target, stored: DataFrame) -> str:
@@ -170,7 +171,7 @@ def _assignments(target: Target, stored: DataFrame) -> str:
     What was declared once, and is not any more, goes with its record.
     """
     others = target.others(stored)
-    same = f"s._met <=> {struct_of('t', target.types(others))}"
+    same = f"s.{staged.MET} <=> {struct_of('t', target.types(others))}"
     guarded = f"IF({same}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
     taken = [f"t.`{c}` = {guarded if c == RECORD else f's.`{c}`'}" for c in others]
     gone = (f"t.`{c}` = IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in target.undeclared(stored))
@@ -185,7 +186,7 @@ def _order_taken(table: StreamTable, kept: StructField) -> str:
     """The order that is stored of a column that is kept, or was: then none, once a value came with its row."""
     stored = f"t.{KEPT}.`{kept.name}`"
     if kept.name not in table.keep:
-        return f"IF(_newer, NULL, {stored})"
+        return f"IF({staged.NEWER}, NULL, {stored})"
     came_with = stored_with(table, kept.name)
     fields = ", ".join(f"'{f.name}', {came_with.get(f.name, f'{stored}.{f.name}')}" for f in _fields(kept.dataType))
     return f"IF(`_newer_{kept.name}`, s.{KEPT}.`{kept.name}`, named_struct({fields}))"

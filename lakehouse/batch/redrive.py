@@ -16,6 +16,7 @@ from lakehouse.batch.held import hold
 from lakehouse.batch.ingest import Outcome, merge_decided, prepare
 from lakehouse.batch.rejected import Decided, rejected_layout, store_rejected
 from lakehouse.batch.unresolved import unresolved
+from lakehouse.declaration import staged
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.table_context import TableContext, again, whole_ledger
@@ -27,12 +28,12 @@ Position = tuple[int, int]
 """Partition and offset."""
 _PLACE = "struct(position.partition, position.offset)"
 _RECORD = (
-    "time AS _time",
-    "position.partition AS _partition",
-    "position.offset AS _offset",
-    "key AS _key",
-    "value AS _value",
-    "headers AS _headers",
+    f"time AS {staged.TIME}",
+    f"position.partition AS {staged.PARTITION}",
+    f"position.offset AS {staged.OFFSET}",
+    f"key AS {staged.KEY}",
+    f"value AS {staged.VALUE}",
+    f"headers AS {staged.HEADERS}",
 )
 
 
@@ -121,6 +122,6 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
 
 def _spans(held: DataFrame) -> tuple[Range, ...]:
     """Ranges that hold the positions of the held rows, and others between them."""
-    least, most = F.min("_offset"), F.max("_offset") + 1
-    found = held.groupBy("_partition").agg(least.alias("start"), most.alias("end")).collect()
-    return tuple(sorted(Range(row["_partition"], row["start"], row["end"]) for row in found))
+    least, most = F.min(staged.OFFSET), F.max(staged.OFFSET) + 1
+    found = held.groupBy(staged.PARTITION).agg(least.alias("start"), most.alias("end")).collect()
+    return tuple(sorted(Range(row[staged.PARTITION], row["start"], row["end"]) for row in found))

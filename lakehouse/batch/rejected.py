@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.unresolved import is_open, was_undone
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.commits import Commit, Source
@@ -33,7 +33,7 @@ _DECISION = (
     TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
 )
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
-_FAILS = "s._reason IS NOT NULL"
+_FAILS = f"s.{staged.REASON} IS NOT NULL"
 # a broker that is back from an older copy gives an offset to another record; the detail alone tells a time that is NULL
 _SAME = (
     "t.position = s.position AND t.time IS NOT DISTINCT FROM s.{of}time AND CASE WHEN t.time IS NULL THEN t.detail END"
@@ -106,14 +106,13 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, com
 def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool) -> DataFrame:
     """Rows as they are to be stored, where that is not how they are, or where they wait to be marked."""
     asked_nobody = decided.commit.kind == "replay"  # why a schema cannot be used, only a registry tells
-    place = (
-        f"struct({quoted(decided.plan.incarnation.text)} AS incarnation, _partition AS partition, _offset AS offset)"
-    )
+    incarnation = f"{quoted(decided.plan.incarnation.text)} AS incarnation"
+    place = f"struct({incarnation}, {staged.PARTITION} AS partition, {staged.OFFSET} AS offset)"
     now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
     same = _SAME.format(of="_")
     joined = now.alias("s").join(stored.alias("t"), F.expr(same), how)
     passes = f"({same} AND {is_open('t.', decided.merged)})"
-    stays = "s._reason = 'unknown_schema' AND t.position IS NOT NULL"
+    stays = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
     told_anew = f"{_FAILS} AND NOT ({stays})" if asked_nobody else _FAILS
     record = {c.name: f"IF({told_anew}, s._{c.name}, t.{c.name})" for c in _RECORD}
     wanted = {"position": "coalesce(s.position, t.position)", **record}

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lakehouse.batch.held import hold
+from lakehouse.declaration import staged
 from lakehouse.declaration.fields import TIMELESS
 from lakehouse.delta.commits import Kind
 from lakehouse.delta.table_context import TableContext
@@ -28,12 +29,12 @@ from lakehouse.topic.offsets import Plan
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _RECORD = pa.schema(
     [
-        ("_time", pa.timestamp("us", "UTC")),
-        ("_partition", pa.int32()),
-        ("_offset", pa.int64()),
-        ("_key", pa.binary()),
-        ("_value", pa.binary()),
-        ("_headers", _HEADERS),
+        (staged.TIME, pa.timestamp("us", "UTC")),
+        (staged.PARTITION, pa.int32()),
+        (staged.OFFSET, pa.int64()),
+        (staged.KEY, pa.binary()),
+        (staged.VALUE, pa.binary()),
+        (staged.HEADERS, _HEADERS),
     ]
 )
 
@@ -64,9 +65,9 @@ def _hold_all(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
     held = hold(context, reduce(DataFrame.unionByName, frames), kind)
     rejected = _table(cut.timeless)
     said = {
-        "_reason": pa.array([TIMELESS] * len(rejected), pa.string()),
-        "_detail": pa.array([told_time(each.milliseconds) for each in cut.timeless], pa.string()),
-        "_late": pa.array([False] * len(rejected)),
+        staged.REASON: pa.array([TIMELESS] * len(rejected), pa.string()),
+        staged.DETAIL: pa.array([told_time(each.milliseconds) for each in cut.timeless], pa.string()),
+        staged.LATE: pa.array([False] * len(rejected)),
     }
     for name, told in said.items():
         rejected = rejected.append_column(name, told)

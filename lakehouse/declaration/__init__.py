@@ -10,9 +10,9 @@ by ``quick`` (their values by ``quick_columns`` and ``quick_times``): what a rec
 ``avro_bytes`` and ``avro_nodes``, and what ``avro_logical`` makes of them) parses what was written by a schema, and
 ``framing`` tells which. ``arrow`` has the types. ``proposal`` (by ``proposed_types``, ``proposed_avro``,
 ``proposed_key`` and ``proposed_kinds``) is one made from records, ``misspelt`` what a person meant by a word that there
-is not. ``others`` are fields of records that no column takes. ``widening`` says which types hold the values of which,
-``facts`` what a declaration says, for the one after it. A new part of the vocabulary goes into ``vocabulary``, and what
-may not be said of it into the rules.
+is not. ``others`` are fields of records that no column takes, ``staged`` the columns of records within a batch.
+``widening`` says which types hold the values of which, ``facts`` what a declaration says, for the one after it. A new
+part of the vocabulary goes into ``vocabulary``, and what may not be said of it into the rules.
 
 No input or output: everything may import this package, and it imports ``lakehouse.errors`` and nothing else of ours.
 """

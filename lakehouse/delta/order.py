@@ -27,7 +27,6 @@ POSITION = (
 )
 _LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
 KEPT = "_kept"
-STALE = "_stale"  # says of a row to be merged that a newer one is there
 _RECORD_DOC = "The newest record of the row, or where its base row came from."
 _LOGGED_DOC = "The record of the row: where it stands, and when the broker got it."
 _KEPT_DOC = "Of each column that is merged by itself, what it came with."

@@ -19,13 +19,13 @@ from deltalake import (
 )
 from deltalake.exceptions import CommitFailedError
 
+from lakehouse.declaration.staged import STALE
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.failures import write_failures
 from lakehouse.delta.layout import Layout, is_within
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.log import open_anew
 from lakehouse.delta.log_files import LOG
-from lakehouse.delta.order import STALE
 from lakehouse.delta.parquet import writer_properties
 from lakehouse.delta.write import commit_otherwise
 from lakehouse.errors import ConflictError

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.commits import Commit, Entry, Source
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, still_holds, to_consume
@@ -148,11 +148,11 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
     )
     netted = grouped.agg(
         F.max("_commit_timestamp").alias("committed_at"),
-        before.alias("_before"),
-        after.alias("_after"),
+        before.alias(staged.BEFORE),
+        after.alias(staged.AFTER),
         F.expr(more).alias("_more"),
     )
-    differ = f"NOT ({comparable_row('_before', types)} <=> {comparable_row('_after', types)}) OR _more <> 0"
+    differ = f"NOT ({comparable_row(staged.BEFORE, types)} <=> {comparable_row(staged.AFTER, types)}) OR _more <> 0"
     return netted.withColumnRenamed("_commit_version", "source_version").where(differ).drop("_more")
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.commits import Commit
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
@@ -108,8 +108,9 @@ def insert_clauses(table: StreamTable, names: Sequence[str]) -> str:
 
 
 def _as_feed(changes: DataFrame, upstream: Upstream, commit: Commit, since: Column) -> DataFrame:
-    kind = "CASE WHEN _before IS NULL THEN 'insert' WHEN _after IS NULL THEN 'delete' ELSE 'update' END"
-    sides = [F.col(f"_{w}.{n}").alias(f"{n}_{w}") for n in upstream.table.values for w in ("before", "after")]
+    before, after = staged.BEFORE, staged.AFTER
+    kind = f"CASE WHEN {before} IS NULL THEN 'insert' WHEN {after} IS NULL THEN 'delete' ELSE 'update' END"
+    sides = [F.col(f"{side}.{n}").alias(f"{n}{side}") for n in upstream.table.values for side in (before, after)]
     return changes.select(
         *upstream.table.key,
         F.expr(kind).alias("change"),
@@ -139,13 +140,15 @@ def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> 
     newest = F.expr(f"max_by(struct({told}), struct(number, source_version))")
     state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("_row")).where("_row._change <> 'delete'")
     before = F.expr(f"struct({', '.join(f'_row.{value} AS {value}' for value in values)})")
-    then = state.select(*table.key, before.alias("_before"))
+    then = state.select(*table.key, before.alias(staged.BEFORE))
     # with the types of the feed: a table that a RESTORE put back may have narrower ones
     typed = (f"CAST(`{name}` AS {table.by_name[name].type}) AS `{name}`" for name in table.values)
     after = F.expr(f"struct({', '.join(typed)})")
-    now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias("_after"))
+    now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias(staged.AFTER))
     types = {name: table.by_name[name].type for name in table.values}
-    differ = f"NOT ({comparable_row('_before', types)} <=> {comparable_row('_after', types)})"
+    differ = f"NOT ({comparable_row(staged.BEFORE, types)} <=> {comparable_row(staged.AFTER, types)})"
     joined = then.join(now, list(table.key), "full").where(differ)
     version = F.lit(upstream.ledger.rows_version).cast("bigint").alias("source_version")
-    return joined.select(*table.key, "_before", "_after", version, F.lit(None).cast("timestamp").alias("committed_at"))
+    return joined.select(
+        *table.key, staged.BEFORE, staged.AFTER, version, F.lit(None).cast("timestamp").alias("committed_at")
+    )

@@ -3,6 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
+from lakehouse.declaration import staged
 from lakehouse.settings import Settings
 from lakehouse.settings.broker import bootstrap_servers
 from lakehouse.topic.offsets import Plan
@@ -11,8 +12,14 @@ from lakehouse.topic.security import spark_security
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_AS_THEY_ARE = ("partition", "offset", "key", "value", "headers")
-_COLUMNS = ("timestamp AS _time", *(f"{name} AS _{name}" for name in _AS_THEY_ARE))
+_COLUMNS = (
+    f"timestamp AS {staged.TIME}",
+    f"partition AS {staged.PARTITION}",
+    f"offset AS {staged.OFFSET}",
+    f"key AS {staged.KEY}",
+    f"value AS {staged.VALUE}",
+    f"headers AS {staged.HEADERS}",
+)
 _READING = {
     "includeHeaders": "true",
     "failOnDataLoss": "true",

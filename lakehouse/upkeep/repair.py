@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.batch.decode import decode_records
 from lakehouse.batch.gaps import can_be_accepted, gap_commit, loss, plan_next_of
 from lakehouse.batch.schemas import kept_schemas
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.differences import differences
 from lakehouse.delta.failures import table_failures
@@ -116,7 +116,7 @@ def propose_progress(context: TableContext) -> Proposal:
         plan = Plan(state.topic, state.incarnation, seen)
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
             records = decode_records(read_records(spark, settings, plan), table, kept_schemas(settings, table))
-            found = {row[0] for row in records.join(newest, newest.columns).select("_partition").collect()}
+            found = {row[0] for row in records.join(newest, newest.columns).select(staged.PARTITION).collect()}
     other = [part for part in seen if part.partition not in found]
     if other and table.order == "offset":
         facts = (f"Partition {part.partition}: the topic holds another record at offset {part.start}" for part in other)
@@ -155,7 +155,7 @@ def _newest_rows(rows: DataFrame, table: StreamTable, state: TopicState) -> Data
     )
     if table.is_log:
         rows = rows.where(F.col("_record.incarnation") == state.incarnation.text)
-    place = F.expr("struct(_record.offset AS _offset, _record.time AS _time)")
+    place = F.expr(f"struct(_record.offset AS {staged.OFFSET}, _record.time AS {staged.TIME})")
     newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.offset").alias("_newest")
-    grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias("_partition")).agg(newest)
-    return grouped.select("_partition", "_newest._at.*", *(f"_newest.{name}" for name in table.key))
+    grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias(staged.PARTITION)).agg(newest)
+    return grouped.select(staged.PARTITION, "_newest._at.*", *(f"_newest.{name}" for name in table.key))

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
+from lakehouse.declaration.staged import STALE
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.order import STALE
 from lakehouse.delta.parquet import ROW_GROUP, partitions_without_codec
 from lakehouse.delta.quick import append_quickly, merge_quickly, store_quickly
 from lakehouse_tests.helpers.plain_tables import OSLO, PARIS, made, next_commit, rows

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.declaration.arrow import arrow_type
+from lakehouse.declaration.staged import STALE
 from lakehouse.delta.layout import TEXT_BOUND, Layout, TableColumn
 from lakehouse.delta.ledger import app_id
-from lakehouse.delta.order import STALE
 from lakehouse.delta.quick import append_quickly, merge_quickly, store_quickly
 from lakehouse.delta.write import alone
 from lakehouse.errors import ConflictError, TableError

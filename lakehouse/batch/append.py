@@ -14,10 +14,9 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.plain import is_quick
-from lakehouse.delta.quick import append_quickly
-from lakehouse.delta.write import commit_append, commit_merge, commit_nothing, read_table
-from lakehouse.spark import collected
+from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
+from lakehouse.delta.row_commits import Expected, append_rows
+from lakehouse.delta.write import commit_merge, commit_nothing, read_table
 
 
 def append_records(spark: SparkSession, layout: Layout, decided: Decided, counts: Counts) -> Entry:
@@ -33,8 +32,7 @@ def append_records(spark: SparkSession, layout: Layout, decided: Decided, counts
     if commit.kind != "batch" or not _are_new(decided):
         return _insert(spark, layout, rows, decided, counts)
     text = counts.text + counts.rows * len(decided.plan.incarnation.text)
-    few = collected(rows) if is_quick(layout, counts.rows, text) else None
-    return append_quickly(layout, few, commit) if few is not None else commit_append(spark, layout, rows, commit=commit)
+    return append_rows(spark, layout, rows, commit, Expected(counts.rows, text))
 
 
 def _are_new(decided: Decided) -> bool:
@@ -61,11 +59,11 @@ def _insert(spark: SparkSession, layout: Layout, rows: DataFrame, decided: Decid
     there = read_table(spark, layout).select(F.col(RECORD).alias("_there")).where(covered).distinct()
     marked = rows.join(there, F.expr(f"{RECORD} = _there"), "left")
     marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
-    named = ", ".join(f"`{name}`" for name in layout.names)
-    values = ", ".join(f"s.`{name}`" for name in layout.names)
-    clauses = (
-        f"ON s.{RECORD} = t.{RECORD} AND {is_covered(f't.{RECORD}', decided.plan)} AND NOT s.{staged.STALE}"
-        f" WHEN MATCHED THEN UPDATE SET t.{RECORD} = s.{RECORD}"
-        f" WHEN NOT MATCHED AND NOT s.{staged.STALE} THEN INSERT ({named}) VALUES ({values})"
+    new = f"NOT s.{staged.STALE}"
+    spec = MergeSpec(
+        f"{equal_keys([RECORD])} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
+        from_source([RECORD]),
+        from_source(layout.names),
+        insert_if=new,
     )
-    return commit_merge(spark, layout, marked.hint(counts.join), clauses, decided.commit)
+    return commit_merge(spark, layout, marked.hint(counts.join), spec, decided.commit)

@@ -9,6 +9,7 @@ from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, unframed
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import commit_merge
 from lakehouse.errors import RegistryError
@@ -16,10 +17,6 @@ from lakehouse.settings import Settings
 from lakehouse.topic.registry import Registry, SchemaRefusedError, registry
 from lakehouse.topic.schemas import UnusableSchemaError, fingerprint, writer_schema
 
-_CLAUSES = (
-    "ON s.id = t.id WHEN NOT MATCHED THEN INSERT (id, fingerprint, `schema`, `references`)"
-    " VALUES (s.id, s.fingerprint, s.`schema`, s.`references`)"
-)
 MOST_ASKED = 1_000
 """Ids that are unknown and asked for in one batch, those of most records: bytes that are none of ours may tell any."""
 _CONFIRMED = 100  # of the first and of the last ids
@@ -131,8 +128,9 @@ def _keep(context: TableContext, found: Mapping[int, WriterSchema]) -> None:
     ensure_table(context.spark, layout)
     rows = [(i, fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
+    spec = MergeSpec(equal_keys(["id"]), insert=from_source([column.name for column in COLUMNS]))
     commit = read_ledger(layout.uri, layout.name).next_commit("load", context.run)
-    commit_merge(context.spark, layout, context.spark.createDataFrame(rows, columns), _CLAUSES, commit)
+    commit_merge(context.spark, layout, context.spark.createDataFrame(rows, columns), spec, commit)
     kept = kept_schemas(context.settings, context.table).known
     for schema_id, schema in found.items():
         if fingerprint(kept[schema_id]) != fingerprint(schema):

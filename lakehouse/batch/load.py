@@ -4,7 +4,6 @@ Base rows are older than any record: merging them touches only rows without an o
 record had a value for. Among base rows the later commit wins, by its number, which never goes back.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger, to_consume
+from lakehouse.delta.merge_spec import MergeSpec, equal_keys, equal_values, from_source
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.sameness import comparable
 from lakehouse.delta.table_context import TableContext, again
@@ -128,7 +128,7 @@ def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
 def _upsert(spark: SparkSession, layout: Layout, table: StreamTable, newest: DataFrame, commit: Commit) -> Entry | None:
     """Write the rows that are new or differ; ``None`` where there are none. Kept columns never lose a value."""
     chosen = {c: f"coalesce(s.`{c}`, t.`{c}`)" if c in table.keep else f"s.`{c}`" for c in layout.names}
-    same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in table.key)
+    same = equal_keys(table.key)
     types = {column.name: column.type for column in layout.columns}
     pairs = ((comparable(chosen[c], types[c]), comparable(f"t.`{c}`", types[c])) for c in layout.names)
     differs = " OR ".join(f"NOT ({ours} <=> {theirs})" for ours, theirs in pairs)
@@ -136,15 +136,7 @@ def _upsert(spark: SparkSession, layout: Layout, table: StreamTable, newest: Dat
     changed = joined.where(f"t.`{table.key[0]}` IS NULL OR {differs}").select("s.*").localCheckpoint()
     if changed.isEmpty():
         return None
-    clauses = (
-        f"ON {same} WHEN MATCHED THEN UPDATE SET {', '.join(f't.`{c}` = {chosen[c]}' for c in layout.names)}"
-        f" WHEN NOT MATCHED THEN INSERT ({_columns(layout.names)}) VALUES ({_columns(layout.names, 's.')})"
-    )
-    return commit_merge(spark, layout, changed, clauses, commit)
-
-
-def _columns(names: Sequence[str], prefix: str = "") -> str:
-    return ", ".join(f"{prefix}`{name}`" for name in names)
+    return commit_merge(spark, layout, changed, MergeSpec(same, chosen, from_source(layout.names)), commit)
 
 
 def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
@@ -178,19 +170,15 @@ def _make_equal(context: TableContext, reference: Reference, layout: Layout) -> 
     rows = read_reference(spark, reference).localCheckpoint()
     ensure_table(spark, layout)
     ledger = read_ledger(layout.uri, layout.name)
-    same = " AND ".join(f"s.`{c}` = t.`{c}`" for c in reference.key)
-    equal = " AND ".join(f"s.`{c}` <=> t.`{c}`" for c in layout.names)
+    same, equal = equal_keys(reference.key), equal_values(layout.names)
     joined = rows.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
     picked = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in layout.names]
     changed = joined.select(*picked, F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone")).localCheckpoint()
-    clauses = (
-        f"ON {same} WHEN MATCHED AND s._is_gone THEN DELETE"
-        f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in layout.names)}"
-        f" WHEN NOT MATCHED THEN INSERT ({_columns(layout.names)}) VALUES ({_columns(layout.names, 's.')})"
-    )
+    values = from_source(layout.names)
+    spec = MergeSpec(same, values, values, delete_if="s._is_gone")
     if changed.isEmpty():
         return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
-    entry = commit_merge(spark, layout, changed, clauses, ledger.next_commit("load", context.run))
+    entry = commit_merge(spark, layout, changed, spec, ledger.next_commit("load", context.run))
     counted = entry.metrics
     return ReferenceLoad(
         reference.name, rows.count(), counted.inserted, counted.updated, counted.deleted, entry.version

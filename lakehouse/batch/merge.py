@@ -15,6 +15,7 @@ from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import DECLARED, Layout
 from lakehouse.delta.log import open_table
+from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.delta.order import KEPT, Newer, kept_order, newer_than_stored, stored_with
 from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
 from lakehouse.delta.quick import store_quickly
@@ -35,7 +36,7 @@ class Target:
     @property
     def same_key(self) -> str:
         """The key of ``s`` equals that of ``t``."""
-        return " AND ".join(f"s.`{name}` = t.`{name}`" for name in self.table.key)
+        return equal_keys(self.table.key)
 
     @property
     def texts(self) -> set[str]:
@@ -72,14 +73,14 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
         return entry
     stored = read_table(spark, target.layout)
     rows = _compared(target, stored, newest, counts).localCheckpoint()
-    names = target.layout.names
-    clauses = (
-        f"ON {target.same_key} AND {counts.prune} AND NOT s.{staged.STALE}"
-        f" WHEN MATCHED THEN UPDATE SET {_assignments(target, stored)}"
-        f" WHEN NOT MATCHED AND NOT s.{staged.STALE} THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
-        f" VALUES ({', '.join(_inserted(name) for name in names)})"
+    new = f"NOT s.{staged.STALE}"
+    spec = MergeSpec(
+        f"{target.same_key} AND {counts.prune} AND {new}",
+        _assignments(target, stored),
+        {name: _inserted(name) for name in target.layout.names},
+        insert_if=new,
     )
-    return commit_merge(spark, target.layout, rows.hint(counts.join), clauses, commit)
+    return commit_merge(spark, target.layout, rows.hint(counts.join), spec, commit)
 
 
 def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: Counts, commit: Commit) -> Entry | None:
@@ -165,7 +166,7 @@ def _inserted(name: str) -> str:
     return f"IF(s.{staged.MET} IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
 
 
-def _assignments(target: Target, stored: DataFrame) -> str:
+def _assignments(target: Target, stored: DataFrame) -> dict[str, str]:
     """Store the row of the source where it meets the row it was compared with; where it does not, fail.
 
     What was declared once, and is not any more, goes with its record.
@@ -173,9 +174,8 @@ def _assignments(target: Target, stored: DataFrame) -> str:
     others = target.others(stored)
     same = f"s.{staged.MET} <=> {struct_of('t', target.types(others))}"
     guarded = f"IF({same}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
-    taken = [f"t.`{c}` = {guarded if c == RECORD else f's.`{c}`'}" for c in others]
-    gone = (f"t.`{c}` = IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in target.undeclared(stored))
-    return ", ".join([*taken, *gone])
+    gone = {c: f"IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in target.undeclared(stored)}
+    return from_source(others) | {RECORD: guarded} | gone
 
 
 def _listed(side: str, names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.log import open_table
+from lakehouse.delta.merge_spec import MergeSpec, from_source
 from lakehouse.delta.order import POSITION
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.settings import Settings
@@ -38,12 +39,6 @@ _FAILS = f"s.{staged.REASON} IS NOT NULL"
 _SAME = (
     "t.position = s.position AND t.time IS NOT DISTINCT FROM s.{of}time AND CASE WHEN t.time IS NULL THEN t.detail END"
     " IS NOT DISTINCT FROM CASE WHEN s.{of}time IS NULL THEN s.{of}detail END"
-)
-_CLAUSES = (
-    f"ON {_SAME.format(of='')} AND {{near}}"
-    f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c.name} = s.{c.name}' for c in (*_RECORD, *_DECISION))}"
-    f" WHEN NOT MATCHED THEN INSERT ({', '.join(c.name for c in _COLUMNS)})"
-    f" VALUES ({', '.join(f's.{c.name}' for c in _COLUMNS)})"
 )
 
 
@@ -99,7 +94,9 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, com
         seen = Source(table_id=decided.merged.table_id, version=decided.merged.version)
         said = {"rejected": changed, "source": seen}
         commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update=said)
-        commit_merge(spark, layout, rows.where("_changes").select("row.*"), _CLAUSES.format(near=near), commit)
+        values = from_source([c.name for c in (*_RECORD, *_DECISION)])
+        spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, from_source([c.name for c in _COLUMNS]))
+        commit_merge(spark, layout, rows.where("_changes").select("row.*"), spec, commit)
     return bool(waiting)
 
 

@@ -5,12 +5,11 @@ table that stores it), ``ensure`` (made where it is missing, given what it has t
 other types and partitions), ``analysis`` (whether Spark can compute the SQL of a declaration), ``sameness`` (of rows,
 in SQL), ``table_context`` (session, settings and table of a step, and how it is run again where another writer was
 first).
-Written: ``write`` (the one fenced commit, and upkeep), ``quick`` (the same of few rows, without Spark, into tables
-that are ``plain`` enough, in files as Spark's: ``parquet``), ``lock`` (one writer at a time on a local disk;
-``holder``: which),
-``synced`` (what outlives a power cut; ``counted``: whether an entry names all its files), ``statement`` (one that
-writes, until its end is known), ``writer`` (whose it is, where it may outlive its client), ``commits`` (what a commit
-says of itself).
+Written: ``write`` (the one fenced commit, and upkeep; ``merge_spec``: the text of a MERGE), ``quick`` (the same of few
+rows, without Spark, into tables that are ``plain`` enough, in files as Spark's: ``parquet``), ``row_commits`` (which of
+the two writes), ``lock`` (one writer at a time on a local disk; ``holder``: which), ``synced`` (what outlives a power
+cut; ``counted``: whether an entry names all its files), ``statement`` (one that writes, until its end is known),
+``writer`` (whose it is, where it may outlive its client), ``commits`` (what a commit says of itself).
 Read by Spark: ``files`` (few of the newest version, by their names).
 Read back, without a JVM: ``log`` (opened, and read commit by commit: ``log_files``), ``kept`` (what was read, until
 something is written), ``active`` (the files and rows there are), ``ledger`` (how far the table got; ``reached``: and

@@ -12,6 +12,7 @@ from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_commit
 from lakehouse.delta.lock import table_lock
+from lakehouse.delta.merge_spec import MergeSpec, from_source
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.synced import require_whole, sync_commits
 from lakehouse.errors import ConflictError
@@ -48,10 +49,10 @@ def read_table(spark: SparkSession, layout: Layout, version: int | None = None) 
     return reader.load(layout.uri)
 
 
-def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses: str, commit: Commit) -> Entry:
-    """MERGE ``source`` (as ``s``) into the table (as ``t``) in one commit that carries ``commit``.
+def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, spec: MergeSpec, commit: Commit) -> Entry:
+    """MERGE ``source`` (as ``s``) into the table (as ``t``) by ``spec`` in one commit that carries ``commit``.
 
-    ``clauses`` is the statement from ``ON`` on. The commit takes the table's next transaction number: a
+    The commit takes the table's next transaction number: a
     number that is taken makes Delta skip the statement. Returns the entry that the history now holds.
     Raises ``TableError`` where the disk or the table fails, ``ConflictError`` where another writer was first: nothing
     was written then. ``ConflictError`` also where a RESTORE came between plan and commit: the commit is void, its rows
@@ -61,7 +62,7 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, clauses
     source.createOrReplaceTempView(view)
     try:
         with _writing(layout):
-            merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {clauses}"
+            merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {spec.clauses}"
             run_statement(spark, layout.uri, lambda: spark.sql(merge).collect(), _fence(layout.name, commit))
     finally:
         with suppress(PySparkException):  # it goes with its session
@@ -122,7 +123,7 @@ def partitioned(writer: DataFrameWriter, layout: Layout) -> DataFrameWriter:
 def commit_nothing(spark: SparkSession, layout: Layout, commit: Commit) -> Entry:
     """Make a commit that holds no row and no file, whatever columns the table has: Delta writes it all the same."""
     nothing = read_table(spark, layout).where("false")
-    return commit_merge(spark, layout, nothing, "ON false WHEN NOT MATCHED THEN INSERT *", commit)
+    return commit_merge(spark, layout, nothing, MergeSpec("false", insert=from_source(nothing.columns)), commit)
 
 
 def _fence(name: str, commit: Commit) -> dict[str, str]:

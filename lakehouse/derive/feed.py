@@ -1,7 +1,6 @@
 """The change feed: one row for each key and version of the merged table that changed it."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -11,13 +10,13 @@ from lakehouse.delta.commits import Commit
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.plain import is_quick
-from lakehouse.delta.quick import append_quickly
+from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
+from lakehouse.delta.row_commits import Expected, append_rows
 from lakehouse.delta.sameness import comparable_row
-from lakehouse.delta.write import commit_append, commit_merge, read_table
+from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
-from lakehouse.spark import collected, rows_expected
+from lakehouse.spark import rows_expected
 
 _OWN_TEXT = 48  # bytes of the kind of a change and the id of a table
 
@@ -63,7 +62,7 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
     ledger = read_ledger(layout.uri, layout.name)
     if upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
-    commit, clauses = derived_commit(ledger, upstream, run), insert_clauses(upstream.table, layout.names)
+    commit, spec = derived_commit(ledger, upstream, run), insert_spec(upstream.table, layout.names)
     with changes_since(spark, upstream, ledger.source) as changes:
         if changes is not None:
             rows = _as_stored(_as_feed(changes, upstream, commit, F.col("source_version") - 1), layout)
@@ -71,19 +70,18 @@ def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run:
             told = ledger.source is not None and not ledger.undone
             expected = changed_rows(upstream, ledger.source) if told else None
             with rows_expected(spark, expected):
-                few = collected(rows) if is_quick(layout, expected, _text_in(upstream.table, expected)) else None
-                if few is not None:
-                    entry = append_quickly(layout, few, commit)
+                if told:
+                    few = Expected(expected, _text_in(upstream.table, expected))
+                    entry = append_rows(spark, layout, rows, commit, few)
                 else:
-                    write = commit_append if told else partial(commit_merge, clauses=clauses)
-                    entry = write(spark, layout, rows, commit=commit)
+                    entry = commit_merge(spark, layout, rows, spec, commit)
             return derived_from(layout, upstream, entry, rebuilt=False)
     commit = commit.model_copy(update={"reconciled": True})
     since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
     rows = _as_stored(
         _as_feed(_net_difference(spark, upstream, layout).localCheckpoint(), upstream, commit, since), layout
     )
-    return derived_from(layout, upstream, commit_merge(spark, layout, rows, clauses, commit), rebuilt=True)
+    return derived_from(layout, upstream, commit_merge(spark, layout, rows, spec, commit), rebuilt=True)
 
 
 def _text_in(table: StreamTable, changes: int | None) -> int | None:
@@ -93,18 +91,14 @@ def _text_in(table: StreamTable, changes: int | None) -> int | None:
     return changes * _OWN_TEXT
 
 
-def insert_clauses(table: StreamTable, names: Sequence[str]) -> str:
+def insert_spec(table: StreamTable, names: Sequence[str]) -> MergeSpec:
     """Insert the changes that are not told yet.
 
     A version number comes again where the table is brought back from a backup, its time does not. A net difference,
     which has none, equals no row.
     """
     key = [*table.key, "source_table_id", "source_version", "committed_at"]
-    return (
-        f"ON {' AND '.join(f's.`{c}` = t.`{c}`' for c in key)}"
-        f" WHEN NOT MATCHED THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
-        f" VALUES ({', '.join(f's.`{c}`' for c in names)})"
-    )
+    return MergeSpec(equal_keys(key), insert=from_source(names))
 
 
 def _as_feed(changes: DataFrame, upstream: Upstream, commit: Commit, since: Column) -> DataFrame:

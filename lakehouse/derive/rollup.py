@@ -15,13 +15,13 @@ from lakehouse.delta.lack import lacking
 from lakehouse.delta.layout import Layout, TableColumn, is_within
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.log import open_table
-from lakehouse.delta.plain import is_quick_to_merge
-from lakehouse.delta.quick import merge_quickly
+from lakehouse.delta.merge_spec import MergeSpec, equal_values, from_source
 from lakehouse.delta.reform import leave_statistics
+from lakehouse.delta.row_commits import Expected, Keyed, merge_keyed
 from lakehouse.delta.write import alone, commit_merge, commit_overwrite, read_table
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
-from lakehouse.spark import collected, held, rows_expected
+from lakehouse.spark import held, rows_expected
 
 _GONE = "_is_gone"  # says of a group that no row is left in it
 
@@ -68,11 +68,8 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
                 met = count_rows(upstream.layout.uri, upstream.layout.partition_by, partitions)
                 with rows_expected(spark, changed, met):
                     rows = _recomputed_groups(spark, upstream, rollup, touched, partitions).localCheckpoint()
-                    few = collected(rows) if is_quick_to_merge(layout, changed) else None
-                    if few is not None:
-                        entry = merge_quickly(layout, few, rollup.by, _GONE, commit)
-                    else:
-                        entry = commit_merge(spark, layout, rows, _rollup_clauses(rollup), commit)
+                    keyed = Keyed(rows, rollup.by, _GONE)
+                    entry = merge_keyed(spark, layout, keyed, commit, Expected(changed))
                 return replace(derived_from(layout, upstream, entry, rebuilt=False), written=rows)
     # a column, since a literal would leave Spark no equality to join by
     rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
@@ -80,7 +77,7 @@ def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layou
     if other_types:
         entry = _make_anew(spark, layout, rows.select(*layout.names), commit)
     else:
-        entry = commit_merge(spark, layout, rows, _rebuild_clauses(rollup), commit)
+        entry = commit_merge(spark, layout, rows, _rebuild_spec(rollup), commit)
     return replace(derived_from(layout, upstream, entry, rebuilt=True), written=rows)
 
 
@@ -169,23 +166,7 @@ def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
     return groups("before").union(groups("after")).distinct()
 
 
-def _rebuild_clauses(rollup: Rollup) -> str:
+def _rebuild_spec(rollup: Rollup) -> MergeSpec:
     """Replace every row, also those of a declaration with other groups or measures."""
-    names = [*rollup.by, *rollup.measures]
-    return (
-        f"ON {' AND '.join(f't.`{c}` <=> s.`{c}`' for c in rollup.by)} AND s._stays"
-        f" WHEN NOT MATCHED THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
-        f" VALUES ({', '.join(f's.`{c}`' for c in names)}) WHEN NOT MATCHED BY SOURCE THEN DELETE"
-    )
-
-
-def _rollup_clauses(rollup: Rollup) -> str:
-    names = [*rollup.by, *rollup.measures]
-    same = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.by)
-    equal = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.measures)
-    return (
-        f"ON {same} WHEN MATCHED AND s._is_gone THEN DELETE"
-        f" WHEN MATCHED AND NOT ({equal}) THEN UPDATE SET {', '.join(f't.`{c}` = s.`{c}`' for c in rollup.measures)}"
-        f" WHEN NOT MATCHED AND NOT s._is_gone THEN INSERT ({', '.join(f'`{c}`' for c in names)})"
-        f" VALUES ({', '.join(f's.`{c}`' for c in names)})"
-    )
+    same = f"{equal_values(rollup.by)} AND s._stays"
+    return MergeSpec(same, insert=from_source([*rollup.by, *rollup.measures]), delete_unmatched=True)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from lakehouse.batch import append, ingest
+from lakehouse.batch import ingest
 from lakehouse.declaration import Late, StreamTable
+from lakehouse.delta import row_commits
 from lakehouse.delta.audit import audit
 from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import commit_append
@@ -93,7 +94,7 @@ class LogHistories(Histories):
             return commit_append(*args, **kwargs)
 
         with pytest.MonkeyPatch.context() as patch, by_spark():
-            patch.setattr(append, "commit_append", append_to_restored)
+            patch.setattr(row_commits, "commit_append", append_to_restored)
             outcomes = ingest.merge_all(TableContext(self.spark, self.settings, self.table))
         if restored:
             self._void(version, planned_on)

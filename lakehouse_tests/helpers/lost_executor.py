@@ -26,6 +26,7 @@ from lakehouse.delta.commits import Commit, Metrics
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.merge_spec import MergeSpec, from_source
 from lakehouse.delta.table_context import again
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ExecutorLostError
@@ -46,7 +47,7 @@ _HERE = {
 }
 # what the MERGE reads survives one executor; what it shuffled does not, and is counted again
 _HELD = {"spark.databricks.delta.merge.materializeSource.rddStorageLevel": "DISK_ONLY_2"}
-_CLAUSES = "ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.note = s.note WHEN NOT MATCHED THEN INSERT *"
+_SPEC = MergeSpec("t.id = s.id", from_source(["note"]), from_source(["id", "note"]))
 _LOOK = 0.01  # seconds between looks at Spark's stages
 
 
@@ -87,7 +88,7 @@ def merge(spark: SparkSession, layout: Layout) -> Metrics:
     source = spark.range(0, ROWS, 1, 4).selectExpr("id", "'new' AS note")
     version = read_ledger(layout.uri, layout.name).version
     commit = Commit(kind="batch", number=1, attempt=uuid4().hex, table_version=version)
-    return commit_merge(spark, layout, source, _CLAUSES, commit).metrics
+    return commit_merge(spark, layout, source, _SPEC, commit).metrics
 
 
 def main(home: Path, guarded: bool) -> None:

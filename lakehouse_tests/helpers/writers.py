@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from lakehouse.delta import plain
+from lakehouse.delta import plain, row_commits
 
 _MOST_ROWS = plain.MOST_ROWS
 
@@ -16,3 +18,15 @@ def by_spark(really: bool = True) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plain, "MOST_ROWS", -1 if really else _MOST_ROWS)
         yield
+
+
+def one_more_row(patch: pytest.MonkeyPatch) -> None:
+    """A rollup stores one more than it computed for a group that is there."""
+    spec = row_commits.keyed_spec
+
+    def wrong(*given: Any) -> Any:
+        right = spec(*given)
+        return replace(right, update=dict(right.update) | {"rows": "s.`rows` + 1"})
+
+    patch.setattr(row_commits, "is_quick_to_merge", lambda *_, **__: False)
+    patch.setattr(row_commits, "keyed_spec", wrong)

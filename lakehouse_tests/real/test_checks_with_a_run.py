@@ -6,11 +6,11 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.derive import rollup as rollups
 from lakehouse.errors import AccountingError
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.checked import Checked
 from lakehouse_tests.helpers.streams import Stream
+from lakehouse_tests.helpers.writers import one_more_row
 
 pytestmark = pytest.mark.invariant(7, 10)
 
@@ -40,10 +40,7 @@ def test_a_run_checks_what_it_touched_and_leaves_the_rest_to_who_asks(
     assert [name for name, one in whole.items() if not one.passed] == ["rollup_equals_recomputation"]
     assert "1.000000" in whole["rollup_equals_recomputation"].description
 
-    monkeypatch.setattr(rollups, "is_quick_to_merge", lambda *_: False)
-    clauses = rollups._rollup_clauses
-    one_more = ("t.`rows` = s.`rows`", "t.`rows` = s.`rows` + 1")
-    monkeypatch.setattr(rollups, "_rollup_clauses", lambda rollup: clauses(rollup).replace(*one_more))
+    one_more_row(monkeypatch)
     checked.send(PLACES[1], 2)
     touched = checked.run("merge")["touched_groups_stored"]
     assert not touched.passed

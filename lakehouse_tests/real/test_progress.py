@@ -12,6 +12,7 @@ from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.delta import lock, statement, table_context, write
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.lock import table_lock
+from lakehouse.delta.merge_spec import MergeSpec
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError, LedgerError
@@ -114,7 +115,7 @@ def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, 
     commit = stream.ledger.next_commit("batch", "test")
     layout = merged_layout(stream.table, stream.settings)
     with pytest.raises(Exception, match="DELTA_MERGE_UNRESOLVED_EXPRESSION"):
-        commit_merge(spark, layout, spark.range(1), "ON s.no_such_column WHEN MATCHED THEN DELETE", commit)
+        commit_merge(spark, layout, spark.range(1), MergeSpec("true", delete_if="s.no_such_column"), commit)
     for name in ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata"):
         assert spark.conf.get(f"spark.databricks.delta.{name}", None) is None
 

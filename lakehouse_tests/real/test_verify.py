@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Check
 from lakehouse.delta.ledger import read_ledger
-from lakehouse.derive import rollup as rollups
 from lakehouse.settings import Settings
 from lakehouse.upkeep import verify
 from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.writers import one_more_row
 
 pytestmark = pytest.mark.invariant(10)
 
@@ -79,11 +79,7 @@ def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, m
     found = verify.verify_rollup(stream.context, declared)
     assert "2.000000, 77.600006, 2023-01-01 differs" in found.detail
 
-    clauses = rollups._rollup_clauses
-    wrong = clauses(declared).replace("t.`rows` = s.`rows`", "t.`rows` = s.`rows` + 1")
-    assert wrong != clauses(declared)
-    monkeypatch.setattr(rollups, "is_quick_to_merge", lambda *_: False)
-    monkeypatch.setattr(rollups, "_rollup_clauses", lambda _: wrong)
+    one_more_row(monkeypatch)
     stream.send(record(latitude=3.0, time=hour(1)))
     stream.merge()
     _, done = stream.refresh()

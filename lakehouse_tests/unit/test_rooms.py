@@ -15,3 +15,12 @@ def asking(pattern: str) -> set[str]:
 
 def test_the_store_alone_tells_a_path_from_an_address() -> None:
     assert asking(r"""["'](://|file://)["']""") == {"settings/store.py"}
+
+
+def test_the_text_of_a_merge_is_made_in_one_place() -> None:
+    assert asking(r"WHEN (NOT )?MATCHED") == {"delta/merge_spec.py"}
+
+
+def test_who_writes_rows_is_decided_in_two_places() -> None:
+    """In one for appends and keyed rows, and in the merged table's own, which compares them first."""
+    assert asking(r"\bis_quick(_to_merge)?\(") == {"delta/plain.py", "delta/row_commits.py", "batch/merge.py"}

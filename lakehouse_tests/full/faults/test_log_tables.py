@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakehouse.batch import append, ingest
-from lakehouse.delta import write
+from lakehouse.batch import ingest
+from lakehouse.delta import row_commits, write
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.write import commit_nothing
 from lakehouse.derive.refresh import refresh_rollup
@@ -38,7 +38,7 @@ def test_rows_of_a_batch_that_a_restore_made_void_stand_once_until_all_it_read_i
                 restored.append(log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version - 1}"))
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(append, "commit_append", restore_first)
+        monkeypatch.setattr(row_commits, "commit_append", restore_first)
         log_stream.send(*at_hours(2, 3, 4))
         with by_spark():  # deltalake commits on the version that was planned on, or not at all
             log_stream.merge(max_records=1, until={0: 3})
@@ -71,7 +71,7 @@ def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(lo
             return real(*args, **kwargs)
 
         with monkeypatch.context() as patch, by_spark():
-            patch.setattr(append, "commit_append", restored)
+            patch.setattr(row_commits, "commit_append", restored)
             patch.setattr(ingest, "again", lambda step, *_: step())
             with pytest.raises(ConflictError, match="is void"):
                 log_stream.merge()

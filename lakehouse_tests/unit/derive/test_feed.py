@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.derive.feed import insert_clauses
+from lakehouse.derive.feed import insert_spec
 
 pytestmark = pytest.mark.invariant(10)
 
@@ -35,7 +35,7 @@ def take(feed: duckdb.DuckDBPyConnection, number: int, *changes: tuple[int, date
     rows: list[Any] = [[1, "id", version, at, number, value] for version, at, value in changes]
     feed.execute("DELETE FROM s")
     feed.executemany("INSERT INTO s VALUES (?, ?, ?, ?, ?, ?)", rows)
-    feed.execute(f"MERGE INTO t USING s {insert_clauses(TABLE, NAMES)}".replace("`", '"'))
+    feed.execute(f"MERGE INTO t USING s {insert_spec(TABLE, NAMES).clauses}".replace("`", '"'))
 
 
 def told(feed: duckdb.DuckDBPyConnection) -> list[int]:

@@ -53,12 +53,6 @@ def declared_again(before: str, now: str) -> Iterator[tuple[str, str, bool]]:
             yield part.removeprefix(_COLUMN), took, _is_of(former, is_[part])
 
 
-def added(before: str, now: str) -> set[str]:
-    """Columns that are declared now and were not before."""
-    parts = {*read_facts(now)} - {*read_facts(before)}
-    return {part.removeprefix(_COLUMN) for part in parts if part.startswith(_COLUMN)}
-
-
 def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
     """What one declaration says otherwise than the one before it: the part, and a sentence about it."""
     was, is_ = (

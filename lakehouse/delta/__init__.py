@@ -13,7 +13,7 @@ cut; ``counted``: whether an entry names all its files), ``statement`` (one that
 Read by Spark: ``files`` (few of the newest version, by their names).
 Read back, without a JVM: ``log`` (opened, and read commit by commit: ``log_files``), ``kept`` (what was read, until
 something is written), ``active`` (the files and rows there are), ``ledger`` (how far the table got; ``reached``: and
-ever was), ``restores`` (what a RESTORE put back), ``declarations`` (what was declared), ``row_versions`` (which
+ever was), ``restores`` (what a RESTORE put back), ``row_versions`` (which
 versions changed a row), ``audit`` (the proof that every record is accounted for), ``differences`` (what is not),
 ``accounting`` (the figures of a commit and their words). ``failures`` says in our errors what a table, its log or its
 store cannot do.

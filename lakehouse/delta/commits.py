@@ -226,7 +226,8 @@ def require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
                 f"Version {info['version']} was written by a version before 0.1.0 (metadata {said.metadata}; this"
                 f" process reads {VERSION})",
                 where=uri,
-                action="Load the table again: move its folder away, and the next merge fills it. Nothing was changed.",
+                action="Load the table again: move its folder aside, load its base files and merge. Keep the folder, as"
+                " it may hold rows whose records the topic no longer has. Nothing was changed.",
             )
         raise LedgerError(
             f"What the commit of version {info['version']} says of itself cannot be read ({said.problem}): another"

@@ -11,7 +11,6 @@ from lakehouse.declaration.facts import declared_again, renamed
 from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.widening import is_recast, is_widened
-from lakehouse.delta.declarations import facts_before
 from lakehouse.delta.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Layout, TableColumn, paths
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.errors import TableError
@@ -184,16 +183,13 @@ def _require_same_fields(layout: Layout, stands: Mapping[str, str], names: Colle
     Raise where a column that the table has is declared again from another field: its values would come back as if they
     were of this one.
     """
-    declared = stands.get(DECLARES, "") if layout.declares else ""
-    before, untold = facts_before(layout.uri, declared, layout.declares, names)
-    others = [(name, f"from {took}") for name, took, same in declared_again(before, layout.declares) if not same]
-    others += [(name, "from a field of which nothing tells any more") for name in sorted(untold)]
+    before = stands.get(DECLARES, "") if layout.declares else ""
     ever = {*stands.get(DECLARED, "").split(",")}
-    for name, took in others:
-        if name in names and name in ever:
+    for name, took, same in declared_again(before, layout.declares):
+        if not same and name in names and name in ever:
             raise TableError(
-                f"Column {name} of {layout.name} still holds values {took}, as it was declared once, and would take"
-                " another field now",
+                f"Column {name} of {layout.name} still holds values from {took}, as it was declared once, and would"
+                " take another field now",
                 where=layout.uri,
                 action=f"Give the new one another name, and say source= for what records call it; or declare {name} as"
                 " it was.",

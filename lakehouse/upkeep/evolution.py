@@ -1,5 +1,6 @@
 """What the merged table's own history tells of how its declaration changed; without a JVM."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,9 +9,11 @@ from typing import Any
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.facts import differences
 from lakehouse.delta.commits import committed_at
-from lakehouse.delta.declarations import declarations
+from lakehouse.delta.layout import DECLARES
 from lakehouse.delta.log import open_table, read_history
 from lakehouse.settings import Settings
+
+Info = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,36 @@ def redeclared(settings: Settings, table: StreamTable) -> list[Redeclared]:
     return list(_changes(read_history(uri))) if open_table(uri) else []
 
 
-def _changes(history: Sequence[Mapping[str, Any]]) -> Iterator[Redeclared]:
-    for info, before, now in declarations(history):
+def _changes(history: Sequence[Info]) -> Iterator[Redeclared]:
+    for info, before, now in _declarations(history):
         changes = tuple(fact for _, fact in differences(before, now)) if before else ()
         if changes:
             yield Redeclared(int(info["version"]), committed_at(info), changes)
+
+
+def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:
+    """The commits of a history that say what is declared, oldest first, with the facts before each and since."""
+    before, held = "", dict[int, str]()
+    for info in reversed(history):
+        if now := _said_in(info):
+            yield info, before, now
+            before = now
+        elif info.get("operation") == "RESTORE":
+            before = held.get(_restored(info), "")
+        held[int(info["version"])] = before
+
+
+def _restored(info: Info) -> int:
+    """The version that a RESTORE put back; -1 where it names a moment."""
+    version = str((info.get("operationParameters") or {}).get("version"))
+    return int(version) if version.isdecimal() else -1
+
+
+def _said_in(info: Info) -> str:
+    """What was declared, where a commit says so; nothing where it does not."""
+    given = (info.get("operationParameters") or {}).get("properties")
+    try:
+        properties = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        return ""
+    return str(properties.get(DECLARES, "")) if isinstance(properties, dict) else ""

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.facts import differences, facts_of
 from lakehouse.delta.lack import Lack, lacking
-from lakehouse.delta.layout import DECLARED, DECLARES, Layout, TableColumn
+from lakehouse.delta.layout import DECLARED, Layout, TableColumn
 from lakehouse.errors import TableError
 from lakehouse.upkeep.evolution import _changes
 
@@ -100,42 +100,10 @@ def test_what_is_computed_otherwise_is_refused(table: Table) -> None:
     assert table.run(ID, town, computed)[0].startswith("column place is declared again")
 
 
-def without_former_facts(table: Table) -> None:
-    """What an older lakehouse left when it met the declaration without the column."""
-    table.set(**{DECLARES: table.declared(ID).declares})
-
-
-def test_what_it_took_before_an_older_lakehouse_left_it_out_is_told_by_the_history(table: Table) -> None:
-    without_former_facts(table)
-    with pytest.raises(TableError, match="from 'city'"):
-        table.lack(ID, OTHER)
-    assert table.run(ID, PLACE)[0].startswith("column place is declared again")
-
-
-def test_where_nothing_tells_what_it_took_it_is_refused(table: Table) -> None:
-    without_former_facts(table)
-    table.opened.create_checkpoint()
-    for version in (0, 1):
-        Path(table.layout.uri, "_delta_log", f"{version:020d}.json").unlink()
-    with pytest.raises(TableError, match="of which nothing tells"):
-        table.lack(ID, PLACE)
-
-
 def test_a_column_of_somebody_else_is_taken_as_it_is(table: Table) -> None:
-    without_former_facts(table)
+    table.run(ID)
     table.set(**{DECLARED: "id"})
     assert table.lack(ID, OTHER).columns == []
-
-
-def test_a_table_in_which_it_happened_is_told_by_its_history(table: Table) -> None:
-    """As an older lakehouse let it happen."""
-    without_former_facts(table)
-    table.set(**{DECLARES: table.declared(ID, OTHER).declares})
-    assert table.told() == [
-        "column place is no longer declared: its values stay until newer records replace their rows",
-        "column place is declared again and took 'city' before: rows that no record replaced since then hold their"
-        " values of before",
-    ]
 
 
 def test_a_restore_before_it_was_left_out_takes_it_for_declared(table: Table) -> None:

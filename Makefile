@@ -37,7 +37,7 @@ torture: install ## Attack every promise at full scale; the table goes into docs
 bench: install ## How fast it is, as ratios: make bench ARGS="small --turns 7"; nothing else should be running
 	$(BIN)/python -m benchmarks $(ARGS)
 
-dist: install ## The wheel and the source distribution, in dist/
+dist: $(STAMP) ## The wheel and the source distribution, in dist/
 	$(BIN)/uv build --quiet --out-dir dist
 
 demo: install ## The whole path once, from a Kafka topic to tables, with every record accounted for

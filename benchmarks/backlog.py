@@ -51,7 +51,7 @@ def _measure(world: World, table: StreamTable, turns: int) -> dict[str, Measured
         decoded.write.format("noop").mode("overwrite").save()
 
     def merge() -> None:
-        merge_all(replace(world, table=replace(table, name=f"t_{uuid4().hex[:8]}")).engine)
+        merge_all(replace(world, table=replace(table, name=f"t_{uuid4().hex[:8]}")).context)
 
     return take_turns(turns, {"read and decode": read, "merge": merge})
 

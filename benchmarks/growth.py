@@ -36,8 +36,8 @@ def _run(world: World) -> None:
     world.merge()
     ledger = merged_ledger(world.settings, world.table)
     found = [batches_accounted(ledger, [each for each in ledger.entries if each.version > before])]
-    found.append(changes_kept(reconciled=refresh_changes(world.engine).rebuilt))
+    found.append(changes_kept(reconciled=refresh_changes(world.context).rebuilt))
     for rollup in world.table.rollups:
-        found.append(verify.verify_touched(world.engine, rollup, refresh_rollup(world.engine, rollup)))
+        found.append(verify.verify_touched(world.context, rollup, refresh_rollup(world.context, rollup)))
     if wrong := [each for each in found if not each.passed]:
         raise ValueError(f"A check failed: {wrong}")

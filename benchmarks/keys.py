@@ -34,7 +34,7 @@ class Keyed:
         """Give the table its rows, as base rows are."""
         world = self.world
         create_topic(world.settings, world.table)
-        prepare(world.engine)
+        prepare(world.context)
         text = f"lpad(CAST(id AS STRING), {_DIGITS}, '0')"
         numbers = world.spark.range(0, self.rows, 1, max(2, self.rows // _ROWS_OF_A_FILE))
         record = "named_struct('time', CAST(NULL AS TIMESTAMP), 'partition', CAST(NULL AS INT)"

@@ -29,7 +29,7 @@ def run(batches: int = BATCHES) -> tuple[dict[str, Measured], list[dict[str, obj
             _batch(world, measured)
             if number % BETWEEN == 0:
                 stored.append(_row(world, f"after {number:,} batches"))
-                maintain(world.engine)
+                maintain(world.context)
                 stored.append(_row(world, "maintained"))
         _let_pass(world)
         stored += [_row(world, "its retention passed"), _fresh(world)]

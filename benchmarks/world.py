@@ -39,7 +39,7 @@ class World:
     published: int = 0
 
     @property
-    def engine(self) -> TableContext:
+    def context(self) -> TableContext:
         """What a batch works with."""
         return TableContext(self.spark, self.settings, self.table, "benchmark")
 
@@ -49,9 +49,9 @@ class World:
         Where they are not to count ``as_changes``, the feed does not tell them; the rollups do.
         """
         create_topic(self.settings, self.table)
-        prepare(self.engine)
+        prepare(self.context)
         if not as_changes:
-            refresh_changes(self.engine)
+            refresh_changes(self.context)
         hours = f"timestampadd(HOUR, CAST(id DIV {self.places} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
         tasks = max(2, rows // _ROWS_OF_A_TASK)
         numbers = self.spark.range(0, rows, 1, tasks).selectExpr("id", f"{hours} AS observed_at")
@@ -67,9 +67,9 @@ class World:
         layout = merged_layout(self.table, self.settings)
         writer = numbers.selectExpr(*columns).write.format("delta").mode("append")
         writer.option("dataChange", str(as_changes).lower()).save(layout.uri)
-        refresh_changes(self.engine)
+        refresh_changes(self.context)
         for rollup in self.table.rollups:
-            refresh_rollup(self.engine, rollup)
+            refresh_rollup(self.context, rollup)
 
     def publish(self, records: int, months: int = 1) -> None:
         """Publish so many records, of which half update a row and half bring one."""
@@ -97,13 +97,13 @@ class World:
 
     def merge(self) -> None:
         """Merge what waits."""
-        merge_all(self.engine)
+        merge_all(self.context)
 
     def derive(self) -> None:
         """Bring feed and rollups up to the merged table."""
-        refresh_changes(self.engine)
+        refresh_changes(self.context)
         for rollup in self.table.rollups:
-            refresh_rollup(self.engine, rollup)
+            refresh_rollup(self.context, rollup)
 
 
 def _base_order() -> str:

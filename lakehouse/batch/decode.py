@@ -67,7 +67,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they need not have this package."""
     cloudpickle.register_pickle_by_value(declaration)  # type: ignore[no-untyped-call]
     fields, late, form = table.fields, table.late.rule if table.late else None, table.format
-    shipped, others_column = _quick_path(), staged.OTHERS
+    shipped, others_column = _quick_path(), staged.OTHERS  # a text: workers need not have the module
 
     def tell(decoded: Decoded) -> pa.Array:
         """The verdicts, of which the first says what other fields there are."""

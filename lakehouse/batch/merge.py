@@ -189,4 +189,4 @@ def _order_taken(table: StreamTable, kept: StructField) -> str:
         return f"IF({staged.NEWER}, NULL, {stored})"
     came_with = stored_with(table, kept.name)
     fields = ", ".join(f"'{f.name}', {came_with.get(f.name, f'{stored}.{f.name}')}" for f in _fields(kept.dataType))
-    return f"IF(`_newer_{kept.name}`, s.{KEPT}.`{kept.name}`, named_struct({fields}))"
+    return f"IF(`{staged.NEWER}_{kept.name}`, s.{KEPT}.`{kept.name}`, named_struct({fields}))"

@@ -11,6 +11,7 @@ from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import Layout, TableColumn
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.settings import Settings
 
@@ -38,10 +39,14 @@ def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
 
 
 def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
-    """The schemas that are kept for a table, without a JVM; none where its records name none."""
+    """The schemas that are kept for a table, without a JVM; none where its records name none.
+
+    Raises ``LedgerError`` where another version of lakehouse wrote them.
+    """
     if not table.has_schemas:
         return NO_SCHEMAS
     layout = schemas_layout(table, settings)
+    read_ledger(layout.uri, layout.name)
     with log_failures(layout.uri):
         there = open_table(layout.uri)
         rows = pa.table(there.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist() if there else []

@@ -59,6 +59,7 @@ def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[in
     import pyarrow as pa
 
     from lakehouse.declaration.quick import decode_plain
+    from lakehouse.declaration.staged import DETAIL, REASON
     from lakehouse.declaration.verdicts import Rules, decode_slices
 
     rules, numbers = Rules(table.fields, None), count(1)
@@ -66,5 +67,5 @@ def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[in
     while some := list(islice(stripped, _AT_ONCE)):
         now = pa.array([time.time_ns() // 1000] * len(some), pa.int64())
         for decoded in decode_slices(pa.array(some, pa.binary()), now, rules, decode_plain):
-            reasons = (decoded.verdicts.field(name).to_pylist() for name in ("_reason", "_detail"))
+            reasons = (decoded.verdicts.field(name).to_pylist() for name in (REASON, DETAIL))
             yield from zip(numbers, *reasons)  # noqa: B905 - numbers have no end

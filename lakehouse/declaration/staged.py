@@ -1,7 +1,7 @@
 """The columns of records on their way through a batch, by the stage that adds them.
 
-Each begins with an underscore, as no declared column does. Statements name them by these constants, so that a search
-finds every stage that reads or writes one.
+Each begins with an underscore, as no declared column does. Statements name them by these constants. What Python's
+workers are sent takes the constants themselves, not this module.
 """
 
 TIME = "_time"

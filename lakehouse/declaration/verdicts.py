@@ -20,6 +20,7 @@ from lakehouse.declaration.others import others_in
 from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.room import JSON_BYTE, MOST_AT_ONCE, MOST_OF_ONE, room_by_byte, room_of_row
+from lakehouse.declaration.staged import DETAIL, LATE, REASON
 from lakehouse.declaration.times import Lateness, judge_late
 from lakehouse.declaration.values import NOTHING, convert, says_null
 
@@ -220,4 +221,4 @@ def may_be_too_large(made: int, value: bytes | None, room: tuple[int, int]) -> b
 
 def _verdicts(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     names = [*(field.name for field in rules.fields), *(f"{NULL_SAID}{field.name}" for field in rules.null_erases)]
-    return pa.StructArray.from_arrays(columns, ["_reason", "_detail", "_late", *names])
+    return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

@@ -5,7 +5,7 @@ has to know, so the newest one is enough to go on.
 
 Its form has a version. One process may be older than another that writes the same table: what it would not
 understand, or drop when it carries the rest on, is an error to it and never somebody else's commit. So a change
-that adds a field, or gives one another meaning, raises ``VERSION``. No other version is read.
+that adds a field, or gives one another meaning, raises ``VERSION``. Versions before the first release are not read.
 """
 
 import json
@@ -38,6 +38,7 @@ Kind = Literal[
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
 VERSION: Final = 7
+_FIRST: Final = 7  # of the first release
 
 
 class Frozen(BaseModel):
@@ -138,7 +139,7 @@ class NotUnderstood:
     @property
     def is_older(self) -> bool:
         """Whether a lakehouse from before the first release made the commit."""
-        return self.metadata < VERSION
+        return self.metadata < _FIRST
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def said_in(metadata: str) -> Commit | Upkeep | NotUnderstood | None:
         said = json.loads(metadata)
     except ValueError:
         return None
-    if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
+    if not isinstance(said, dict) or not isinstance(said.get("kind"), str) or "metadata" not in said:
         return None
     try:
         return (Upkeep if said["kind"] == "upkeep" else Commit).model_validate(said)
@@ -223,11 +224,12 @@ def require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
             )
         if said.is_older:
             raise LedgerError(
-                f"Version {info['version']} was written by a version before 0.1.0 (metadata {said.metadata}; this"
-                f" process reads {VERSION})",
+                f"Version {info['version']} of the table was written by a lakehouse before 0.1.0 (metadata"
+                f" {said.metadata}; this process reads {VERSION})",
                 where=uri,
-                action="Load the table again: move its folder aside, load its base files and merge. Keep the folder, as"
-                " it may hold rows whose records the topic no longer has. Nothing was changed.",
+                action="Go on with the lakehouse that wrote it, or load the table again: move aside and keep the"
+                " folders of all tables of its declaration, load the base files, and merge. What the topic no longer"
+                " holds, and the changes that were told, are only in the old folders.",
             )
         raise LedgerError(
             f"What the commit of version {info['version']} says of itself cannot be read ({said.problem}): another"

@@ -177,7 +177,7 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
 
     A table that does not exist has an empty ledger. The newest part reaches back to a commit that tells how far
     the table got, and over every RESTORE behind which a batch has not been merged. Raises ``TableError`` where
-    the log cannot be read, ``LedgerError`` where a newer lakehouse wrote it.
+    the log cannot be read, ``LedgerError`` where another version of lakehouse wrote it.
     """
     if whole:
         return _read_ledger(uri, name, None)

@@ -10,8 +10,8 @@ class MergeSpec:
 
     ``on`` says which of them match. Of those that match, the row of the table is deleted if ``delete_if`` holds, else
     its columns get the values of ``update``, if ``update_if`` holds. A row of the source that matches none is inserted
-    with the values of ``insert``, if ``insert_if`` holds. An empty condition always holds, but that of ``delete_if``:
-    then nothing is deleted. With ``delete_unmatched``, rows of the table that match none are deleted.
+    with the values of ``insert``, if ``insert_if`` holds. Without ``delete_if`` nothing is deleted; without another
+    condition, it always holds. With ``delete_unmatched``, rows of the table that match none are deleted.
     """
 
     on: str

@@ -33,7 +33,7 @@ def append_rows(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Co
 
 @dataclass(frozen=True)
 class Keyed:
-    """Rows of which each has a key of its own; one in which ``gone`` holds says that the table's is to go."""
+    """Rows of which each has a key of its own. Where the column ``gone`` is true, the row of the table is deleted."""
 
     rows: DataFrame
     key: Sequence[str]

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from lakehouse.delta.counted import Action, is_cut
 from lakehouse.delta.failures import disk_failure
@@ -134,7 +134,8 @@ def _torn_file(table: Path, told: Mapping[str, tuple[int, int]]) -> _Torn | None
 
 def _path(table: Path, path: str) -> Path:
     """A file by its path as the log tells it; that of a clone lies elsewhere."""
-    return table / unquote(urlsplit(path).path if path.startswith("file:") else path)
+    store = Store(path)
+    return table / (unquote(path) if store.is_path or store.folder is None else store.folder)
 
 
 def _read(entry: Path) -> list[Action] | None:

@@ -119,7 +119,7 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
 
 
 def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame | None:
-    """Read changes of versions that had other columns, as before one was dropped; ``None`` where that cannot be.
+    """Read changes of versions that had other columns, as before a rewrite; ``None`` where that cannot be.
 
     Delta refuses such a range as a whole. No columns are read but the declared ones, which the table has now; where one
     was missing or of another type in between, the read fails.

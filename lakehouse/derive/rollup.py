@@ -6,7 +6,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.declaration import Rollup, StreamTable, staged
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.ensure import ensure_table
@@ -159,11 +159,11 @@ def _partitions(table: StreamTable, groups: DataFrame) -> list[str] | None:
 
 def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
     def groups(side: str) -> DataFrame:
-        of_row = set(changes.select(f"_{side}.*").columns)
-        columns = [F.col(f"_{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
-        return changes.where(f"_{side} IS NOT NULL").select(*columns)
+        of_row = set(changes.select(f"{side}.*").columns)
+        columns = [F.col(f"{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
+        return changes.where(f"{side} IS NOT NULL").select(*columns)
 
-    return groups("before").union(groups("after")).distinct()
+    return groups(staged.BEFORE).union(groups(staged.AFTER)).distinct()
 
 
 def _rebuild_spec(rollup: Rollup) -> MergeSpec:

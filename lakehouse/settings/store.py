@@ -1,24 +1,24 @@
-"""Where tables are: in a folder of this machine, or in an object store. Nobody else reads an address for that."""
+"""Where tables and their files are: on a disk of this machine, or in an object store. No other module tells."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-_OF_FILES = "file://"
+_OF_FILES = "file:"
 # an object store that does not answer: by default it is asked again for three minutes
 _PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 
 
 @dataclass(frozen=True)
 class Store:
-    """A place of tables, or of one table, by its path or its URI."""
+    """A place of tables, of one table or of a file, by its path or its URI."""
 
     uri: str
 
     @property
     def is_path(self) -> bool:
-        """Whether it is named by its path: then its files are looked at, synced and written without Spark."""
-        return "://" not in self.uri
+        """Whether it is named by its path: then its files are looked at, and few rows written, without Spark."""
+        return "://" not in self.uri and not self.uri.startswith(_OF_FILES)
 
     @property
     def folder(self) -> Path | None:

@@ -7,7 +7,7 @@ from lakehouse.batch.unresolved import is_open, unresolved
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import holds_files
 from lakehouse.delta.failures import log_failures
-from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -24,18 +24,17 @@ class Counted:
 def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Counted | None:
     """Count the rejected records, without a JVM; ``None`` where their rows cannot be read.
 
-    The table then has another form, or somebody gave the table features of Delta that only Spark reads: a figure
+    Another version of lakehouse wrote the table then, or it has features of Delta that only Spark reads: a figure
     beside what was merged stops nobody. ``merged`` is the ledger of the merged table. No bytes of a record are read.
     """
     uri = settings.table_uri(table.rejected_name)
     stored = open_table(uri)
     if stored is None or not holds_files(uri):
         return Counted(0, 0)
-    if "position" not in (field.name for field in stored.schema().fields):
-        return None
     import duckdb  # noqa: PLC0415 - a table without rejected records needs none
 
     with suppress(LakehouseError), log_failures(uri):
+        read_ledger(uri, table.rejected_name)
         rows = stored.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
         out, passed = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
         with duckdb.connect(":memory:") as connection:

@@ -56,7 +56,8 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
     what would come after the merged one is not told then. Whether the topic is the one that was merged is known here
     by its name alone. Nothing is written. Raises ``StoreUnreachableError``.
     """
-    changes = [*_topic_changes(settings, table), *_table_changes(merged_layout(table, settings))]
+    said = (*_topic_changes(settings, table), *_table_changes(merged_layout(table, settings)))
+    changes = list(dict.fromkeys(said))  # what the ledger refuses, both say
     if any(change.kind == "refuse" for change in changes):
         return changes
     made = [rejected_layout(table, settings), *derived_layouts(settings, table)]

@@ -123,9 +123,9 @@ class LogHistories(Histories):
         self.parts.on_step()
 
     def _compare(self) -> None:
-        engine = TableContext(self.spark, self.settings, self.table)
+        context = TableContext(self.spark, self.settings, self.table)
         (rollup,) = self.table.rollups
-        refresh.refresh_rollup(engine, rollup)
+        refresh.refresh_rollup(context, rollup)
         rows = rows_of(self.settings, self.table.name)
         assert len(rows) == len(self.model.now.rows)
         told: dict[Any, Any] = {_position(row): _told(row) for row in rows}
@@ -135,8 +135,8 @@ class LogHistories(Histories):
             name: n for name, n in self.model.now.totals.items() if n
         }
         assert not [finding for finding in audit(ledger) if not finding.passed]
-        assert verify_keys(engine).passed
-        assert verify_rollup(engine, rollup).passed
+        assert verify_keys(context).passed
+        assert verify_rollup(context, rollup).passed
 
 
 def _position(row: dict[str, Any]) -> tuple[int, int]:

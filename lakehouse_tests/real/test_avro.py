@@ -112,10 +112,10 @@ def test_replay_and_redrive_need_no_registry_and_a_batch_waits_for_it_in_vain(
     wider = replace(
         stream.table, columns=[*stream.table.columns[:2], Column("total", "DOUBLE", "Any."), stream.table.columns[3]]
     )
-    engine = TableContext(stream.spark, gone, wider)
+    context = TableContext(stream.spark, gone, wider)
     (again,) = replay(TableContext(stream.spark, gone, stream.table))
     assert (again.entry.commit.read, again.entry.metrics.updated) == (2, 0)
-    (driven,) = redrive(engine)
+    (driven,) = redrive(context)
     assert driven.entry.metrics.inserted == 1
     stream.send(*written(known, FIRST, [order(3)]))
     version = stream.ledger.rows_version

@@ -21,7 +21,11 @@ SAID = "Batch 3 read 5 records but accounts for 0 rejected, 0 duplicate and 4 me
 class NoSession(LakehouseResource):
     """Whatever is asked of it, no session starts."""
 
-    def engine(self, *_: object) -> Any:
+    @property
+    def spark_session(self) -> Any:
+        raise AssertionError("a session is asked for")
+
+    def table_context(self, *_: object) -> Any:
         return SimpleNamespace()
 
 

@@ -18,9 +18,9 @@ CALL = "import lakehouse, sys; from lakehouse.cli.main import main; sys.stderr.w
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, unpacked."""
+    """The wheel that is made of the source distribution, unpacked."""
     folder = tmp_path_factory.mktemp("dist")
-    subprocess.run([UV, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT], check=True)
+    subprocess.run([UV, "build", "--quiet", "--out-dir", folder, ROOT], check=True)
     (built,) = folder.glob("dagster_lakehouse-*.whl")
     with zipfile.ZipFile(built) as archive:
         archive.extractall(folder / "unpacked")
@@ -53,7 +53,10 @@ def test_commands_run_from_the_unpacked_wheel(wheel: Path, tmp_path: Path) -> No
 
 
 def test_the_wheel_holds_the_package_and_its_license_alone(wheel: Path) -> None:
-    assert sorted(path.name for path in wheel.iterdir()) == ["dagster_lakehouse-0.1.0.dist-info", "lakehouse"]
+    assert sorted(path.name for path in wheel.iterdir()) == [
+        f"dagster_lakehouse-{PROJECT['version']}.dist-info",
+        "lakehouse",
+    ]
     (info,) = wheel.glob("*.dist-info")
     assert (info / "licenses" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     metadata = (info / "METADATA").read_text()

@@ -51,7 +51,7 @@ def test_a_newer_commit_is_known_whatever_else_it_says(changes):
 @pytest.mark.parametrize("kind", ["batch", "upkeep"])
 def test_a_table_from_before_the_first_release_is_to_be_loaded_again(tmp_path, metadata, kind):
     uri = table_with(tmp_path, json.dumps(OURS | {"metadata": metadata, "kind": kind}))
-    with pytest.raises(LedgerError, match=f"before 0.1.0 .metadata {metadata}; .* Load the table again"):
+    with pytest.raises(LedgerError, match=f"before 0.1.0 .metadata {metadata}; .* load the table again"):
         read_ledger(uri, "readings")
 
 

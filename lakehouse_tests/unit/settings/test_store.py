@@ -12,6 +12,7 @@ from lakehouse.settings.store import Store
     [
         ("/data/t", True, Path("/data/t")),
         ("file:///data/a%20b", False, Path("/data/a b")),
+        ("file:/data/t", False, Path("/data/t")),
         ("s3a://bucket/t", False, None),
         ("abfss://container@account.dfs.core.windows.net/t", False, None),
     ],

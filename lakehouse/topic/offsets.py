@@ -203,8 +203,7 @@ def find_expired(state: TopicState) -> Gap | None:
 def _who_it_was(state: TopicState, progress: Progress) -> str:
     now, before = state.incarnation, progress.incarnation
     if now.cluster_id != before.cluster_id:
-        former = before.cluster_id or "one without an id"
-        return f"The broker belongs to cluster {now.cluster_id}, the table was read from {former}"
+        return f"The broker belongs to cluster {now.cluster_id}, the table was read from {before.cluster_id}"
     ids = f"its id was {before.topic_id} and is {now.topic_id}"
     return f"Another topic was merged: this one was deleted and created again, or another was declared; {ids}"
 

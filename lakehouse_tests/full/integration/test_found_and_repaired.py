@@ -1,4 +1,4 @@
-"""What a power cut, or a hand did to a table is found, and the advice makes it right."""
+"""What a power cut or a hand did to a table is found, and the advice makes it right."""
 
 import os
 from collections.abc import Iterator

@@ -13,7 +13,7 @@ from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.fixtures import READINGS, unpack_version_5
 
 NAMES = [READINGS.name, READINGS.rejected_name, READINGS.changes_name, READINGS.rollups[0].name]
-SAID = r"written by a lakehouse before 0\.1\.0 \(metadata 5; .* load the table again"
+REFUSAL = r"written by a lakehouse before 0\.1\.0 \(metadata 5; .* load the table again"
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_kind_of_table_is_refused(settings: Settings, name: str) -> None:
-    with pytest.raises(LedgerError, match=SAID):
+    with pytest.raises(LedgerError, match=REFUSAL):
         read_ledger(settings.table_uri(name), name)
 
 
 def refused(settings: Settings) -> list[str]:
     """The tables that the plan refuses."""
     changes = [change for change in plan_changes(settings, READINGS) if change.kind == "refuse"]
-    assert all(re.search(SAID, change.detail) for change in changes)
+    assert all(re.search(REFUSAL, change.detail) for change in changes)
     return [change.table for change in changes]
 
 
@@ -44,5 +44,5 @@ def test_the_plan_refuses_each_of_them(settings: Settings) -> None:
 
 def test_rejected_records_beside_a_new_merged_table_are_refused(settings: Settings) -> None:
     Path(settings.table_uri(READINGS.name)).rename(settings.home / "aside")
-    with pytest.raises(LedgerError, match=SAID):
+    with pytest.raises(LedgerError, match=REFUSAL):
         list_rejected(settings, READINGS)

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse import declaration
 from lakehouse.declaration import StreamTable, staged
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
-from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.verdicts import Decoded, Rules, decode_slices
@@ -40,9 +39,8 @@ def decode_records(records_read: DataFrame, table: StreamTable, schemas: Schemas
     whether the record says it (``_null_said_NAME``); ``_schema``, where its format
     tells one, is the id of its schema, NULL where none can be read. No declared name begins with an underscore.
     """
-    columns = ", ".join(
-        [*(f"`{f.name}` {f.type}" for f in table.fields), *(f"{NULL_SAID}{name} BOOLEAN" for name in table.null_erases)]
-    )
+    erasing = (f"{staged.NULL_SAID}{name} BOOLEAN" for name in table.null_erases)
+    columns = ", ".join([*(f"`{f.name}` {f.type}" for f in table.fields), *erasing])
     decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()

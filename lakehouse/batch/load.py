@@ -16,7 +16,6 @@ from lakehouse.batch.merge import Target, merge_rows
 from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, Rows, StreamTable, staged
-from lakehouse.declaration.names import NULL_SAID
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
@@ -206,7 +205,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             staged.PARTITION: F.lit(None).cast("int"),
             staged.OFFSET: F.lit(None).cast("bigint"),
             staged.BASE: F.lit(ledger.next_number).cast("bigint"),
-            **{f"{NULL_SAID}{name}": F.lit(False) for name in table.null_erases},
+            **{f"{staged.NULL_SAID}{name}": F.lit(False) for name in table.null_erases},
         }
     )
     counts = count_batch(rows, table)

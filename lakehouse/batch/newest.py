@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable
-from lakehouse.declaration.names import NULL_SAID, RECORD
+from lakehouse.declaration import StreamTable, staged
+from lakehouse.declaration.names import RECORD
 from lakehouse.delta.layout import TableColumn
 from lakehouse.delta.order import KEPT, ORDER, kept_order, order_of
 
@@ -43,7 +43,7 @@ def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) 
 def _brings(table: StreamTable, name: str) -> str:
     """Whether a row brings something for a kept column, in SQL."""
     value = f"`{name}` IS NOT NULL"
-    return f"({value} OR {NULL_SAID}{name})" if name in table.null_erases else value
+    return f"({value} OR {staged.NULL_SAID}{name})" if name in table.null_erases else value
 
 
 def _named(newest: str, fields: Sequence[TableColumn], table: StreamTable) -> str:

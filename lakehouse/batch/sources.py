@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration import Reference
-from lakehouse.declaration.fields import Field, Rejection
-from lakehouse.declaration.names import is_text
+from lakehouse.declaration.fields import Field, Rejection, is_text
 from lakehouse.declaration.records import decode, parse
 from lakehouse.declaration.values import convert_value
 from lakehouse.errors import BaseFileError

@@ -8,8 +8,8 @@ from fractions import Fraction
 from math import ceil, floor
 
 from lakehouse.declaration.field_types import Problem
-from lakehouse.declaration.fields import WHOLE, Beyond, Rejection
-from lakehouse.declaration.names import SHAPE, is_name, is_text
+from lakehouse.declaration.fields import WHOLE, Beyond, Rejection, is_text
+from lakehouse.declaration.names import SHAPE, is_name
 from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.declaration.time_rules import time_problems
 from lakehouse.declaration.type_rules import column_type_problems, digits_of

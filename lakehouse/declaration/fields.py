@@ -92,6 +92,15 @@ class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error 
         self.detail = detail[:500]
 
 
+def is_text(text: str) -> bool:
+    """Whether a text of somebody else's can be written in UTF-8; one with half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def wrong_type(raw: Any, field: Field) -> NoReturn:
     """Refuse a value that is of another type."""
     raise Rejection("wrong_type", f"{field.source!r} is {kind(raw)} {shown(raw)}, expected {field.type}")

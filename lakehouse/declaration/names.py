@@ -10,9 +10,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 RECORD = "_record"
 """The column of a merged table that tells the record of each row."""
 
-NULL_SAID = "_null_said_"
-"""How the column begins that tells of another one whether its record says null, on the way to the merged table."""
-
 IN_FEED = ("change", "source_table_id", "source_version", "since_version", "committed_at", "number", "reconciled")
 """Columns of the change feed that stand beside those of the key: no key has these names.
 
@@ -34,12 +31,3 @@ IN_CATALOG = "duckdb_"
 def is_name(text: str) -> bool:
     """Whether a table or a column may have this name, if it is not taken."""
     return bool(_NAME.fullmatch(text)) and len(text) <= LONGEST
-
-
-def is_text(name: str) -> bool:
-    """Whether a name of somebody else's can be written, in UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

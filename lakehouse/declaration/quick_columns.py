@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse.declaration.arrow import arrow_type
-from lakehouse.declaration.fields import WHOLE, Beyond, Field, Rejection
-from lakehouse.declaration.names import is_text
+from lakehouse.declaration.fields import WHOLE, Beyond, Field, Rejection, is_text
 from lakehouse.declaration.quick_times import parse_times
 from lakehouse.declaration.times import EPOCHS
 from lakehouse.declaration.values import as_read, convert_value

@@ -29,6 +29,8 @@ LATE = "_late"
 """Whether it came late, BOOLEAN."""
 OTHERS = "_others"
 """Fields that no column takes, of some records, STRING."""
+NULL_SAID = "_null_said_"
+"""Whether the record says null for a column, BOOLEAN; followed by the name of that column."""
 
 BASE = "_base"
 """Number of the commit that brings a base row, BIGINT; NULL for a record."""

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 
 from lakehouse.declaration.field_types import Problem
-from lakehouse.declaration.names import is_text
+from lakehouse.declaration.fields import is_text
 from lakehouse.declaration.nested import plain_types
 from lakehouse.declaration.parts import VALUE
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES

@@ -15,12 +15,11 @@ from pyarrow.compute import binary_length, if_else
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import Field, Rejection
 from lakehouse.declaration.framing import AvroParser, Parse, made_by
-from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.records import parse
 from lakehouse.declaration.room import JSON_BYTE, MOST_AT_ONCE, MOST_OF_ONE, room_by_byte, room_of_row
-from lakehouse.declaration.staged import DETAIL, LATE, REASON
+from lakehouse.declaration.staged import DETAIL, LATE, NULL_SAID, REASON
 from lakehouse.declaration.times import Lateness, judge_late
 from lakehouse.declaration.values import NOTHING, convert, says_null
 

@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.failures import table_failures
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.statement import is_left
 from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import LakehouseError

@@ -16,7 +16,7 @@ something is written), ``active`` (the files and rows there are), ``ledger`` (ho
 ever was), ``restores`` (what a RESTORE put back), ``row_versions`` (which
 versions changed a row), ``audit`` (the proof that every record is accounted for), ``differences`` (what is not),
 ``accounting`` (the figures of a commit and their words). ``failures`` says in our errors what a table, its log or its
-store cannot do.
+store cannot do, ``spark_failures`` what Spark cannot do with it.
 
 It knows declarations, topics' offsets and Spark; batches, derived tables and upkeep are made of it. What is
 true of every table of ours goes here: a property into ``layout``, a figure or field of a commit into ``commits``.

@@ -8,11 +8,11 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.declaration.sql import quoted
-from lakehouse.delta.failures import table_failures
 from lakehouse.delta.lack import Lack, Rewriting, lacking
 from lakehouse.delta.layout import Layout, listed
 from lakehouse.delta.log import open_table
 from lakehouse.delta.reform import reform
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.synced import require_whole
 from lakehouse.delta.write import alone, conflicts, partitioned, upkeep

@@ -79,33 +79,10 @@ _TOLD: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
 }
 
 
-@contextmanager
-def table_failures(uri: str = "") -> Iterator[None]:
-    """Turn what Spark says of a table it cannot read or write into ``TableError``; other errors pass.
-
-    ``ExecutorLostError`` where it lost what it held, ``EngineLostError`` where a Spark Connect server or our own Java
-    ended.
-    """
-    from py4j.protocol import Py4JJavaError, Py4JNetworkError  # noqa: PLC0415 - what only looks at tables needs no Spark
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        told = _explained(error, uri)
-        if told is None:
-            raise
-        raise told from error
-    except Py4JNetworkError as error:
-        from lakehouse.local.own_spark import lost_java  # noqa: PLC0415
-
-        raise lost_java() from error
-
-
 def disk_failure(error: OSError, uri: str) -> LakehouseError:
     """What the disk refused, as an error that names the table and the way on."""
     action = "See that the folder of the tables can be written, or correct LAKEHOUSE_TABLES."
-    return _explained(error, uri) or TableError(str(error.strerror), where=uri, action=action)
+    return explained(error, uri) or TableError(str(error.strerror), where=uri, action=action)
 
 
 @contextmanager
@@ -117,7 +94,7 @@ def log_failures(uri: str) -> Iterator[None]:
         raise
     except (DeltaError, OSError, ValueError) as error:
         unknown = TableError(f"The table's log cannot be read: {_one_line(error_text(error))}", where=uri, action=_SEE)
-        raise (_explained(error, uri) or unknown) from error
+        raise (explained(error, uri) or unknown) from error
 
 
 @contextmanager
@@ -130,7 +107,7 @@ def write_failures(uri: str) -> Iterator[None]:
     except (DeltaError, OSError, ValueError) as error:
         _, what, action = _TOLD[Trouble.NOT_WRITTEN]
         unknown = TableError(f"{what}: {_one_line(error_text(error))}", where=uri, action=action)
-        raise (_explained(error, uri, but=Trouble.DAMAGED_LOG) or unknown) from error
+        raise (explained(error, uri, but=Trouble.DAMAGED_LOG) or unknown) from error
 
 
 def damaged_log(said: str, uri: str) -> LakehouseError:
@@ -139,7 +116,8 @@ def damaged_log(said: str, uri: str) -> LakehouseError:
     return kind(f"{what}: {said}", where=uri, action=action)
 
 
-def _explained(error: Exception, uri: str, but: Trouble | None = None) -> LakehouseError | None:
+def explained(error: Exception, uri: str, but: Trouble | None = None) -> LakehouseError | None:
+    """What an error of Spark, deltalake or the disk means for a table, as ours; ``None`` where nobody knows."""
     trouble = trouble_of(error, [each for each in _TOLD if each is not but], uri)
     if trouble is None:
         return None

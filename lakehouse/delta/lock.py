@@ -31,7 +31,7 @@ def table_lock(uri: str, name: str) -> Iterator[None]:
     than two minutes, ``TableError`` where the disk refuses the lock, or nobody can tell whether such a statement has
     ended; nothing was written then.
     """
-    file = lock_file(uri)
+    file = Store(uri).lock
     if file is None:
         yield
         return
@@ -58,9 +58,3 @@ def _acquire(lock: FileLock, file: Path, name: str) -> None:
     except Timeout:
         _log.info("Waiting for %s, which is written by %s", name, holder_of(file))
         lock.acquire(timeout=_PATIENCE)
-
-
-def lock_file(uri: str) -> Path | None:
-    """Where the lock of a table lies; ``None`` where the table is on no local disk."""
-    folder = Store(uri).folder
-    return folder.parent / ".locks" / folder.name if folder else None

@@ -13,12 +13,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.delta.failures import disk_failure
-from lakehouse.delta.lock import lock_file
 from lakehouse.delta.writer import Writer, java_lock, note_writer
 from lakehouse.errors import EngineLostError
 from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.engine import ENGINE
 from lakehouse.local.own_session import activate, is_classic
+from lakehouse.settings.store import Store
 
 _PATIENCE = 5.0  # seconds for a statement that was interrupted to end
 _POLL = 0.5
@@ -38,7 +38,7 @@ def run_statement(
     session is left behind with its settings, and the next writer of the table waits for its end. Raises
     ``EngineLostError`` in a session that was left behind, ``TableError`` where the disk refuses the note of who writes.
     """
-    lock, own = lock_file(uri), is_classic(spark)
+    lock, own = Store(uri).lock, is_classic(spark)
     engine = None if own else spark.conf.get(ENGINE, None)
     note = _noted(lock, Writer.now(engine, spark.session_id), uri) if lock and engine else None  # type: ignore[attr-defined]
     running = _Running(spark, statement, settings, lock if own else None)

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 
 from lakehouse.delta.counted import Action, is_cut
 from lakehouse.delta.failures import disk_failure
-from lakehouse.delta.lock import lock_file
 from lakehouse.delta.log_files import LOG
 from lakehouse.errors import TableDamagedError
 from lakehouse.settings.store import Store
@@ -74,8 +73,7 @@ def require_whole(uri: str) -> None:
 
 def _local(uri: str) -> Path | None:
     """The folder of a table on a local disk that is there."""
-    lock = lock_file(uri)
-    folder = lock.parent.parent / lock.name if lock else None
+    folder = Store(uri).folder
     return folder if folder and (folder / LOG).is_dir() else None
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import holds_files
-from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger, require_told
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.settings import Settings
 from lakehouse.topic import look

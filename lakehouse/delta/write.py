@@ -8,11 +8,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from lakehouse.delta.commits import MERGED, Commit, Entry, Upkeep
-from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_commit
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.merge_spec import MergeSpec, from_source
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.synced import require_whole, sync_commits
 from lakehouse.errors import ConflictError

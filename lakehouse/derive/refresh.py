@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from lakehouse.declaration import Rollup
 from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.failures import table_failures
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.table_context import TableContext, again
 from lakehouse.derive import feed, rollup
 from lakehouse.derive.changes import Derived, Upstream

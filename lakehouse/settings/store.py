@@ -28,6 +28,11 @@ class Store:
         return Path(unquote(urlsplit(self.uri).path)) if self.uri.startswith(_OF_FILES) else None
 
     @property
+    def lock(self) -> Path | None:
+        """Where the lock of the table of that folder lies; ``None`` where the table is on no local disk."""
+        return self.folder.parent / ".locks" / self.folder.name if self.folder else None
+
+    @property
     def options(self) -> dict[str, str] | None:
         """What deltalake is told of an object store; ``None`` for a local disk."""
         return dict(_PATIENCE) if self.folder is None else None

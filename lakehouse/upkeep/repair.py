@@ -15,10 +15,10 @@ from lakehouse.batch.schemas import kept_schemas
 from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.differences import differences
-from lakehouse.delta.failures import table_failures
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.reached import Reached, furthest
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.table_context import TableContext, merged_ledger, whole_ledger
 from lakehouse.delta.write import commit_nothing, read_table
 from lakehouse.errors import LakehouseError, LedgerError

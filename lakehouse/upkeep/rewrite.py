@@ -6,13 +6,14 @@ from functools import partial
 
 from lakehouse.declaration import Day, Month, StreamTable, Year
 from lakehouse.delta.ensure import ask_nothing, ensure_table
-from lakehouse.delta.failures import log_failures, table_failures
+from lakehouse.delta.failures import log_failures
 from lakehouse.delta.lack import Lack, Rewriting, lacking
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.reform import require_exact
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.table_context import TableContext, again
 from lakehouse.errors import TableError
 from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts

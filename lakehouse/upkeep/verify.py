@@ -19,10 +19,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.delta.accounting import sums
 from lakehouse.delta.audit import Finding, finding
-from lakehouse.delta.failures import table_failures
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, read_ledger
 from lakehouse.delta.order import identity, merged_layout
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.connect import client, join
-from lakehouse.delta.failures import table_failures
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.errors import EngineLostError, SetupError
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.silent_connect import mute_socket, silent_server

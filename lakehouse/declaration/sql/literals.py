@@ -5,7 +5,7 @@ from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.declaration.names import is_text
+from lakehouse.declaration.fields import is_text
 from lakehouse.declaration.sql.functions import (
     BESIDE,
     DECIMAL,

@@ -20,9 +20,9 @@ from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.avro import WriterSchema, reader_of
 from lakehouse.declaration.fields import REASONS, Rejection
 from lakehouse.declaration.framing import Schemas, framed, parser_of
-from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.room import MOST_OF_ONE
+from lakehouse.declaration.staged import NULL_SAID
 from lakehouse.declaration.values import convert
 from lakehouse.declaration.verdicts import Rules, decode_slices, decode_values
 from lakehouse_tests.helpers.registries import body as written

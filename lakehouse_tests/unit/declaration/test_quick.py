@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey, quick, verdicts
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import OF_SCHEMAS, REASONS, TIMELESS, Rejection
-from lakehouse.declaration.names import NULL_SAID
 from lakehouse.declaration.parts import TIME
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.records import decode, parse
+from lakehouse.declaration.staged import NULL_SAID
 from lakehouse.declaration.times import judge_late
 from lakehouse.declaration.values import says_null
 from lakehouse.declaration.verdicts import Rules, decode_values

@@ -12,14 +12,16 @@ import pytest
 
 from lakehouse.delta import holder, lock, writer
 from lakehouse.delta.holder import holder_of
-from lakehouse.delta.lock import lock_file, table_lock
+from lakehouse.delta.lock import table_lock
 from lakehouse.errors import ConflictError, TableError
+from lakehouse.settings.store import Store
 
 pytestmark = pytest.mark.invariant(11)
 
 _HOLD = """
 import sys
 from lakehouse.delta.holder import name_work
+from lakehouse.settings.store import Store
 from lakehouse.delta.lock import table_lock
 name_work("lakehouse merge")
 with table_lock(sys.argv[1], "t"):
@@ -92,7 +94,7 @@ def test_who_has_given_the_lock_back_is_named_no_more_and_a_note_that_says_nothi
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(holder._work, "what", "")
-    file = lock_file(uri)
+    file = Store(uri).lock
     assert file
     with table_lock(uri, "t"):
         assert holder_of(file).startswith("a program (this process, since ")
@@ -120,7 +122,7 @@ def test_who_has_given_the_lock_back_is_named_no_more_and_a_note_that_says_nothi
 
 
 def test_a_holder_since_another_day_is_told_with_its_date(uri: str) -> None:
-    file = lock_file(uri)
+    file = Store(uri).lock
     assert file
     with table_lock(uri, "t"):
         file.with_name("t.holder").write_text('["lakehouse merge", 1, 86399]')
@@ -133,7 +135,7 @@ def test_a_thread_of_this_very_process_is_told_as_one(uri: str, hurried: None) -
 
 
 def test_a_note_that_the_disk_refuses_keeps_nobody_from_writing(uri: str) -> None:
-    file = lock_file(uri)
+    file = Store(uri).lock
     assert file
     file.with_name("t.holder").mkdir(parents=True)
     with table_lock(uri, "t"):
@@ -172,7 +174,7 @@ def test_a_disk_that_refuses_the_lock_is_an_error_with_the_way_on(tmp_path: Path
 
 @pytest.mark.parametrize("uri", ["s3a://bucket/t", "abfss://box@account/t", "memory://t"])
 def test_a_store_of_its_own_needs_no_lock(uri: str) -> None:
-    assert lock_file(uri) is None
+    assert Store(uri).lock is None
     with table_lock(uri, "t"):
         pass
 
@@ -183,7 +185,7 @@ def test_a_java_that_still_writes_for_a_process_that_is_gone_keeps_others_from_w
     monkeypatch.setattr(writer, "_PATIENCE", 0.2)
     with table_lock(uri, "t"):
         pass
-    java = lock_file(uri)
+    java = Store(uri).lock
     assert java
     with running(_WRITE_FROM_JAVA, f"{java}.java") as other:
         with pytest.raises(ConflictError, match="may still write t, in a Java that lives"), table_lock(uri, "t"):
@@ -200,7 +202,7 @@ def test_a_java_that_ends_while_it_is_waited_for_lets_the_next_one_write(
     caplog.set_level("INFO", writer.__name__)
     with table_lock(uri, "t"):
         pass
-    java = lock_file(uri)
+    java = Store(uri).lock
     assert java
     with running(_WRITE_FROM_JAVA, f"{java}.java") as other:
         ending = Timer(0.5, other.kill)

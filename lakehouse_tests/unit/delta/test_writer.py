@@ -16,11 +16,12 @@ import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
 
 from lakehouse.delta import writer
-from lakehouse.delta.lock import lock_file, table_lock
+from lakehouse.delta.lock import table_lock
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.writer import Writer, note_writer
 from lakehouse.errors import TableError
 from lakehouse.local.engine import ENGINE
+from lakehouse.settings.store import Store
 
 pytestmark = pytest.mark.invariant(11)
 
@@ -60,7 +61,7 @@ def living(engine: Path) -> Iterator[None]:
 
 
 def lock_of(uri: str) -> Path:
-    lock = lock_file(uri)
+    lock = Store(uri).lock
     assert lock
     return lock
 

@@ -4,7 +4,7 @@ import grpc
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, SparkException
 
-from lakehouse.delta.failures import table_failures
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.table_context import again
 from lakehouse.errors import EngineLostError
 from lakehouse.errors.troubles import is_gone

@@ -15,7 +15,7 @@ from pyspark.errors.exceptions.connect import convert_exception
 from pyspark.sql.connect import proto
 
 from lakehouse.connect.client import served_causes
-from lakehouse.delta.failures import table_failures
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.errors import TableError
 from lakehouse.errors.causes import SERVED
 from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, trouble_of

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from pyspark.errors import PySparkException
 
-from lakehouse.delta.failures import table_failures
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.table_context import again
 from lakehouse.errors import (
     ConflictError,

@@ -12,7 +12,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
-from lakehouse.delta.failures import table_failures
+from lakehouse.delta.spark_failures import table_failures
 from lakehouse.errors import EngineLostError
 from lakehouse.local.own_spark import stop_spark
 

@@ -4,7 +4,9 @@ A row is told from others by where its record stands and when the broker got it:
 the same positions to other records.
 """
 
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import Counts
@@ -13,13 +15,11 @@ from lakehouse.declaration import staged
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.commits import Entry
-from lakehouse.delta.layout import Layout
 from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.delta.row_commits import Expected, append_rows
-from lakehouse.delta.write import commit_merge, commit_nothing, read_table
+from lakehouse.delta.stored_table import Expected, StoredTable
 
 
-def append_records(spark: SparkSession, layout: Layout, decided: Decided, counts: Counts) -> Entry:
+def append_records(merged: StoredTable, decided: Decided, counts: Counts) -> Entry:
     """Append the records of a batch that may enter, in one commit; nothing of the table is read.
 
     Those that may be there already (of a replay or a redrive, and where a commit before read as far and does not
@@ -27,12 +27,12 @@ def append_records(spark: SparkSession, layout: Layout, decided: Decided, counts
     """
     commit = decided.commit
     if not counts.rows:
-        return commit_nothing(spark, layout, commit)
-    rows = _rows(decided, layout)
+        return merged.commit_nothing(commit)
+    rows = _rows(decided, merged.layout.names)
     if commit.kind != "batch" or not _are_new(decided):
-        return _insert(spark, layout, rows, decided, counts)
+        return _insert(merged, rows, decided, counts)
     text = counts.text + counts.rows * len(decided.plan.incarnation.text)
-    return append_rows(spark, layout, rows, commit, Expected(counts.rows, text))
+    return merged.append(rows, commit, Expected(counts.rows, text))
 
 
 def _are_new(decided: Decided) -> bool:
@@ -41,29 +41,29 @@ def _are_new(decided: Decided) -> bool:
     return all(part.start >= reached.get(part.partition, 0) for part in decided.plan.ranges if part.span)
 
 
-def _rows(decided: Decided, layout: Layout) -> DataFrame:
+def _rows(decided: Decided, names: Sequence[str]) -> DataFrame:
     """The records that may enter, as rows of the table."""
     incarnation = f"{quoted(decided.plan.incarnation.text)} AS incarnation"
     record = f"struct({incarnation}, {staged.PARTITION} AS partition, {staged.OFFSET} AS offset, {staged.TIME} AS time)"
     rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
-    return rows.select(*(f"`{name}`" for name in layout.names))
+    return rows.select(*(f"`{name}`" for name in names))
 
 
-def _insert(spark: SparkSession, layout: Layout, rows: DataFrame, decided: Decided, counts: Counts) -> Entry:
+def _insert(merged: StoredTable, rows: DataFrame, decided: Decided, counts: Counts) -> Entry:
     """Insert the rows whose record is not there; the others are counted as stale, and no file is written for them.
 
     They are told before the MERGE, and it has a clause for rows that match though none does: Delta then counts its
     source twice, and commits nothing where the counts differ.
     """
     covered = is_covered("_there", decided.plan)
-    there = read_table(spark, layout).select(F.col(RECORD).alias("_there")).where(covered).distinct()
+    there = merged.rows().select(F.col(RECORD).alias("_there")).where(covered).distinct()
     marked = rows.join(there, F.expr(f"{RECORD} = _there"), "left")
     marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
     new = f"NOT s.{staged.STALE}"
     spec = MergeSpec(
         f"{equal_keys([RECORD])} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
         from_source([RECORD]),
-        from_source(layout.names),
+        from_source(merged.layout.names),
         insert_if=new,
     )
-    return commit_merge(spark, layout, marked.hint(counts.join), spec, decided.commit)
+    return merged.merge(marked.hint(counts.join), spec, decided.commit)

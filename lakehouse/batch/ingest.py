@@ -23,11 +23,8 @@ from lakehouse.delta.accounting import sentence
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.analysis import require_types
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.ledger import Ledger
-from lakehouse.delta.order import merged_layout
 from lakehouse.delta.table_context import PATIENCE, TableContext, again, merged_ledger
-from lakehouse.delta.write import commit_nothing
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.settings import Settings
 from lakehouse.spark import rows_expected
@@ -149,8 +146,8 @@ def prepare(context: TableContext) -> None:
     # a table whose history does not tell its progress is left as it is
     require_comparable(context.table, context.ledger())
     require_types(context.spark, context.table)
-    ensure_table(context.spark, merged_layout(context.table, context.settings), context.require_consumed)
-    ensure_table(context.spark, rejected_layout(context.table, context.settings))
+    context.merged.ensure(context.require_consumed)
+    context.stored(rejected_layout).ensure()
 
 
 def _merge_base(context: TableContext) -> Outcome | None:
@@ -170,8 +167,7 @@ def merge_batch(context: TableContext, bounds: Bounds, seen: Seen) -> Outcome | 
     ledger, state = seen.ledger, seen.state
     plan = plan_table(context.table, state, ledger, bounds)
     if plan.gap:
-        gap = gap_commit(ledger, plan, context.run)
-        entry = commit_nothing(context.spark, merged_layout(context.table, context.settings), gap)
+        entry = context.merged.commit_nothing(gap_commit(ledger, plan, context.run))
         lag = sum(lag_of(state, ledger.progress).values())
         return Outcome(entry, None, lag, lag, time.monotonic() - started)
     if plan.span == 0:
@@ -199,7 +195,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     Only the beginning of the plan where it holds too many records whose time is beyond any timestamp.
     """
     spark, settings, table = context.spark, context.settings, context.table
-    layout = merged_layout(table, settings)
+    layout = context.merged.layout
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     _log.info("Reading %s offsets of topic %s", f"{plan.span:,}", plan.topic)
     with rows_expected(spark, plan.span):
@@ -222,10 +218,10 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
 
 def merge_decided(context: TableContext, decided: Decided, counts: Counts) -> Entry:
     """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
-    table, layout = context.table, rejected_layout(context.table, context.settings)
+    table, rejected = context.table, context.stored(rejected_layout)
     commit = _counted(decided.commit, counts, table)
     decided = replace(decided, commit=commit)
-    waiting = commit.kind != "batch" or store_rejected(context.spark, layout, decided, committed=False)
+    waiting = commit.kind != "batch" or store_rejected(rejected, decided, committed=False)
     entry = _store_rows(context, decided, counts)
     if waiting:
         _store_merged(context, decided)
@@ -233,12 +229,12 @@ def merge_decided(context: TableContext, decided: Decided, counts: Counts) -> En
 
 
 def _store_rows(context: TableContext, decided: Decided, counts: Counts) -> Entry:
-    spark, table, layout = context.spark, context.table, merged_layout(context.table, context.settings)
+    table = context.table
     if table.is_log:
-        return append_records(spark, layout, decided, counts)
+        return append_records(context.merged, decided, counts)
     rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
     newest = newest_per_key(rows, table, alone=not counts.duplicate)
-    return merge_rows(spark, Target(table, layout), newest, counts, decided.commit)
+    return merge_rows(Target(table, context.merged), newest, counts, decided.commit)
 
 
 def _store_merged(context: TableContext, decided: Decided) -> None:
@@ -246,9 +242,9 @@ def _store_merged(context: TableContext, decided: Decided) -> None:
 
     A batch whose marks another writer prevents is merged all the same: the next redrive sets them.
     """
-    layout = rejected_layout(context.table, context.settings)
+    rejected = context.stored(rejected_layout)
     try:
-        again(lambda: store_rejected(context.spark, layout, replace(decided, merged=context.ledger())))
+        again(lambda: store_rejected(rejected, replace(decided, merged=context.ledger())))
     except ConflictError:
         if decided.commit.kind != "batch":
             raise

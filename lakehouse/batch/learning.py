@@ -7,11 +7,8 @@ from lakehouse.batch.schemas import COLUMNS, kept_schemas, schemas_layout
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, unframed
-from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.delta.table_context import TableContext
-from lakehouse.delta.write import commit_merge
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
 from lakehouse.topic.registry import Registry, SchemaRefusedError, registry
@@ -124,13 +121,12 @@ def _is_usable(kept: WriterSchema) -> bool:
 
 def _keep(context: TableContext, found: Mapping[int, WriterSchema]) -> None:
     """Keep schemas; where another process has kept another one for an id meanwhile, that is an error."""
-    layout = schemas_layout(context.table, context.settings)
-    ensure_table(context.spark, layout)
     rows = [(i, fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
     spec = MergeSpec(equal_keys(["id"]), insert=from_source([column.name for column in COLUMNS]))
-    commit = read_ledger(layout.uri, layout.name).next_commit("load", context.run)
-    commit_merge(context.spark, layout, context.spark.createDataFrame(rows, columns), spec, commit)
+    schemas = context.stored(schemas_layout)
+    commit = schemas.ensured_ledger().next_commit("load", context.run)
+    schemas.merge(context.spark.createDataFrame(rows, columns), spec, commit)
     kept = kept_schemas(context.settings, context.table).known
     for schema_id, schema in found.items():
         if fingerprint(kept[schema_id]) != fingerprint(schema):

@@ -7,7 +7,7 @@ record had a value for. Among base rows the later commit wins, by its number, wh
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.counts import count_batch
@@ -17,14 +17,12 @@ from lakehouse.batch.newest import newest_per_key
 from lakehouse.batch.sources import read_reference
 from lakehouse.declaration import Reference, Rows, StreamTable, staged
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import Ledger, read_ledger, to_consume
+from lakehouse.delta.ledger import Ledger, to_consume
 from lakehouse.delta.merge_spec import MergeSpec, equal_keys, equal_values, from_source
-from lakehouse.delta.order import merged_layout
 from lakehouse.delta.sameness import comparable
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.delta.table_context import TableContext, again
-from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 
@@ -92,19 +90,18 @@ def load_base(context: TableContext, folder: Path | None = None) -> BaseLoad:
     return again(lambda: _load_base(context, base, folder))
 
 
-def _load_base(context: TableContext, base: Rows, folder: Path | None) -> BaseLoad:
-    spark, table = context.spark, context.table
-    layout = base_layout(table, context.settings)
-    ledger = read_ledger(layout.uri, layout.name)
+def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseLoad:
+    table, base = context.table, context.stored(base_layout)
+    ledger = base.ledger()
     last = ledger.newest.commit.folder if ledger.newest else None
-    source = (folder or Path(last or base.default_folder)).expanduser().resolve()
-    rows = with_computed(base.read(spark, source, table.fields), table).localCheckpoint()
-    ensure_table(spark, layout)
+    source = (folder or Path(last or files.default_folder)).expanduser().resolve()
+    rows = with_computed(files.read(context.spark, source, table.fields), table).localCheckpoint()
+    base.ensure()
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
     said = {"folder": str(source), "declaration": table.fingerprint}
-    commit = read_ledger(layout.uri, layout.name).next_commit("load", context.run).model_copy(update=said)
-    entry = _upsert(spark, layout, table, newest, commit)
+    commit = base.next_commit("load", context.run).model_copy(update=said)
+    entry = _upsert(base, table, newest, commit)
     return BaseLoad(
         folder=source,
         files=counted["files"],
@@ -124,18 +121,19 @@ def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
     return rows.groupBy(*table.key).agg(*plain, *kept) if plain or kept else rows.select(*table.key).distinct()
 
 
-def _upsert(spark: SparkSession, layout: Layout, table: StreamTable, newest: DataFrame, commit: Commit) -> Entry | None:
+def _upsert(base: StoredTable, table: StreamTable, newest: DataFrame, commit: Commit) -> Entry | None:
     """Write the rows that are new or differ; ``None`` where there are none. Kept columns never lose a value."""
+    layout = base.layout
     chosen = {c: f"coalesce(s.`{c}`, t.`{c}`)" if c in table.keep else f"s.`{c}`" for c in layout.names}
     same = equal_keys(table.key)
     types = {column.name: column.type for column in layout.columns}
     pairs = ((comparable(chosen[c], types[c]), comparable(f"t.`{c}`", types[c])) for c in layout.names)
     differs = " OR ".join(f"NOT ({ours} <=> {theirs})" for ours, theirs in pairs)
-    joined = newest.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "left")
+    joined = newest.alias("s").join(base.rows().alias("t"), F.expr(same), "left")
     changed = joined.where(f"t.`{table.key[0]}` IS NULL OR {differs}").select("s.*").localCheckpoint()
     if changed.isEmpty():
         return None
-    return commit_merge(spark, layout, changed, MergeSpec(same, chosen, from_source(layout.names)), commit)
+    return base.merge(changed, MergeSpec(same, chosen, from_source(layout.names)), commit)
 
 
 def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
@@ -160,24 +158,24 @@ def load_reference(context: TableContext, reference: Reference) -> ReferenceLoad
     Where another writer is first, the file is read again. Raises ``BaseFileError`` where a line cannot be loaded;
     nothing is loaded then.
     """
-    return again(lambda: _make_equal(context, reference, reference_layout(context.table, reference, context.settings)))
+    stored = StoredTable(context.spark, reference_layout(context.table, reference, context.settings))
+    return again(lambda: _make_equal(stored, reference, context.run))
 
 
-def _make_equal(context: TableContext, reference: Reference, layout: Layout) -> ReferenceLoad:
+def _make_equal(stored: StoredTable, reference: Reference, run: str) -> ReferenceLoad:
     """Write what of the file is new, differs or is gone, in one commit; none where nothing is."""
-    spark = context.spark
-    rows = read_reference(spark, reference).localCheckpoint()
-    ensure_table(spark, layout)
-    ledger = read_ledger(layout.uri, layout.name)
-    same, equal = equal_keys(reference.key), equal_values(layout.names)
-    joined = rows.alias("s").join(read_table(spark, layout).alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
-    picked = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in layout.names]
+    rows = read_reference(stored.spark, reference).localCheckpoint()
+    ledger = stored.ensured_ledger()
+    names = stored.layout.names
+    same, equal = equal_keys(reference.key), equal_values(names)
+    joined = rows.alias("s").join(stored.rows().alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
+    picked = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in names]
     changed = joined.select(*picked, F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone")).localCheckpoint()
-    values = from_source(layout.names)
+    values = from_source(names)
     spec = MergeSpec(same, values, values, delete_if="s._is_gone")
     if changed.isEmpty():
         return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
-    entry = commit_merge(spark, layout, changed, spec, ledger.next_commit("load", context.run))
+    entry = stored.merge(changed, spec, ledger.next_commit("load", run))
     counted = entry.metrics
     return ReferenceLoad(
         reference.name, rows.count(), counted.inserted, counted.updated, counted.deleted, entry.version
@@ -189,14 +187,12 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
 
     Versions of the base table that changed no row count as merged: maintenance does not bring it again.
     """
-    spark, settings, table, run = context.spark, context.settings, context.table, context.run
-    base = base_layout(table, settings)
-    held = read_ledger(base.uri, base.name)
+    table, base = context.table, context.stored(base_layout)
+    held = base.ledger()
     if not held.exists or held.is_consumed(ledger.source):
         return None
-    ensure_table(spark, base)  # columns that were declared since its last load
-    held = read_ledger(base.uri, base.name)
-    rows = read_table(spark, base, held.version).withColumns(
+    held = base.ensured_ledger()  # with the columns that were declared since its last load
+    rows = base.rows(held.version).withColumns(
         {
             staged.REASON: F.lit(None).cast("string"),
             staged.LATE: F.lit(False),
@@ -209,7 +205,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         }
     )
     counts = count_batch(rows, table)
-    commit = ledger.next_commit("base", run).model_copy(
+    commit = ledger.next_commit("base", context.run).model_copy(
         update={
             "read": counts.read,
             "duplicate": counts.duplicate,
@@ -217,6 +213,5 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             "declaration": table.fingerprint,
         }
     )
-    target = Target(table, merged_layout(table, settings))
     newest = newest_per_key(rows, table, alone=not counts.duplicate)
-    return merge_rows(spark, target, newest, counts, commit)
+    return merge_rows(Target(table, context.merged), newest, counts, commit)

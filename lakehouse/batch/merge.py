@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -12,18 +11,13 @@ from lakehouse.batch.counts import Counts
 from lakehouse.declaration import StreamTable, staged
 from lakehouse.declaration.names import RECORD
 from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.files import read_rows
-from lakehouse.delta.layout import DECLARED, Layout
+from lakehouse.delta.layout import DECLARED
 from lakehouse.delta.log import open_table
 from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.delta.order import KEPT, Newer, kept_order, newer_than_stored, stored_with
-from lakehouse.delta.plain import MOST_HELD, is_quick_to_merge
-from lakehouse.delta.quick import store_quickly
 from lakehouse.delta.sameness import comparable_row, struct_of
-from lakehouse.delta.write import commit_merge, read_table
-from lakehouse.errors import ConflictError, LockedError
+from lakehouse.delta.stored_table import Expected, StoredTable
 from lakehouse.errors.troubles import ANOTHER_ROW
-from lakehouse.spark import collected
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class Target:
     """Where rows are merged to, and how."""
 
     table: StreamTable
-    layout: Layout
+    merged: StoredTable
 
     @property
     def same_key(self) -> str:
@@ -45,22 +39,22 @@ class Target:
 
     def types(self, names: Sequence[str]) -> dict[str, str]:
         """The types of columns; none of what is no column of ours."""
-        known = {column.name: column.type for column in self.layout.columns}
+        known = {column.name: column.type for column in self.merged.layout.columns}
         return {name: known.get(name, "") for name in names}
 
     def others(self, stored: DataFrame) -> list[str]:
         """The columns of ours beside the key, also that of columns that are kept no longer."""
-        names = [name for name in self.layout.names if name not in self.table.key]
+        names = [name for name in self.merged.layout.names if name not in self.table.key]
         return [*names, KEPT] if KEPT in stored.columns and KEPT not in names else names
 
     def undeclared(self, stored: DataFrame) -> list[str]:
         """The columns that were declared and are not any more: of a newer record they hold nothing."""
-        there = open_table(self.layout.uri)
+        there = open_table(self.merged.layout.uri)
         ever = there.metadata().configuration.get(DECLARED, "").split(",") if there else []
-        return [name for name in stored.columns if name in ever and name not in (*self.layout.names, KEPT)]
+        return [name for name in stored.columns if name in ever and name not in (*self.merged.layout.names, KEPT)]
 
 
-def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: Counts, commit: Commit) -> Entry:
+def merge_rows(target: Target, newest: DataFrame, counts: Counts, commit: Commit) -> Entry:
     """Merge rows, one for each key, into the merged table; rows that are older than the table's are stale.
 
     Each is compared once, with the row it meets: that gives the row to store, and the commit only puts it there. Where
@@ -68,45 +62,31 @@ def merge_rows(spark: SparkSession, target: Target, newest: DataFrame, counts: C
     Stale rows take part in no match and no insert, so that a replay writes no data file, but they are counted: what
     Delta says of its source is every row of the batch.
     """
-    entry = _store_few(spark, target, newest, counts, commit)
-    if entry:
-        return entry
-    stored = read_table(spark, target.layout)
-    rows = _compared(target, stored, newest, counts).localCheckpoint()
+
+    def few(stored: DataFrame) -> DataFrame:
+        compared = _compared(target, stored, newest, counts).drop(staged.MET)
+        # those of stale rows are the stored ones, and go nowhere
+        untold = {name: F.expr(f"IF({staged.STALE}, NULL, `{name}`)") for name in sorted(target.texts)}
+        return compared.withColumns(untold) if untold else compared
+
+    def many(stored: DataFrame) -> tuple[DataFrame, MergeSpec]:
+        rows = _compared(target, stored, newest, counts).localCheckpoint()
+        return rows.hint(counts.join), _store_spec(target, stored, counts)
+
+    text = None if target.texts & {*target.table.keep} else counts.text  # what is kept was not counted
+    expected = Expected(counts.rows, text, counts.partitions)
+    return target.merged.store_compared(few, many, commit, expected)
+
+
+def _store_spec(target: Target, stored: DataFrame, counts: Counts) -> MergeSpec:
+    """How Spark stores rows that were compared."""
     new = f"NOT s.{staged.STALE}"
-    spec = MergeSpec(
+    return MergeSpec(
         f"{target.same_key} AND {counts.prune} AND {new}",
         _assignments(target, stored),
-        {name: _inserted(name) for name in target.layout.names},
+        {name: _inserted(name) for name in target.merged.layout.names},
         insert_if=new,
     )
-    return commit_merge(spark, target.layout, rows.hint(counts.join), spec, commit)
-
-
-def _store_few(spark: SparkSession, target: Target, newest: DataFrame, counts: Counts, commit: Commit) -> Entry | None:
-    """Compare with the version that the commit was planned on, and store without Spark what makes it on no other.
-
-    ``None`` where Spark has to, and nothing is written then.
-    """
-    text = None if target.texts & {*target.table.keep} else counts.text  # what is kept was not counted
-    if not counts.rows or not is_quick_to_merge(target.layout, counts.rows, counts.partitions, text):
-        return None
-    stored = read_rows(spark, target.layout, commit.table_version, counts.partitions)
-    compared = _compared(target, stored, newest, counts).drop(staged.MET)
-    # those of stale rows are the stored ones, and go nowhere
-    untold = {name: F.expr(f"IF({staged.STALE}, NULL, `{name}`)") for name in sorted(target.texts)}
-    rows = collected(compared.withColumns(untold) if untold else compared)
-    if rows is None or rows.nbytes > MOST_HELD:  # values that are stored, of which nobody knew
-        return None
-    # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
-    if rows.num_rows != counts.rows or pc.all(rows[staged.STALE]).as_py():
-        return None
-    try:
-        return store_quickly(target.layout, rows, target.table.key, counts.partitions, commit)
-    except LockedError:
-        raise
-    except ConflictError:  # Spark goes on where somebody else committed and touched none of its rows
-        return None
 
 
 def _with_fields_of(stored: DataFrame, newest: DataFrame, table: StreamTable) -> DataFrame:

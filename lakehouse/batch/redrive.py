@@ -20,7 +20,6 @@ from lakehouse.declaration import staged
 from lakehouse.delta.commits import Entry
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.table_context import TableContext, again, whole_ledger
-from lakehouse.delta.write import read_table
 from lakehouse.errors import LakehouseError
 from lakehouse.topic.offsets import Incarnation, Plan, Range
 
@@ -99,7 +98,7 @@ def _cut(rows: DataFrame, limit: int) -> Position | None:
 
 
 def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
-    rows = read_table(context.spark, rejected_layout(context.table, context.settings))
+    rows = context.stored(rejected_layout).rows()
     rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # else no decoding makes them enter
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
@@ -114,7 +113,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     plan = Plan(context.table.topic, part.incarnation, _spans(held))
     decided = Decided(held, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.read == counts.rejected:
-        store_rejected(context.spark, rejected_layout(context.table, context.settings), decided)
+        store_rejected(context.stored(rejected_layout), decided)
         return None
     entry: Entry = merge_decided(context, decided, counts)
     return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.others)

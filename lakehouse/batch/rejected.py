@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.batch.unresolved import is_open, was_undone
@@ -11,11 +11,11 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.delta.active import count_rows
 from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.merge_spec import MergeSpec, from_source
 from lakehouse.delta.order import POSITION
-from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Plan, Range
 
@@ -70,7 +70,7 @@ class Decided:
     merged: Ledger
 
 
-def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, committed: bool = True) -> bool:
+def store_rejected(rejected: StoredTable, decided: Decided, *, committed: bool = True) -> bool:
     """Store what was decided, for the positions of the held rows and no others; whether records wait to be marked.
 
     A record that was stored before is decided again: updated, or marked as resolved by the commit in which
@@ -82,12 +82,12 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, com
     a record as resolved before it has merged it (``committed``): another one may take its number, and the record
     would be in no table and on no list. Until then those that pass wait.
     """
-    if not decided.commit.rejected and not count_rows(layout.uri):
+    if not decided.commit.rejected and not count_rows(rejected.layout.uri):
         return False
-    ledger = read_ledger(layout.uri, layout.name)
+    ledger = rejected.ledger()
     everywhere = bool(decided.merged.undone) or went_back(ledger.source, decided.merged)
     near = _near(decided, everywhere)
-    stored = read_table(spark, layout).alias("t").where(near)
+    stored = rejected.rows().alias("t").where(near)
     rows = _decided_rows(stored, decided, "full" if everywhere else "left", committed).localCheckpoint()
     ((changed, waiting),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
     if changed:
@@ -96,7 +96,7 @@ def store_rejected(spark: SparkSession, layout: Layout, decided: Decided, *, com
         commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update=said)
         values = from_source([c.name for c in (*_RECORD, *_DECISION)])
         spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, from_source([c.name for c in _COLUMNS]))
-        commit_merge(spark, layout, rows.where("_changes").select("row.*"), spec, commit)
+        rejected.merge(rows.where("_changes").select("row.*"), spec, commit)
     return bool(waiting)
 
 

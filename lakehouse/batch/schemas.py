@@ -11,7 +11,7 @@ from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.framing import NO_SCHEMAS, Schemas
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.ledger import ledger_of
 from lakehouse.delta.log import open_table
 from lakehouse.settings import Settings
 
@@ -45,9 +45,9 @@ def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
     """
     if not table.has_schemas:
         return NO_SCHEMAS
-    layout = schemas_layout(table, settings)
-    read_ledger(layout.uri, layout.name)
-    with log_failures(layout.uri):
-        there = open_table(layout.uri)
+    ledger_of(settings, table.schemas_name)
+    uri = settings.table_uri(table.schemas_name)
+    with log_failures(uri):
+        there = open_table(uri)
         rows = pa.table(there.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist() if there else []
     return Schemas({row["id"]: WriterSchema(row["schema"], tuple(row["references"] or ())) for row in rows}, {})

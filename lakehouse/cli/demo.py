@@ -53,7 +53,7 @@ def demo(
 
 def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
     """Refuse to mix samples into data that the demo did not write; leave a mark in a home that is new."""
-    from lakehouse.delta.ledger import read_ledger
+    from lakehouse.delta.ledger import ledger_of
 
     if (settings.kafka_bootstrap_servers or settings.tables) and not sure:
         raise LakehouseError(
@@ -62,7 +62,7 @@ def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
             action="Unset it, or say --yes.",
         )
     mark = settings.home_folder / f"demo-{table.name}"
-    held = any(read_ledger(settings.table_uri(name), name).exists for name in (table.name, table.base_name))
+    held = any(ledger_of(settings, name).exists for name in (table.name, table.base_name))
     if held and not mark.exists():
         raise LakehouseError(
             f"Table {table.name} holds data that the demo did not write; nothing was touched",
@@ -131,10 +131,10 @@ class _Path:
     def account(self) -> None:
         """Show what became of every record, and check it."""
         from lakehouse.delta.audit import audit
-        from lakehouse.delta.ledger import read_ledger
+        from lakehouse.delta.ledger import ledger_of
 
         self._head("Every record is accounted for")
-        ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name, whole=True)
+        ledger = ledger_of(self.settings, self.table.name, whole=True)
         totals = ledger.totals.model_dump()
         print_table(list(totals), [list(totals.values())])
         failed = [finding for finding in audit(ledger) if not finding.passed]

@@ -21,9 +21,9 @@ class Figures:
 
     def version(self) -> int:
         """The version of the merged table; -1 before it exists."""
-        from lakehouse.delta.ledger import read_ledger
+        from lakehouse.delta.ledger import ledger_of
 
-        return read_ledger(self.settings.table_uri(self.table.name), self.table.name).version
+        return ledger_of(self.settings, self.table.name).version
 
     def count(self) -> str:
         """How many rows the merged table holds, and how they spread over the groups of its first rollup."""
@@ -51,9 +51,9 @@ class Figures:
         return ", ".join(told) or "no row changed"
 
     def _inserted_since(self, version: int) -> int:
-        from lakehouse.delta.ledger import read_ledger
+        from lakehouse.delta.ledger import ledger_of
 
-        ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name)
+        ledger = ledger_of(self.settings, self.table.name)
         return sum(entry.metrics.inserted for entry in ledger.entries if entry.version > version)
 
     def newest_of_one_group(self, rollup: "Rollup", limit: int = 12) -> "tuple[str, Result]":

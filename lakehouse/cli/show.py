@@ -120,12 +120,12 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     Also shown is what was declared otherwise from a version on. Exits with 1 where a check fails.
     """
     from lakehouse.delta.audit import audit as prove
-    from lakehouse.delta.ledger import read_ledger
+    from lakehouse.delta.ledger import ledger_of
     from lakehouse.upkeep.evolution import redeclared
 
     settings = load_settings()
     chosen = chosen_tables(settings, table)
-    ledgers = {each.name: read_ledger(settings.table_uri(each.name), each.name, whole=True) for each in chosen}
+    ledgers = {each.name: ledger_of(settings, each.name, whole=True) for each in chosen}
     declared = {each.name: redeclared(settings, each) for each in chosen}
     findings = {name: prove(ledger) for name, ledger in ledgers.items()}
     if json:

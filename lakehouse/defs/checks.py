@@ -15,7 +15,7 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import checked
 from lakehouse.defs.waiting import planning_check
 from lakehouse.delta.audit import Finding, audit, every_change_kept, finding
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.ledger import ledger_of
 from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -75,7 +75,7 @@ def doubts_check(listed: Listed) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=f"{table.name}_doubts", specs=_specs(listed, _DOUBTS), can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
-            ledger = read_ledger(lakehouse.settings.table_uri(table.name), table.name)
+            ledger = ledger_of(lakehouse.settings, table.name)
             found = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
         yield from _asked(context, found, listed)
 
@@ -91,7 +91,7 @@ def merged_checks(listed: Listed) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
-            ledger = read_ledger(lakehouse.settings.table_uri(table.name), table.name, whole=True)
+            ledger = ledger_of(lakehouse.settings, table.name, whole=True)
             found = [*audit(ledger), *_found_in_rows(lakehouse, table, _names(context), ledger.exists)]
         yield from _asked(context, found, listed, warnings)
 
@@ -119,8 +119,7 @@ def changes_check(listed: Listed) -> dg.AssetChecksDefinition:
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
-            uri = lakehouse.settings.table_uri(table.changes_name)
-            found = every_change_kept(read_ledger(uri, table.changes_name, whole=True))
+            found = every_change_kept(ledger_of(lakehouse.settings, table.changes_name, whole=True))
         return checked(found, listed.key(table.changes_name))
 
     return check

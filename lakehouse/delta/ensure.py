@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse.declaration.sql import quoted
 from lakehouse.delta.lack import Lack, Rewriting, lacking
 from lakehouse.delta.layout import Layout, listed
+from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.log import open_table
 from lakehouse.delta.reform import reform
 from lakehouse.delta.spark_failures import table_failures
@@ -28,12 +29,12 @@ def ensure_table(
     layout: Layout,
     before: Callable[[], None] | None = ask_nothing,
     rewriting: Rewriting | None = None,
-) -> bool:
+) -> Ledger | None:
     """Create the table where it is missing, add columns it lacks, widen some, correct how long its files are kept.
 
     Columns are widened after ``before`` was called, which may raise; where it is ``None``, they stay as they are, and
     what is declared is kept by a later call. With ``rewriting``, other types and partitions are given too.
-    Returns whether it committed anything; a second call does not.
+    Returns the ledger that it read if it committed nothing, as a second call does, else ``None``.
 
     Raises ``TableError`` where the table does not fit: a column of another type, one that somebody dropped,
     other partitions; and where it cannot be read or made, or a power cut left only a part of it. Raises
@@ -57,7 +58,7 @@ def ensure_table(
     properties = {**lack.properties, **(layout.statistics_properties if other else {})}
     if properties:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(properties)})")
-    return changed
+    return None if changed else lack.ledger
 
 
 def _add_columns(spark: SparkSession, layout: Layout, lack: Lack) -> None:

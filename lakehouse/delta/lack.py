@@ -11,8 +11,10 @@ from lakehouse.declaration.facts import declared_again, renamed
 from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.widening import is_recast, is_widened
+from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Layout, TableColumn, paths
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.log import open_table
 from lakehouse.errors import TableError
 
 _BESIDE = ", or a column of another name beside it, or a table of another name, which a merge fills from the topic"
@@ -39,9 +41,10 @@ class Lack:
     ``widened`` are the columns that have a narrower type, ``remade`` those of another type, of a table that is computed
     anew as a whole then. Of a rewrite also: ``recast``, columns of another type that may hold each value as it is, and
     by which columns rows are ``parted``, where by others than they are to be. ``declared`` is what was declared before,
-    as facts.
+    as facts. ``ledger`` is that of the table, read after the table was opened.
     """
 
+    ledger: Ledger
     columns: Sequence[tuple[Path, TableColumn]]
     properties: Mapping[str, str]
     widened: Sequence[str]
@@ -62,7 +65,7 @@ def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = Non
     Raises ``TableError`` where it does not fit, ``LedgerError`` where this version cannot read what its commits say.
     """
     ledger = read_ledger(layout.uri, layout.name)
-    stands, found = table.metadata(), _types(StructType.fromJson(json.loads(table.schema().to_json())))
+    stands, found = table.metadata(), _types_of(table)
     _require_key(layout, stands.configuration)
     _require_version(layout, stands.configuration)
     _require_names(layout, stands.configuration.get(DECLARES, ""))
@@ -74,12 +77,30 @@ def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = Non
     declared = _require_same_fields(layout, stands.configuration, names)
     made = {(name,): "" for name in layout.partitions if parted is not None}
     return Lack(
+        ledger,
         _missing(layout, made | found, ledger),
         layout.corrections(stands.configuration),
         **other,
         parted=parted,
         declared=declared,
     )
+
+
+def lack_of(layout: Layout, rewriting: Rewriting | None = None) -> Lack | None:
+    """What a table lacks now, as ``lacking`` tells it; ``None`` if there is no table."""
+    there = open_table(layout.uri)
+    with log_failures(layout.uri):
+        return lacking(layout, there, rewriting) if there else None
+
+
+def remade_columns(layout: Layout) -> list[str]:
+    """The columns that now have another type than declared, of a table that is computed anew as a whole then."""
+    there = open_table(layout.uri)
+    return _of_other_types(layout, _types_of(there), None)["remade"] if there else []
+
+
+def _types_of(table: DeltaTable) -> Types:
+    return _types(StructType.fromJson(json.loads(table.schema().to_json())))
 
 
 def _types(schema: StructType, above: Path = ()) -> Types:

@@ -29,6 +29,7 @@ from lakehouse.delta.reached import Reached, beyond, furthest
 from lakehouse.delta.restores import Foreign, Standing, restored_version, standing
 from lakehouse.delta.row_versions import unchanged_versions
 from lakehouse.errors import LedgerError
+from lakehouse.settings import Settings
 from lakehouse.topic.offsets import Progress
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them
@@ -182,6 +183,11 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     if whole:
         return _read_ledger(uri, name, None)
     return _KEPT.read((uri, name), uri, lambda: _read_ledger(uri, name, _NEWEST))
+
+
+def ledger_of(settings: Settings, name: str, *, whole: bool = False) -> Ledger:
+    """Read the ledger of the table of that name, as ``read_ledger`` does."""
+    return read_ledger(settings.table_uri(name), name, whole=whole)
 
 
 def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:

@@ -55,6 +55,19 @@ def equal_values(names: Sequence[str]) -> str:
     return " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in names)
 
 
+def keyed_spec(names: Sequence[str], key: Sequence[str], gone: str) -> MergeSpec:
+    """The table holds these columns of the rows, one for each key; a row that is ``gone`` is deleted."""
+    others = [name for name in names if name not in key]
+    return MergeSpec(
+        equal_values(key),
+        from_source(others),
+        from_source(names),
+        update_if=f"NOT ({equal_values(others)})" if others else "",
+        insert_if=f"NOT s.{gone}",
+        delete_if=f"s.{gone}",
+    )
+
+
 def _further(condition: str) -> str:
     return f" AND {condition}" if condition else ""
 

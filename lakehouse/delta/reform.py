@@ -4,7 +4,6 @@ Delta could widen a type without writing, by a feature of a table that other rea
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -23,35 +22,22 @@ _SHOWN = 40  # characters of a value that does not fit
 
 
 def reform(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting, before: Callable[[], None]) -> None:
-    """Give some columns the types of the layout, and the rows its partitions. What the ledger tells is carried on.
-
-    Raises ``TableError`` where a value would become another one; nothing is written then. Raises what ``rewrite`` and
-    ``before`` raise, which is called once nobody else writes.
-    """
-    if lack.parted is not None or lack.recast:
-        leave_statistics(spark, layout, {*(lack.parted or ()), *(path[0] for path, _ in lack.columns)})
-    rewrite(spark, layout, partial(_formed, layout, lack, rewriting), before)
-
-
-def rewrite(
-    spark: SparkSession,
-    layout: Layout,
-    form: Callable[[DataFrame], DataFrame],
-    before: Callable[[], None] = lambda: None,
-) -> None:
-    """Write the rows of a table in another form, in one fenced commit that carries its ledger on.
+    """Give some columns the types of the layout, and the rows its partitions, in one commit that carries its ledger on.
 
     ``before`` is called when nobody else of ours writes; what it raises ends it.
 
-    Raises ``ConflictError`` where another writer of ours was first, ``TableError`` where another program wrote in the
-    moment between reading and writing: its commit is then undone, and a RESTORE to it brings it back.
+    Raises ``TableError`` where a value would become another one; nothing is written then. ``ConflictError`` where
+    another writer of ours was first, ``TableError`` where another program wrote in the moment between reading and
+    writing: its commit is then undone, and a RESTORE to it brings it back.
     """
+    if lack.parted is not None or lack.recast:
+        leave_statistics(spark, layout, {*(lack.parted or ()), *(path[0] for path, _ in lack.columns)})
     with alone(layout):
         ledger = read_ledger(layout.uri, layout.name)
         before()
         rows = read_table(spark, layout, ledger.version)
         commit = ledger.next_commit("rewrite", "")
-        entry = commit_overwrite(spark, layout, form(rows), commit)
+        entry = commit_overwrite(spark, layout, _formed(layout, lack, rewriting, rows), commit)
     if entry.version != ledger.version + 1:
         raise TableError(
             f"{layout.name} was rewritten while another program wrote version {entry.version - 1}",

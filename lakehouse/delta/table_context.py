@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import holds_files
-from lakehouse.delta.ledger import Ledger, read_ledger, require_told
+from lakehouse.delta.layout import Layout
+from lakehouse.delta.ledger import Ledger, ledger_of, require_told
+from lakehouse.delta.order import merged_layout
 from lakehouse.delta.spark_failures import table_failures
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.settings import Settings
@@ -16,6 +18,8 @@ from lakehouse.topic.offsets import TopicState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from lakehouse.delta.stored_table import StoredTable
 
 _ATTEMPTS = 5  # plans made before a batch gives way to other writers
 PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default
@@ -32,6 +36,17 @@ class TableContext:
     table: StreamTable
     run: str = "cli"
 
+    @property
+    def merged(self) -> "StoredTable":
+        """The merged table; its ledger is read by ``ledger``."""
+        return self.stored(merged_layout)
+
+    def stored(self, layout_of: Callable[[StreamTable, Settings], Layout]) -> "StoredTable":
+        """A table of the declaration, stored as this function says."""
+        from lakehouse.delta.stored_table import StoredTable  # noqa: PLC0415 - who has no session imports no Spark
+
+        return StoredTable(self.spark, layout_of(self.table, self.settings))
+
     def ledger(self) -> Ledger:
         """Read the merged table's ledger."""
         return merged_ledger(self.settings, self.table)
@@ -40,7 +55,7 @@ class TableContext:
         """Raise ``NotConsumedError`` where a derived table has not read all there is of the merged one."""
         merged = self.ledger()
         for name in self.table.derived:
-            derived = read_ledger(self.settings.table_uri(name), name)
+            derived = ledger_of(self.settings, name)
             if derived.exists and not merged.is_consumed(derived.source):
                 raise NotConsumedError(
                     f"Columns of {self.table.name} are widened once {name} has read what is there before",
@@ -55,12 +70,12 @@ class TableContext:
 
 def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
     """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
-    return _told(table, read_ledger(settings.table_uri(table.name), table.name))
+    return _told(table, ledger_of(settings, table.name))
 
 
 def whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
     """The whole history: a RESTORE of long ago may have undone what resolved a record."""
-    return _told(table, read_ledger(settings.table_uri(table.name), table.name, whole=True))
+    return _told(table, ledger_of(settings, table.name, whole=True))
 
 
 def _told(table: StreamTable, ledger: Ledger) -> Ledger:

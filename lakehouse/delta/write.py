@@ -11,7 +11,7 @@ from lakehouse.delta.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import app_id, find_commit
 from lakehouse.delta.lock import table_lock
-from lakehouse.delta.merge_spec import MergeSpec, from_source
+from lakehouse.delta.merge_spec import MergeSpec
 from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.statement import run_statement
 from lakehouse.delta.synced import require_whole, sync_commits
@@ -118,12 +118,6 @@ def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commi
 def partitioned(writer: DataFrameWriter, layout: Layout) -> DataFrameWriter:
     """A writer of files in the partitions of the layout."""
     return writer.partitionBy(layout.partition_by) if layout.partition_by else writer
-
-
-def commit_nothing(spark: SparkSession, layout: Layout, commit: Commit) -> Entry:
-    """Make a commit that holds no row and no file, whatever columns the table has: Delta writes it all the same."""
-    nothing = read_table(spark, layout).where("false")
-    return commit_merge(spark, layout, nothing, MergeSpec("false", insert=from_source(nothing.columns)), commit)
 
 
 def _fence(name: str, commit: Commit) -> dict[str, str]:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.commits import Commit, Entry, Source
-from lakehouse.delta.layout import Layout
 from lakehouse.delta.ledger import Ledger, still_holds, to_consume
 from lakehouse.delta.order import identity
 from lakehouse.delta.sameness import comparable, comparable_row
 from lakehouse.delta.statement import session_settings
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 from lakehouse.spark import rows_expected
 
@@ -49,10 +49,10 @@ class Derived:
 
 @dataclass(frozen=True)
 class Upstream:
-    """The merged table a derived table follows: its declaration, layout and ledger."""
+    """The merged table a derived table follows, with its declaration and its ledger."""
 
     table: StreamTable
-    layout: Layout
+    merged: StoredTable
     ledger: Ledger
 
     @property
@@ -84,21 +84,22 @@ def changed_rows(upstream: Upstream, consumed: Source | None) -> int | None:
 
 
 @contextmanager
-def changes_since(spark: SparkSession, upstream: Upstream, consumed: Source | None) -> Iterator[DataFrame | None]:
+def changes_since(upstream: Upstream, consumed: Source | None) -> Iterator[DataFrame | None]:
     """The net changes since a version, read once for all that derives from the table in this session.
 
     Where the work with them fails, they are read anew the next time: what was held may be what is gone.
     """
-    asked = (spark, upstream.layout.uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
+    spark, uri = upstream.merged.spark, upstream.merged.layout.uri
+    asked = (spark, uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
     before, changes = _HELD.pop() if _HELD else (None, None)
     if changes is None or before != asked:
         with rows_expected(spark, changed_rows(upstream, consumed)):
-            changes = net_changes(spark, upstream, consumed)
+            changes = net_changes(upstream, consumed)
     yield changes
     _HELD[:] = [(asked, changes)]
 
 
-def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None) -> DataFrame | None:
+def net_changes(upstream: Upstream, consumed: Source | None) -> DataFrame | None:
     """Return the changes of the merged table since a version, netted, or ``None`` where they are gone.
 
     Out: one row for each key (of a log table: record) and version that changed it: the key, ``source_version``,
@@ -109,24 +110,24 @@ def net_changes(spark: SparkSession, upstream: Upstream, consumed: Source | None
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
-        return _read_changes(spark, upstream, start).localCheckpoint()
+        return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.OTHER_COLUMNS):
-            return _over_other_columns(spark, upstream, start)
+            return _over_other_columns(upstream, start)
         if is_gone(error):
             return None
         raise
 
 
-def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame | None:
+def _over_other_columns(upstream: Upstream, start: int) -> DataFrame | None:
     """Read changes of versions that had other columns, as before a rewrite; ``None`` where that cannot be.
 
     Delta refuses such a range as a whole. No columns are read but the declared ones, which the table has now; where one
     was missing or of another type in between, the read fails.
     """
     try:
-        with session_settings(spark, _OTHER_COLUMNS):
-            return _read_changes(spark, upstream, start).localCheckpoint()
+        with session_settings(upstream.merged.spark, _OTHER_COLUMNS):
+            return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
         trouble = trouble_of(error, (*PASSING, *_NO_CHANGES))
         if trouble in _NO_CHANGES or (trouble is None and isinstance(error, AnalysisException)):
@@ -134,8 +135,8 @@ def _over_other_columns(spark: SparkSession, upstream: Upstream, start: int) -> 
         raise
 
 
-def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFrame:
-    reader = spark.read.format("delta").option("readChangeFeed", "true")
+def _read_changes(upstream: Upstream, start: int) -> DataFrame:
+    reader = upstream.merged.spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", start).option("endingVersion", upstream.ledger.rows_version)
     types, each = upstream.row_columns, _greatest(upstream.row_columns)
     before = F.expr(f"{each} FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
@@ -143,7 +144,7 @@ def _read_changes(spark: SparkSession, upstream: Upstream, start: int) -> DataFr
     # rows of a log table that somebody else wrote may say the same of their record, or all the same: each is counted
     more = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
     own = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
-    grouped = reader.load(upstream.layout.uri).groupBy(
+    grouped = reader.load(upstream.merged.layout.uri).groupBy(
         *identity(upstream.table), *(own if upstream.table.is_log else []), "_commit_version"
     )
     netted = grouped.agg(
@@ -169,8 +170,8 @@ def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     return ledger.next_commit("derived", run).model_copy(update=update)
 
 
-def derived_from(layout: Layout, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:
+def derived_from(name: str, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:
     """Tell what the commit of a derived table did."""
     counted = entry.metrics
     changed = counted.inserted + counted.updated + counted.deleted
-    return Derived(layout.name, entry.version, upstream.ledger.rows_version, changed, rebuilt)
+    return Derived(name, entry.version, upstream.ledger.rows_version, changed, rebuilt)

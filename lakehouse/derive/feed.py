@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.commits import Commit
-from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.delta.row_commits import Expected, append_rows
 from lakehouse.delta.sameness import comparable_row
-from lakehouse.delta.write import commit_merge, read_table
+from lakehouse.delta.stored_table import Expected, StoredTable
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
 from lakehouse.spark import rows_expected
@@ -56,32 +53,29 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
     )
 
 
-def update_changes(spark: SparkSession, upstream: Upstream, layout: Layout, run: str) -> Derived:
+def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
     """Bring the change feed up to the merged table's version; where it is there already, write nothing."""
-    ensure_table(spark, layout)
-    ledger = read_ledger(layout.uri, layout.name)
+    layout, ledger = feed.layout, feed.ensured_ledger()
     if upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit, spec = derived_commit(ledger, upstream, run), insert_spec(upstream.table, layout.names)
-    with changes_since(spark, upstream, ledger.source) as changes:
+    with changes_since(upstream, ledger.source) as changes:
         if changes is not None:
             rows = _as_stored(_as_feed(changes, upstream, commit, F.col("source_version") - 1), layout)
             # where a RESTORE made a commit void, or the log tells no commit of ours, changes may be there already
             told = ledger.source is not None and not ledger.undone
             expected = changed_rows(upstream, ledger.source) if told else None
-            with rows_expected(spark, expected):
+            with rows_expected(feed.spark, expected):
                 if told:
                     few = Expected(expected, _text_in(upstream.table, expected))
-                    entry = append_rows(spark, layout, rows, commit, few)
+                    entry = feed.append(rows, commit, few)
                 else:
-                    entry = commit_merge(spark, layout, rows, spec, commit)
-            return derived_from(layout, upstream, entry, rebuilt=False)
+                    entry = feed.merge(rows, spec, commit)
+            return derived_from(layout.name, upstream, entry, rebuilt=False)
     commit = commit.model_copy(update={"reconciled": True})
     since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
-    rows = _as_stored(
-        _as_feed(_net_difference(spark, upstream, layout).localCheckpoint(), upstream, commit, since), layout
-    )
-    return derived_from(layout, upstream, commit_merge(spark, layout, rows, spec, commit), rebuilt=True)
+    rows = _as_stored(_as_feed(_net_difference(upstream, feed).localCheckpoint(), upstream, commit, since), layout)
+    return derived_from(layout.name, upstream, feed.merge(rows, spec, commit), rebuilt=True)
 
 
 def _text_in(table: StreamTable, changes: int | None) -> int | None:
@@ -125,20 +119,20 @@ def _as_stored(rows: DataFrame, layout: Layout) -> DataFrame:
     return rows.withColumns({name: F.col(f"`{name}`").cast(type_) for name, type_ in plain.items()})
 
 
-def _net_difference(spark: SparkSession, upstream: Upstream, layout: Layout) -> DataFrame:
+def _net_difference(upstream: Upstream, feed: StoredTable) -> DataFrame:
     """What differs between the state the feed itself tells and the merged table now."""
     table = upstream.table
     values = [f"`{name}`" for name in table.values]
     told = ", ".join(["change AS _change", *(f"`{name}_after` AS `{name}`" for name in table.values)])
     # by the feed's own numbers: a table made anew starts its versions again
     newest = F.expr(f"max_by(struct({told}), struct(number, source_version))")
-    state = read_table(spark, layout).groupBy(*table.key).agg(newest.alias("_row")).where("_row._change <> 'delete'")
+    state = feed.rows().groupBy(*table.key).agg(newest.alias("_row")).where("_row._change <> 'delete'")
     before = F.expr(f"struct({', '.join(f'_row.{value} AS {value}' for value in values)})")
     then = state.select(*table.key, before.alias(staged.BEFORE))
     # with the types of the feed: a table that a RESTORE put back may have narrower ones
     typed = (f"CAST(`{name}` AS {table.by_name[name].type}) AS `{name}`" for name in table.values)
     after = F.expr(f"struct({', '.join(typed)})")
-    now = read_table(spark, upstream.layout, upstream.read_version).select(*table.key, after.alias(staged.AFTER))
+    now = upstream.merged.rows(upstream.read_version).select(*table.key, after.alias(staged.AFTER))
     types = {name: table.by_name[name].type for name in table.values}
     differ = f"NOT ({comparable_row(staged.BEFORE, types)} <=> {comparable_row(staged.AFTER, types)})"
     joined = then.join(now, list(table.key), "full").where(differ)

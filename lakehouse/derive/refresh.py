@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lakehouse.declaration import Rollup
-from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.order import merged_layout
 from lakehouse.delta.spark_failures import table_failures
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.delta.table_context import TableContext, again
 from lakehouse.derive import feed, rollup
 from lakehouse.derive.changes import Derived, Upstream
@@ -23,9 +22,9 @@ def upstream_of(context: TableContext) -> Upstream:
     if not ledger.exists:
         action = f"Merge it first: lakehouse merge {table.name}"
         raise TableError(f"Table {table.name} does not exist yet", where=ledger.uri, action=action)
-    layout = merged_layout(table, context.settings)
-    committed = ensure_table(context.spark, layout, None)
-    return Upstream(table, layout, context.ledger() if committed else ledger)
+    merged = context.merged
+    committed = merged.ensure(None)
+    return Upstream(table, merged, context.ledger() if committed else ledger)
 
 
 def caught_up(
@@ -48,9 +47,9 @@ def refresh_all(context: TableContext) -> list[Derived]:
 
 def refresh_changes(context: TableContext) -> Derived:
     """Write the changes since the version the feed has consumed; a second run writes nothing."""
-    layout = feed.changes_layout(context.table, context.settings)
-    _log.info("Deriving %s", layout.name)
-    return again(lambda: feed.update_changes(context.spark, upstream_of(context), layout, context.run))
+    stored = context.stored(feed.changes_layout)
+    _log.info("Deriving %s", stored.layout.name)
+    return again(lambda: feed.update_changes(upstream_of(context), stored, context.run))
 
 
 def refresh_rollup(context: TableContext, declared: Rollup) -> Derived:
@@ -58,8 +57,8 @@ def refresh_rollup(context: TableContext, declared: Rollup) -> Derived:
 
     Raises ``TableError`` where a measure cannot be computed for some rows: the rollup is as it was then.
     """
-    layout = rollup.rollup_layout(context.table, declared, context.settings)
-    _log.info("Deriving %s", layout.name)
+    stored = StoredTable(context.spark, rollup.rollup_layout(context.table, declared, context.settings))
+    _log.info("Deriving %s", stored.layout.name)
     # within each try: what is translated around it names no table
-    update = table_failures(layout.uri)(rollup.update_rollup)
-    return again(lambda: update(context.spark, upstream_of(context), declared, layout, context.run))
+    update = table_failures(stored.layout.uri)(rollup.update_rollup)
+    return again(lambda: update(upstream_of(context), declared, stored, context.run))

@@ -3,22 +3,16 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable, staged
 from lakehouse.delta.active import count_rows
-from lakehouse.delta.commits import Commit, Entry
-from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.files import read_rows
-from lakehouse.delta.lack import lacking
+from lakehouse.delta.lack import remade_columns
 from lakehouse.delta.layout import Layout, TableColumn, is_within
-from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.log import open_table
+from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.merge_spec import MergeSpec, equal_values, from_source
-from lakehouse.delta.reform import leave_statistics
-from lakehouse.delta.row_commits import Expected, Keyed, merge_keyed
-from lakehouse.delta.write import alone, commit_merge, commit_overwrite, read_table
+from lakehouse.delta.stored_table import Expected, StoredTable
 from lakehouse.derive.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.settings import Settings
 from lakehouse.spark import held, rows_expected
@@ -46,56 +40,39 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
     )
 
 
-def update_rollup(spark: SparkSession, upstream: Upstream, rollup: Rollup, layout: Layout, run: str) -> Derived:
+def update_rollup(upstream: Upstream, rollup: Rollup, stored: StoredTable, run: str) -> Derived:
     """Recompute the groups that changes touched, as of the version consumed; at that version, write nothing.
 
     Where the changes cannot be told, or the rollup is declared otherwise than before, all of it is made anew.
     """
-    ensure_table(spark, layout)
-    ledger = read_ledger(layout.uri, layout.name)
-    other_types = _has_other_types(layout)
+    spark, layout, ledger = stored.spark, stored.layout, stored.ensured_ledger()
+    # stored with types that they no longer have, and values that are not to be converted
+    other_types = bool(remade_columns(layout))
     same = is_as_declared(ledger, rollup) and not other_types
     if same and upstream.ledger.is_consumed(ledger.source):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
     changed = changed_rows(upstream, ledger.source)
     if same and ledger.source:
-        with changes_since(spark, upstream, ledger.source) as changes:
+        with changes_since(upstream, ledger.source) as changes:
             if changes is not None:
                 with rows_expected(spark, changed):
                     touched = held(spark, _touched_groups(changes, rollup), changed)
                     partitions = _partitions(upstream.table, touched)
-                met = count_rows(upstream.layout.uri, upstream.layout.partition_by, partitions)
+                source = upstream.merged.layout
+                met = count_rows(source.uri, source.partition_by, partitions)
                 with rows_expected(spark, changed, met):
-                    rows = _recomputed_groups(spark, upstream, rollup, touched, partitions).localCheckpoint()
-                    keyed = Keyed(rows, rollup.by, _GONE)
-                    entry = merge_keyed(spark, layout, keyed, commit, Expected(changed))
-                return replace(derived_from(layout, upstream, entry, rebuilt=False), written=rows)
+                    rows = _recomputed_groups(upstream, rollup, touched, partitions).localCheckpoint()
+                    entry = stored.merge_keyed(rows, rollup.by, _GONE, commit, Expected(changed))
+                return replace(derived_from(layout.name, upstream, entry, rebuilt=False), written=rows)
     # a column, since a literal would leave Spark no equality to join by
-    rows = recompute(spark, upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
+    rows = recompute(upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
     rows = rows.localCheckpoint()
     if other_types:
-        entry = _make_anew(spark, layout, rows.select(*layout.names), commit)
+        entry = stored.replace_rows(rows.select(*layout.names), commit)
     else:
-        entry = commit_merge(spark, layout, rows, _rebuild_spec(rollup), commit)
-    return replace(derived_from(layout, upstream, entry, rebuilt=True), written=rows)
-
-
-def _has_other_types(layout: Layout) -> bool:
-    """Whether columns are stored with types that they no longer have, and values that are not to be converted."""
-    there = open_table(layout.uri)
-    return there is not None and bool(lacking(layout, there).remade)
-
-
-def _make_anew(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
-    """Replace every row and the types of the columns; those that are declared no longer stay, and hold nothing."""
-    for column in layout.columns:
-        rows = rows.withMetadata(column.name, {"comment": column.doc})
-    leave_statistics(spark, layout)
-    others = [field for field in read_table(spark, layout).schema if field.name not in layout.names]
-    rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in others})
-    with alone(layout):
-        return commit_overwrite(spark, layout, rows, commit)
+        entry = stored.merge(rows, _rebuild_spec(rollup), commit)
+    return replace(derived_from(layout.name, upstream, entry, rebuilt=True), written=rows)
 
 
 def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:
@@ -113,10 +90,10 @@ def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
 
 
 def _recomputed_groups(
-    spark: SparkSession, upstream: Upstream, rollup: Rollup, touched: DataFrame, partitions: list[str] | None
+    upstream: Upstream, rollup: Rollup, touched: DataFrame, partitions: list[str] | None
 ) -> DataFrame:
     """The groups that changes touched, with their measures, or with ``_is_gone`` where no row is left."""
-    groups = recompute(spark, upstream, rollup, touched, partitions)
+    groups = recompute(upstream, rollup, touched, partitions)
     same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
@@ -124,7 +101,6 @@ def _recomputed_groups(
 
 
 def recompute(
-    spark: SparkSession,
     upstream: Upstream,
     rollup: Rollup,
     groups: DataFrame | None = None,
@@ -134,15 +110,13 @@ def recompute(
 
     ``partitions`` are the partitions in which every row of the groups is, so that files are pruned.
     """
-    rows = read_table(spark, upstream.layout, upstream.read_version)
+    merged, version = upstream.merged, upstream.read_version
+    rows = merged.rows(version)
     if groups is not None:
-        rows = read_rows(spark, upstream.layout, upstream.read_version, partitions)
+        rows = merged.rows_in(version, partitions)
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
-        near = (
-            "true"
-            if partitions is None
-            else is_within(f"`{upstream.layout.partition_by}`", upstream.layout, partitions)
-        )
+        column = f"`{merged.layout.partition_by}`"
+        near = "true" if partitions is None else is_within(column, merged.layout, partitions)
         rows = rows.where(near).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
     figures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
     return rows.groupBy(*rollup.by).agg(*figures)

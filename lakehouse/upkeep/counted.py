@@ -7,7 +7,7 @@ from lakehouse.batch.unresolved import is_open, unresolved
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import holds_files
 from lakehouse.delta.failures import log_failures
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, ledger_of
 from lakehouse.delta.log import open_table
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -34,7 +34,7 @@ def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Co
     import duckdb  # noqa: PLC0415 - a table without rejected records needs none
 
     with suppress(LakehouseError), log_failures(uri):
-        read_ledger(uri, table.rejected_name)
+        ledger_of(settings, table.rejected_name)
         rows = stored.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
         out, passed = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
         with duckdb.connect(":memory:") as connection:

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.commits import Source
-from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.ledger import Ledger, read_ledger, still_holds
+from lakehouse.delta.ledger import Ledger, ledger_of, still_holds
 from lakehouse.delta.log import active_files, read_history
 from lakehouse.delta.parquet import partitions_without_codec
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.delta.table_context import TableContext, again
-from lakehouse.delta.write import commit_nothing, upkeep
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
@@ -79,18 +76,20 @@ def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lam
         if failed is None and layout.name == context.table.name:
             continue
         with failures.noted():
-            if read_ledger(layout.uri, layout.name).exists:
-                done.append(_maintained(context, layout, failed or {}))
+            stored = StoredTable(context.spark, layout)
+            if stored.ledger().exists:
+                done.append(_maintained(context, stored, failed or {}))
                 on_table(done[-1])
     failures.raise_all()
     return done
 
 
-def _maintained(context: TableContext, layout: Layout, failed: dict[str, str]) -> Maintained:
-    if layout.name in failed:
-        return _left(layout, failed[layout.name])
-    needed = _Needed(context.settings, context.table, failed) if layout.name == context.table.name else None
-    return _Work(context.spark, layout, context.run).go(needed)
+def _maintained(context: TableContext, stored: StoredTable, failed: dict[str, str]) -> Maintained:
+    name = stored.layout.name
+    if name in failed:
+        return _left(stored, failed[name])
+    needed = _Needed(context.settings, context.table, failed) if name == context.table.name else None
+    return _Work(stored, context.run).go(needed)
 
 
 class _Failures:
@@ -138,9 +137,9 @@ def _noted(failed: dict[str, str], name: str) -> Iterator[None]:
         failed[name] = str(error)
 
 
-def _left(layout: Layout, reason: str) -> Maintained:
-    files = sum(len(part) for part in _file_sizes(layout))
-    return Maintained(layout.name, read_ledger(layout.uri, layout.name).version, files, files, kept=reason)
+def _left(stored: StoredTable, reason: str) -> Maintained:
+    files = sum(len(part) for part in _file_sizes(stored.layout))
+    return Maintained(stored.layout.name, stored.ledger().version, files, files, kept=reason)
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class _Needed:
     def reason(self) -> str | None:
         """Why VACUUM has to wait; ``None`` where every derived table has read what it could remove."""
         for layout in derived_layouts(self.settings, self.table):
-            consumed = read_ledger(layout.uri, layout.name).source
+            consumed = ledger_of(self.settings, layout.name).source
             if self._misses(consumed):
                 upto = f"up to version {consumed.version}" if consumed else "not at all"
                 cause = f": {self.failed[layout.name]}" if layout.name in self.failed else "."
@@ -166,7 +165,7 @@ class _Needed:
 
         A file is older than the commit it came with: half of the retention is for that.
         """
-        ledger = read_ledger(self.settings.table_uri(self.table.name), self.table.name)
+        ledger = ledger_of(self.settings, self.table.name)
         if ledger.is_consumed(consumed):
             return False
         first = ledger.next_change(consumed.version) if consumed and still_holds(ledger, consumed) else 0
@@ -179,56 +178,50 @@ class _Needed:
 class _Work:
     """The maintenance of one table."""
 
-    spark: SparkSession
-    layout: Layout
+    stored: StoredTable
     run: str
 
     def go(self, needed: _Needed | None) -> Maintained:
         """Compact, vacuum and carry the ledger on, each where there is reason to."""
-        again(lambda: ensure_table(self.spark, self.layout, None))
-        ledger, sizes = self._ledger(), _file_sizes(self.layout)
+        ledger = again(lambda: self.stored.ensured_ledger(None))
+        sizes = _file_sizes(self.stored.layout)
         before = sum(len(part) for part in sizes)
         bare = self._bare()
         if _is_idle(ledger) and not bare:
-            return Maintained(self.layout.name, ledger.version, before, before, idle=True)
+            return Maintained(self.stored.layout.name, ledger.version, before, before, idle=True)
         if any(sum(size < FILE_SIZE for size in part) >= _SEVERAL for part in sizes):
-            again(lambda: upkeep(self.spark, self.layout, self.layout.compaction, self.run))
+            again(lambda: self.stored.upkeep(self.stored.layout.compaction, self.run))
         if bare:
             again(self._compress)
         kept = needed.reason() if needed else None
         removed = None if kept else self._vacuum(ledger.version)
         if kept is None:
             again(lambda: self._carry_on(judged=needed is not None))
-        after = sum(len(part) for part in _file_sizes(self.layout))
-        return Maintained(self.layout.name, self._ledger().version, before, after, removed, kept=kept)
+        after = sum(len(part) for part in _file_sizes(self.stored.layout))
+        return Maintained(self.stored.layout.name, self.stored.ledger().version, before, after, removed, kept=kept)
 
     def _bare(self) -> set[str | None]:
         """The partitions with files without a codec, where Spark writes one."""
-        found = partitions_without_codec(self.layout)
-        return found if found and self.spark.conf.get(_CODEC) not in ("none", "uncompressed") else set()
+        found = partitions_without_codec(self.stored.layout)
+        return found if found and self.stored.spark.conf.get(_CODEC) not in ("none", "uncompressed") else set()
 
     def _compress(self) -> None:
         if bare := self._bare():  # what compaction left
-            upkeep(self.spark, self.layout, self.layout.writing_anew(bare), self.run)
-
-    def _ledger(self) -> Ledger:
-        ledger = read_ledger(self.layout.uri, self.layout.name)
-        return ledger.merged_by_key() if self.layout.key else ledger
+            self.stored.upkeep(self.stored.layout.writing_anew(bare), self.run)
 
     def _vacuum(self, since: int) -> int | None:
-        again(lambda: upkeep(self.spark, self.layout, f"VACUUM {self.layout.sql}", self.run))
-        history = read_history(self.layout.uri, _RECENT)
+        again(lambda: self.stored.upkeep(f"VACUUM {self.stored.layout.sql}", self.run))
+        history = read_history(self.stored.layout.uri, _RECENT)
         told = [commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > since]
         counted: dict[str, Any] = told[0].get("operationMetrics", {}) if told else {}
         return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
 
     def _carry_on(self, *, judged: bool) -> None:
         """Carry on what the ledger tells; where it is ``judged``, also which of all its commits do not add up."""
-        commit = self._ledger().next_commit("maintenance", self.run)
+        commit = self.stored.next_commit("maintenance", self.run)
         if judged:
-            whole = read_ledger(self.layout.uri, self.layout.name, whole=True)
-            commit = commit.model_copy(update={"unaccounted": whole.unaccounted})
-        commit_nothing(self.spark, self.layout, commit)
+            commit = commit.model_copy(update={"unaccounted": self.stored.ledger(whole=True).unaccounted})
+        self.stored.commit_nothing(commit)
 
 
 def _is_idle(ledger: Ledger) -> bool:

@@ -9,8 +9,7 @@ from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.declaration.facts import differences
 from lakehouse.delta.analysis import require_types
-from lakehouse.delta.failures import log_failures
-from lakehouse.delta.lack import Lack, lacking
+from lakehouse.delta.lack import Lack, lack_of
 from lakehouse.delta.layout import DECLARED, DECLARES, Layout
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.log import open_table
@@ -126,16 +125,14 @@ def _former_measures(layout: Layout) -> str:
 
 def _table_changes(layout: Layout) -> Iterator[Change]:
     try:
-        there = open_table(layout.uri)
-        if there is None:
-            yield Change(layout.name, "create", layout.doc)
-            return
-        with log_failures(layout.uri):
-            lack = lacking(layout, there)
+        lack = lack_of(layout)
     except StoreUnreachableError:
         raise
     except (TableError, LedgerError) as error:
         yield Change(layout.name, "refuse", str(error))
+        return
+    if lack is None:
+        yield Change(layout.name, "create", layout.doc)
         return
     yield from _lacked(layout, lack)
     yield from _declared_otherwise(layout, lack)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lakehouse.batch.unresolved import unresolved
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.ledger import ledger_of
 from lakehouse.delta.log import open_table
 from lakehouse.delta.table_context import whole_ledger
 from lakehouse.serve import query
@@ -44,10 +44,9 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
     Left out are those that were resolved and those that are pending.
     """
     ledger, name = whole_ledger(settings, table), table.rejected_name
-    uri = settings.table_uri(name)
-    if open_table(uri) is None:
+    if open_table(settings.table_uri(name)) is None:
         return []
-    read_ledger(uri, name)
+    ledger_of(settings, name)
     which = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
     sample = (
         "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"

@@ -15,12 +15,10 @@ from lakehouse.batch.schemas import kept_schemas
 from lakehouse.declaration import StreamTable, staged
 from lakehouse.delta.commits import Commit, Entry
 from lakehouse.delta.differences import differences
-from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.order import merged_layout
+from lakehouse.delta.ledger import Ledger, ledger_of
 from lakehouse.delta.reached import Reached, furthest
 from lakehouse.delta.spark_failures import table_failures
 from lakehouse.delta.table_context import TableContext, merged_ledger, whole_ledger
-from lakehouse.delta.write import commit_nothing, read_table
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.settings import Settings
 from lakehouse.topic import look, read_failures, read_records
@@ -49,8 +47,7 @@ def record(context: TableContext, accepted: Proposal) -> Entry:
     Raises ``ConflictError`` where somebody committed since: it has to be shown again then. Where the topic lost
     more records since, the next merge stops and names those.
     """
-    spark, settings, table = context.spark, context.settings, context.table
-    return commit_nothing(spark, merged_layout(table, settings), accepted.commit)
+    return context.merged.commit_nothing(accepted.commit)
 
 
 def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Proposal | None:
@@ -107,9 +104,8 @@ def propose_progress(context: TableContext) -> Proposal:
     by offset alone they would seem older than the rows: ``DataLossError``. Rejected records never count.
     """
     spark, settings, table = context.spark, context.settings, context.table
-    layout = merged_layout(table, settings)
     ledger, state = _untold_ledger(context), look(settings, table.topic)
-    newest = _newest_rows(read_table(spark, layout), table, state).localCheckpoint()
+    newest = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
     seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
     found: set[int] = set()
     if seen:
@@ -122,7 +118,7 @@ def propose_progress(context: TableContext) -> Proposal:
         facts = (f"Partition {part.partition}: the topic holds another record at offset {part.start}" for part in other)
         raise loss(Gap(tuple(facts), tuple(other)), table)
     offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
-    reached = _reached_by_rows(read_table(spark, layout)) if table.is_log else {}
+    reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
     said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets, "reached": reached}
     return Proposal((), ledger.next_commit("recovery", context.run).model_copy(update=said))
 
@@ -133,7 +129,7 @@ def _untold_ledger(context: TableContext) -> Ledger:
     try:
         context.ledger()
     except LedgerError:
-        return read_ledger(context.settings.table_uri(table.name), table.name)
+        return ledger_of(context.settings, table.name)
     action = f"Go on with: lakehouse merge {table.name}"
     raise LakehouseError(f"The history of {table.name} tells its progress; there is nothing to recover", action=action)
 

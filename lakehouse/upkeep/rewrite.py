@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakehouse.declaration import Day, Month, StreamTable, Year
-from lakehouse.delta.ensure import ask_nothing, ensure_table
-from lakehouse.delta.failures import log_failures
-from lakehouse.delta.lack import Lack, Rewriting, lacking
+from lakehouse.delta.ensure import ask_nothing
+from lakehouse.delta.lack import Lack, Rewriting, lack_of
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.log import open_table
+from lakehouse.delta.ledger import ledger_of
 from lakehouse.delta.order import merged_layout
 from lakehouse.delta.reform import require_exact
 from lakehouse.delta.spark_failures import table_failures
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.delta.table_context import TableContext, again
 from lakehouse.errors import TableError
 from lakehouse.upkeep.layouts import derived_layouts, loaded_layouts
@@ -42,7 +41,7 @@ def rewrite_tables(context: TableContext) -> list[Rewritten]:
     context.ledger()  # a table whose history does not tell its progress is left as it is
     rewriting = _rewriting_of(table)
     layouts = [merged_layout(table, settings), *derived_layouts(settings, table), *loaded_layouts(settings, table)]
-    lacks = [(layout, lack) for layout in layouts if (lack := _lack(layout, rewriting)) and lack.written]
+    lacks = [(layout, lack) for layout in layouts if (lack := lack_of(layout, rewriting)) and lack.written]
     if any(layout.name == table.name for layout, _ in lacks):
         _require_told_on(context)
     for layout, lack in lacks:
@@ -53,9 +52,9 @@ def rewrite_tables(context: TableContext) -> list[Rewritten]:
 
 def _rewrite(context: TableContext, layout: Layout, lack: Lack, rewriting: Rewriting) -> Rewritten:
     told_on = partial(_require_told_on, context) if layout.name == context.table.name else ask_nothing
-    again(lambda: ensure_table(context.spark, layout, told_on, rewriting))
-    version = read_ledger(layout.uri, layout.name).version
-    return Rewritten(layout.name, version, ", ".join(_said(layout, lack)))
+    stored = StoredTable(context.spark, layout)
+    ledger = again(lambda: stored.ensured_ledger(told_on, rewriting))
+    return Rewritten(layout.name, ledger.version, ", ".join(_said(layout, lack)))
 
 
 def _rewriting_of(table: StreamTable) -> Rewriting:
@@ -64,17 +63,10 @@ def _rewriting_of(table: StreamTable) -> Rewriting:
     return Rewriting(table.partition_by, periods)
 
 
-def _lack(layout: Layout, rewriting: Rewriting) -> Lack | None:
-    """What a table lacks; ``None`` where it is not there."""
-    there = open_table(layout.uri)
-    with log_failures(layout.uri):
-        return lacking(layout, there, rewriting) if there else None
-
-
 def _require_told_on(context: TableContext) -> None:
     """Raise where the change feed has not read all there is: it could not tell the single changes any more."""
     table, merged = context.table, context.ledger()
-    feed = read_ledger(context.settings.table_uri(table.changes_name), table.changes_name)
+    feed = ledger_of(context.settings, table.changes_name)
     if not table.is_log and feed.exists and not merged.is_consumed(feed.source):
         raise TableError(
             f"{table.changes_name} has not read all changes of {table.name} yet, and could not read them afterwards",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lakehouse.batch.gaps import plan_table
 from lakehouse.declaration import StreamTable
 from lakehouse.delta.active import count_rows
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.ledger import Ledger, ledger_of
 from lakehouse.delta.table_context import merged_ledger
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError
 from lakehouse.settings import Settings
@@ -100,7 +100,7 @@ def _loss(table: StreamTable, state: TopicState, ledger: Ledger) -> str | None:
 
 
 def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
-    sources = {name: read_ledger(settings.table_uri(name), name).source for name in table.derived}
+    sources = {name: ledger_of(settings, name).source for name in table.derived}
     return tuple(
         DerivedStatus(name, source.version if source else None, merged.exists and not merged.is_consumed(source))
         for name, source in sources.items()

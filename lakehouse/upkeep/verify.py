@@ -13,18 +13,18 @@ from pyspark.errors import (
     PySparkException,
     SparkRuntimeException,
 )
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.delta.accounting import sums
 from lakehouse.delta.audit import Finding, finding
 from lakehouse.delta.layout import Layout
-from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.order import identity, merged_layout
+from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.order import identity
 from lakehouse.delta.spark_failures import table_failures
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.delta.table_context import TableContext
-from lakehouse.delta.write import read_table
 from lakehouse.derive.changes import Derived, Upstream
 from lakehouse.derive.rollup import differing, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.causes import error_text
@@ -51,8 +51,7 @@ def verify_keys(context: TableContext) -> Finding:
 
     A row in another partition is not found when its key comes again, and would then stand twice.
     """
-    spark, settings, table = context.spark, context.settings, context.table
-    rows = read_table(spark, merged_layout(table, settings))
+    table, rows = context.table, context.merged.rows()
     columns = [F.col(name).cast("string") for name in identity(table)]
     counted = rows.groupBy(*identity(table)).agg(F.count("*").alias("_count")).where("_count > 1")
     doubled = counted.select(*columns, "_count").limit(_SHOWN).collect()
@@ -74,8 +73,7 @@ def verify_rows(context: TableContext, check: Check) -> Finding:
 
     A condition that Spark cannot read, or not compute of a row, is a check that fails, and says why.
     """
-    spark, settings, table = context.spark, context.settings, context.table
-    rows = read_table(spark, merged_layout(table, settings))
+    table, rows = context.table, context.merged.rows()
     try:
         wrong = rows.where(f"NOT ({check.sql}\n)")
         some = wrong.select(*(F.col(name).cast("string") for name in identity(table))).limit(_SHOWN).collect()
@@ -93,15 +91,14 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
 
     The rollup is read as its ledger was, so that a commit in between is no difference.
     """
-    spark, settings, table = context.spark, context.settings, context.table
-    layout = rollup_layout(table, rollup, settings)
-    own = read_ledger(layout.uri, layout.name)
+    table, stored = context.table, _stored(context, rollup)
+    own = stored.ledger()
     consumed = own.source
     fact = f"{rollup.name} equals a recomputation as of the version it consumed"
     if consumed is None:
         return finding("rollup_equals_recomputation", [], f"{fact} (it has consumed none yet)")
-    merged = merged_layout(table, settings)
-    ledger = read_ledger(merged.uri, merged.name)
+    merged = context.merged
+    ledger = merged.ledger()
     if ledger.table_id != consumed.table_id:
         problem = f"{table.name} was made anew since: materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], fact)
@@ -110,13 +107,13 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
         return finding("rollup_equals_recomputation", [problem], fact)
     upstream = Upstream(table, merged, ledger).as_of(consumed.version)
     try:
-        problems = _differences(spark, upstream, rollup, read_table(spark, layout, own.version))
+        problems = _differences(upstream, rollup, stored.rows(own.version))
     except (PySparkException, Py4JJavaError) as error:
         if not is_gone(error):
             raise
         problem = f"Version {consumed.version} can no longer be read: materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], fact)
-    return finding("rollup_equals_recomputation", problems, fact, _made_right(table, rollup, layout))
+    return finding("rollup_equals_recomputation", problems, fact, _made_right(table, stored.layout))
 
 
 @table_failures()
@@ -125,17 +122,20 @@ def verify_touched(context: TableContext, rollup: Rollup, done: Derived) -> Find
 
     Nothing is computed again, and nothing is read of what others wrote since: that is what ``verify_rollup`` is for.
     """
-    spark, settings, table = context.spark, context.settings, context.table
     check, fact = "touched_groups_stored", f"{rollup.name} stored the groups that the run touched as it computed them"
     if done.written is None:
         return finding(check, [], f"{fact} (it touched none)")
-    layout = rollup_layout(table, rollup, settings)
-    wrong = differing(done.written, read_table(spark, layout, done.version), rollup)
-    return finding(check, _named(wrong, rollup), fact, _made_right(table, rollup, layout))
+    stored = _stored(context, rollup)
+    wrong = differing(done.written, stored.rows(done.version), rollup)
+    return finding(check, _named(wrong, rollup), fact, _made_right(context.table, stored.layout))
 
 
-def _differences(spark: SparkSession, upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[str]:
-    expected = recompute(spark, upstream, rollup)
+def _stored(context: TableContext, rollup: Rollup) -> StoredTable:
+    return StoredTable(context.spark, rollup_layout(context.table, rollup, context.settings))
+
+
+def _differences(upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[str]:
+    expected = recompute(upstream, rollup)
     stored = rows.select(*expected.columns)
     wrong = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
     return _named(wrong, rollup)
@@ -147,9 +147,9 @@ def _named(wrong: DataFrame, rollup: Rollup) -> list[str]:
     return [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
 
 
-def _made_right(table: StreamTable, rollup: Rollup, layout: Layout) -> str:
+def _made_right(table: StreamTable, rollup: Layout) -> str:
     return (
-        f"RESTORE {rollup.name} to a version before the write that did it, or delete its folder {layout.uri}: no record"
+        f"RESTORE {rollup.name} to a version before the write that did it, or delete its folder {rollup.uri}: no record"
         f" is lost with it. Then materialize {rollup.name}: it is computed from {table.name}."
     )
 

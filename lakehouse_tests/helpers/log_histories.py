@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from lakehouse.batch import ingest
 from lakehouse.declaration import Late, StreamTable
-from lakehouse.delta import row_commits
+from lakehouse.delta import stored_table
 from lakehouse.delta.audit import audit
 from lakehouse.delta.table_context import TableContext
 from lakehouse.delta.write import commit_append
@@ -94,7 +94,7 @@ class LogHistories(Histories):
             return commit_append(*args, **kwargs)
 
         with pytest.MonkeyPatch.context() as patch, by_spark():
-            patch.setattr(row_commits, "commit_append", append_to_restored)
+            patch.setattr(stored_table, "commit_append", append_to_restored)
             outcomes = ingest.merge_all(TableContext(self.spark, self.settings, self.table))
         if restored:
             self._void(version, planned_on)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.delta import plain, row_commits
+from lakehouse.delta import merge_spec, plain, stored_table
 
 _MOST_ROWS = plain.MOST_ROWS
 
@@ -22,11 +22,11 @@ def by_spark(really: bool = True) -> Iterator[None]:
 
 def one_more_row(patch: pytest.MonkeyPatch) -> None:
     """A rollup stores one more than it computed for a group that is there."""
-    spec = row_commits.keyed_spec
+    spec = merge_spec.keyed_spec
 
     def wrong(*given: Any) -> Any:
         right = spec(*given)
         return replace(right, update=dict(right.update) | {"rows": "s.`rows` + 1"})
 
-    patch.setattr(row_commits, "is_quick_to_merge", lambda *_, **__: False)
-    patch.setattr(row_commits, "keyed_spec", wrong)
+    patch.setattr(stored_table, "is_quick_to_merge", lambda *_, **__: False)
+    patch.setattr(stored_table, "keyed_spec", wrong)

@@ -12,9 +12,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
-from lakehouse.batch import merge
 from lakehouse.declaration import Column
 from lakehouse.declaration.arrow import arrow_type
+from lakehouse.delta import stored_table
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.files import read_rows
 from lakehouse.delta.layout import Layout, TableColumn
@@ -110,7 +110,7 @@ def test_what_deltalake_does_not_commit_spark_does(stream, monkeypatch, rows):
         stream.send(record(revision=4))
     else:
         stream.send(record(revision=6))
-        monkeypatch.setattr(merge, "collected", within_a_byte)
+        monkeypatch.setattr(stored_table, "collected", within_a_byte)
     (outcome,) = stream.merge()
     assert writers(stream)[:2] == ["Apache", "delta"] and counts(outcome.entry)["stale"] == (rows == "all stale")
     stream.assert_accounted()

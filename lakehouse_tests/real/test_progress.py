@@ -13,8 +13,6 @@ from lakehouse.delta import lock, statement, table_context, write
 from lakehouse.delta.ledger import app_id
 from lakehouse.delta.lock import table_lock
 from lakehouse.delta.merge_spec import MergeSpec
-from lakehouse.delta.order import merged_layout
-from lakehouse.delta.write import commit_merge, read_table
 from lakehouse.errors import ConflictError, LedgerError
 from lakehouse.topic import look
 from lakehouse.topic.offsets import Range
@@ -52,9 +50,8 @@ def merged(stream: Stream) -> int:
 def empty_commit(stream: Stream, number: int) -> None:
     """What a second writer does that takes a number: commit under it."""
     commit = stream.ledger.next_commit("replay", "other writer").model_copy(update={"number": number})
-    target = Target(stream.table, merged_layout(stream.table, stream.settings))
-    nothing = read_table(stream.spark, target.layout).where("false")
-    merge_rows(stream.spark, target, nothing, Counts(0, 0, 0, 0), commit)
+    target = Target(stream.table, stream.context.merged)
+    merge_rows(target, target.merged.rows().where("false"), Counts(0, 0, 0, 0), commit)
 
 
 def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stream):
@@ -113,9 +110,9 @@ def test_records_that_come_after_the_plan_belong_to_the_next_batch(stream, inter
 
 def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, spark):
     commit = stream.ledger.next_commit("batch", "test")
-    layout = merged_layout(stream.table, stream.settings)
+    spec = MergeSpec("true", delete_if="s.no_such_column")
     with pytest.raises(Exception, match="DELTA_MERGE_UNRESOLVED_EXPRESSION"):
-        commit_merge(spark, layout, spark.range(1), MergeSpec("true", delete_if="s.no_such_column"), commit)
+        stream.context.merged.merge(spark.range(1), spec, commit)
     for name in ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata"):
         assert spark.conf.get(f"spark.databricks.delta.{name}", None) is None
 

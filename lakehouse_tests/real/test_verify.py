@@ -2,13 +2,13 @@
 
 import re
 import shutil
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Check
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.settings import Settings
 from lakehouse.upkeep import verify
 from lakehouse_tests.helpers.streams import Stream, hour, record
@@ -56,15 +56,17 @@ def test_every_row_is_as_a_declared_check_expects_it_or_the_check_says_why_not(
 def test_a_refresh_between_ledger_and_rows_does_not_fail_the_check(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_then_refreshed(*arguments: Any) -> Any:
-        ledger = read_ledger(*arguments)
+    read = StoredTable.ledger
+
+    def read_then_refreshed(stored: StoredTable) -> Ledger:
+        ledger = read(stored)
         monkeypatch.undo()
         stream.send(record(latitude=1.0, time=hour(1)))
         stream.merge()
         stream.refresh()
         return ledger
 
-    monkeypatch.setattr(verify, "read_ledger", read_then_refreshed)
+    monkeypatch.setattr(StoredTable, "ledger", read_then_refreshed)
     found = verify.verify_rollup(stream.context, stream.table.rollups[0])
     assert found.passed, found.detail
 

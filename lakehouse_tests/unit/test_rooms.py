@@ -21,6 +21,13 @@ def test_the_text_of_a_merge_is_made_in_one_place() -> None:
     assert asking(r"WHEN (NOT )?MATCHED") == {"delta/merge_spec.py"}
 
 
-def test_who_writes_rows_is_decided_in_two_places() -> None:
-    """In one for appends and keyed rows, and in the merged table's own, which compares them first."""
-    assert asking(r"\bis_quick(_to_merge)?\(") == {"delta/plain.py", "delta/row_commits.py", "batch/merge.py"}
+def test_who_writes_rows_is_decided_in_one_place() -> None:
+    assert asking(r"\bis_quick(_to_merge)?\(") == {"delta/plain.py", "delta/stored_table.py"}
+
+
+def test_steps_make_read_and_write_tables_through_the_stored_table_alone() -> None:
+    made = r"\b(ensure_table|read_table|read_rows|append_quickly|merge_quickly|store_quickly|upkeep)\("
+    committed = r"\bcommit_(merge|append|otherwise|overwrite)\("
+    found = asking(f"(?<![.])({made}|{committed})")
+    assert "delta/stored_table.py" in found
+    assert [file for file in found if not file.startswith("delta/")] == []

@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lakehouse.batch import ingest
-from lakehouse.delta import row_commits, write
-from lakehouse.delta.order import merged_layout
-from lakehouse.delta.write import commit_nothing
+from lakehouse.delta import stored_table, write
 from lakehouse.derive.refresh import refresh_rollup
 from lakehouse.errors import ConflictError, LedgerError
 from lakehouse.topic import create_topic, delete_topic
@@ -38,7 +36,7 @@ def test_rows_of_a_batch_that_a_restore_made_void_stand_once_until_all_it_read_i
                 restored.append(log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version - 1}"))
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(row_commits, "commit_append", restore_first)
+        monkeypatch.setattr(stored_table, "commit_append", restore_first)
         log_stream.send(*at_hours(2, 3, 4))
         with by_spark():  # deltalake commits on the version that was planned on, or not at all
             log_stream.merge(max_records=1, until={0: 3})
@@ -71,7 +69,7 @@ def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(lo
             return real(*args, **kwargs)
 
         with monkeypatch.context() as patch, by_spark():
-            patch.setattr(row_commits, "commit_append", restored)
+            patch.setattr(stored_table, "commit_append", restored)
             patch.setattr(ingest, "again", lambda step, *_: step())
             with pytest.raises(ConflictError, match="is void"):
                 log_stream.merge()
@@ -171,7 +169,7 @@ def test_a_topic_that_ends_before_what_was_read_is_read_again_and_no_row_stands_
         log_stream.send(*at_hours(0, 1, 2))
         log_stream.merge()
         beyond = log_stream.ledger.next_commit("recovery", "test").model_copy(update={"progress": {0: 9, 1: 0}})
-        commit_nothing(log_stream.spark, merged_layout(log_stream.table, log_stream.settings), beyond)
+        log_stream.context.merged.commit_nothing(beyond)
         log_stream.accept_gap()
         for number in range(3, 11):
             log_stream.send(*at_hours(number))

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch import merge
 from lakehouse.declaration import Column
+from lakehouse.delta import stored_table
 from lakehouse.tables.temperatures import temperatures
 from lakehouse_tests.helpers.rows import rows_of
 from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record
@@ -41,7 +41,7 @@ def before_the_statement(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str
         return interfered
 
     for writes in ("commit_merge", "store_quickly"):
-        monkeypatch.setattr(merge, writes, interfering(writes, getattr(merge, writes)))
+        monkeypatch.setattr(stored_table, writes, interfering(writes, getattr(stored_table, writes)))
     return attempts
 
 

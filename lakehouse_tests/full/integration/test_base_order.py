@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch import load
 from lakehouse.batch.load import load_base, load_reference
 from lakehouse.declaration import Column
+from lakehouse.delta import stored_table
 from lakehouse.delta.write import commit_merge
 from lakehouse_tests.helpers.base_files import base_folder
 from lakehouse_tests.helpers.streams import Stream, hour, record
@@ -55,11 +55,11 @@ def overtaken(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> 
     """Let another load commit once, between the plan of the next one and its commit."""
 
     def late(*arguments: Any) -> Any:
-        monkeypatch.setattr(load, "commit_merge", commit_merge)
+        monkeypatch.setattr(stored_table, "commit_merge", commit_merge)
         action()
         return commit_merge(*arguments)
 
-    monkeypatch.setattr(load, "commit_merge", late)
+    monkeypatch.setattr(stored_table, "commit_merge", late)
 
 
 @pytest.mark.invariant(11)

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Measure
-from lakehouse.delta import row_commits, write
+from lakehouse.delta import stored_table, write
 from lakehouse.delta.audit import every_change_kept
 from lakehouse.derive.refresh import refresh_all
 from lakehouse.errors import TableError
@@ -42,7 +42,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(str
 
     Spark's append: the one without Spark is made on the version it was planned on, or not at all.
     """
-    monkeypatch.setattr(row_commits, "is_quick", lambda *_: False)
+    monkeypatch.setattr(stored_table, "is_quick", lambda *_: False)
     before, (undone, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
     take(stream, {undone: 1.0})
     stream.refresh()
@@ -54,7 +54,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(str
         stream.sql(f"RESTORE TABLE {{changes}} TO VERSION AS OF {before}")
         return write.commit_append(*arguments, **commit)
 
-    monkeypatch.setattr(row_commits, "commit_append", interfered)
+    monkeypatch.setattr(stored_table, "commit_append", interfered)
     stream.refresh()
     assert told(stream, hour) == told(stream, undone) == [("insert", None, 1.0, False)]
     history = DeltaTable(stream.settings.table_uri(stream.table.changes_name)).history(3)

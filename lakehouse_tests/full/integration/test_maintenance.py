@@ -17,9 +17,8 @@ from lakehouse.batch.load import load_base
 from lakehouse.declaration import Column
 from lakehouse.delta.audit import every_change_kept
 from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.delta.table_context import TableContext
-from lakehouse.delta.write import commit_nothing, upkeep
-from lakehouse.upkeep import maintain as maintenance
 from lakehouse.upkeep.maintain import Maintained, maintain
 from lakehouse.upkeep.verify import verify_rollup
 from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
@@ -264,8 +263,8 @@ def test_a_batch_that_commits_meanwhile_is_not_put_back(stream, monkeypatch):
 
         return step
 
-    monkeypatch.setattr(maintenance, "upkeep", first_a_batch(upkeep))
-    monkeypatch.setattr(maintenance, "commit_nothing", first_a_batch(commit_nothing))
+    monkeypatch.setattr(StoredTable, "upkeep", first_a_batch(StoredTable.upkeep))
+    monkeypatch.setattr(StoredTable, "commit_nothing", first_a_batch(StoredTable.commit_nothing))
     stream.maintain()
     assert next(meanwhile, None) is None
     assert set(stream.temperatures()) == {hour(number) for number in range(3)}

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakehouse.batch.rejected import _SAME, Decided, rejected_layout, store_rejected, went_back
 from lakehouse.delta.commits import Commit, Source
 from lakehouse.delta.ledger import Ledger
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
 from lakehouse.topic.offsets import Incarnation, Plan
@@ -28,7 +29,7 @@ def store(folder: Path, commit: Commit, rows: int) -> bool:
     layout = replace(rejected_layout(temperatures, Settings(home=folder)), uri=str(folder / "t"))
     write_deltalake(layout.uri, pa.table({"id": list(range(rows))}, pa.schema([("id", pa.int64())])))
     decided = Decided(none, Plan("t", Incarnation("c", "t"), ()), commit, Ledger("merged"))
-    return store_rejected(none, layout, decided, committed=False)
+    return store_rejected(StoredTable(none, layout), decided, committed=False)
 
 
 def test_where_nothing_is_rejected_and_nothing_was_no_statement_is_made(tmp_path: Path) -> None:

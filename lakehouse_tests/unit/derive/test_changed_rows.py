@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from lakehouse.delta.commits import Commit, Entry, Metrics, Source
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.derive.changes import Upstream, changed_rows
 from lakehouse.settings import Settings
 from lakehouse.tables.temperatures import temperatures
@@ -20,8 +22,10 @@ def upstream(*versions: int) -> Upstream:
     commit = Commit(kind="batch", number=1, attempt="a", table_version=0)
     counted = Metrics(source_rows=9, inserted=2, updated=3, deleted=1)
     entries = tuple(Entry(version, AT, commit, counted) for version in sorted(versions, reverse=True))
-    layout = merged_layout(temperatures, Settings())
-    return Upstream(temperatures, layout, Ledger(layout.uri, exists=True, table_id="id", version=4, entries=entries))
+    none: Any = None
+    merged = StoredTable(none, merged_layout(temperatures, Settings()))
+    ledger = Ledger(merged.layout.uri, exists=True, table_id="id", version=4, entries=entries)
+    return Upstream(temperatures, merged, ledger)
 
 
 def since(version: int) -> Source:

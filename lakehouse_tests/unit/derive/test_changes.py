@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from lakehouse.delta.commits import Source
 from lakehouse.delta.ledger import Ledger
 from lakehouse.delta.order import merged_layout
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.derive import changes
 from lakehouse.derive.changes import Upstream, net_changes
 from lakehouse.settings import Settings
@@ -50,7 +51,7 @@ def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | N
     layout = merged_layout(temperatures, Settings())
     none: Any = None
     ledger = Ledger(layout.uri, exists=True, table_id="id", version=3)
-    return net_changes(none, Upstream(temperatures, layout, ledger), Source(table_id="id", version=1))
+    return net_changes(Upstream(temperatures, StoredTable(none, layout), ledger), Source(table_id="id", version=1))
 
 
 @pytest.mark.parametrize("said", GONE)

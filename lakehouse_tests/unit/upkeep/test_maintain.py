@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Json, StreamTable
+from lakehouse.delta import stored_table
 from lakehouse.delta.layout import Layout
+from lakehouse.delta.stored_table import StoredTable
 from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import ConflictError, LakehouseError, LedgerError, TableError
 from lakehouse.settings import Settings
@@ -29,9 +31,9 @@ def test_a_vacuum_that_another_writer_kept_from_the_table_is_run_again(
             raise ConflictError("Another process has been writing t", where=layout.uri)
         table.table.vacuum(dry_run=False)
 
-    monkeypatch.setattr(maintain, "upkeep", upkeep)
+    monkeypatch.setattr(stored_table, "upkeep", upkeep)
     spark: Any = None
-    work = maintain._Work(spark, Layout(NAME, str(table.folder), "", ()), "cli")
+    work = maintain._Work(StoredTable(spark, Layout(NAME, str(table.folder), "", ())), "cli")
     work._vacuum(0)
     assert done == [f"VACUUM delta.`{table.folder}`"] * 2
 
@@ -54,9 +56,10 @@ def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
     """The work on tables of these names fails so."""
 
     def go(work: maintain._Work, _: Any) -> Maintained:
-        if work.layout.name in errors:
-            raise errors[work.layout.name]
-        return Maintained(work.layout.name, 1, 2, 1)
+        name = work.stored.layout.name
+        if name in errors:
+            raise errors[name]
+        return Maintained(name, 1, 2, 1)
 
     monkeypatch.setattr(maintain._Work, "go", go)
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})

@@ -36,7 +36,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _table_names(table),
         _choices(table),
         _retention(table),
-        columns_problems(table.columns, typed=table.format.typed),
+        columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _plain(table),
         key_problems(table.key, table.columns) if table.key else _log(table),

@@ -67,7 +67,7 @@ class Avro(Format):
         from lakehouse.declaration.formats.avro_schemas import writer_schema
 
         if registered.kind != KIND:
-            raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of Avro")
+            raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of {self.name}")
         return writer_schema(registered.text, registered.references)
 
     def fingerprint(self, schema: WriterSchema) -> str:

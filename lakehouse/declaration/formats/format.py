@@ -114,6 +114,11 @@ class Format(ABC):
         """
 
     @property
+    def name(self) -> str:
+        """What the format is called in a message."""
+        return type(self).__name__
+
+    @property
     def declared_as(self) -> str:
         """How a declaration file writes the format; empty if it is what a table has that names none."""
         return repr(self)
@@ -136,7 +141,7 @@ class Format(ABC):
 
     def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
         """Return a schema in the form by which values are decoded; ``UnusableSchemaError`` if it is of no use."""
-        raise UnusableSchemaError(f"it is a schema of {registered.kind}, and the format needs none")
+        raise UnusableSchemaError(f"it is a schema of {registered.kind}, and {self.name} needs none")
 
     def fingerprint(self, schema: WriterSchema) -> str:
         """A hash of what a schema means: two of the same hash decode every value alike."""

@@ -102,11 +102,14 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
 
 
 def _ship_by_value(form: Format) -> None:
-    """Have the package of declarations shipped with what uses it, and the module of a format that is not in it."""
+    """Have the package of declarations shipped with what uses it, and the modules of a format that is not in it.
+
+    A class whose module cannot be imported by its name is shipped by value anyway.
+    """
     cloudpickle.register_pickle_by_value(declaration)  # type: ignore[no-untyped-call]
-    module = type(form).__module__
-    if not module.startswith(f"{declaration.__name__}."):
-        cloudpickle.register_pickle_by_value(sys.modules[module])  # type: ignore[no-untyped-call]
+    for name in {each.__module__ for each in type(form).__mro__ if issubclass(each, Format)}:
+        if name in sys.modules and not name.startswith(f"{declaration.__name__}."):
+            cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
 
 
 def _asked(table: StreamTable) -> list[str]:

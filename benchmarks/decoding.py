@@ -23,13 +23,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from benchmarks.turns import Measured, take_turns
 from lakehouse.batch.decode import decode_records
 from lakehouse.declaration import Avro, Month, staged
-from lakehouse.declaration.framing import Schemas, framed
+from lakehouse.declaration.formats.avro_schemas import writer_schema
+from lakehouse.declaration.formats.format import Schemas
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.declaration.verdicts import Rules, decode_values
 from lakehouse.samples.temperatures import TemperatureSamples
 from lakehouse.settings import Settings
 from lakehouse.spark import build_session, stop_session
 from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic.schemas import writer_schema
 
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
 _AVRO = {

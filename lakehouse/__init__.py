@@ -45,12 +45,12 @@ if TYPE_CHECKING:
         Value,
         Year,
     )
+    from lakehouse.declaration.formats.avro_schemas import writer_schema
     from lakehouse.declared import declared_tables
     from lakehouse.defs.build import build_defs
     from lakehouse.defs.resources import LakehouseResource
     from lakehouse.errors import LakehouseError
     from lakehouse.settings import Settings
-    from lakehouse.topic.schemas import writer_schema
 
 __all__ = [
     "Avro",
@@ -91,7 +91,7 @@ _ELSEWHERE = {
     "Settings": "lakehouse.settings",
     "build_defs": "lakehouse.defs.build",
     "declared_tables": "lakehouse.declared",
-    "writer_schema": "lakehouse.topic.schemas",
+    "writer_schema": "lakehouse.declaration.formats.avro_schemas",
 }
 
 

@@ -6,6 +6,7 @@ Only the parts of a record that are asked for go there: every other column stays
 
 import json
 import pickle
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,12 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse import declaration
 from lakehouse.declaration import StreamTable, staged
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
+from lakehouse.declaration.formats import Format
+from lakehouse.declaration.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.declaration.parts import HEADER, TIME, VALUE
 from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.verdicts import Decoded, Rules, decode_slices
 
-# of 32 bits, without a sign, as lakehouse.declaration.framing reads it
+# of 32 bits, without a sign, as lakehouse.declaration.formats.framing reads it
 _SCHEMA = (
     f"IF(octet_length({staged.VALUE}) >= 5 AND substring({staged.VALUE}, 1, 1) = X'00',"
     f" CAST(conv(hex(substring({staged.VALUE}, 2, 4)), 16, 10) AS BIGINT), NULL)"
@@ -63,8 +65,8 @@ def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
 
 def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they need not have this package."""
-    cloudpickle.register_pickle_by_value(declaration)  # type: ignore[no-untyped-call]
     fields, late, form = table.fields, table.late.rule if table.late else None, table.format
+    _ship_by_value(form)
     shipped, others_column = _quick_path(), staged.OTHERS  # a text: workers need not have the module
 
     def tell(decoded: Decoded) -> pa.Array:
@@ -76,7 +78,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
         return pa.StructArray.from_arrays([first, *verdicts.flatten()], [others_column, *names])
 
     def load() -> tuple[Rules, Any]:
-        rules = Rules(fields, late, parser_of(form, schemas))
+        rules = Rules(fields, late, form.parser(schemas))
         try:
             return rules, pickle.loads(shipped)  # noqa: S301 - the driver's own function
         except ImportError:
@@ -95,6 +97,17 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
             yield from map(tell, decode_slices(values, parts.pop(TIME, None), rules, quick, parts))
 
     return decode_with_parts if asked else decode
+
+
+def _ship_by_value(form: Format) -> None:
+    """Have the package of declarations shipped with what uses it, and the modules of a format that is not in it.
+
+    A class whose module cannot be imported by its name is shipped by value anyway.
+    """
+    cloudpickle.register_pickle_by_value(declaration)  # type: ignore[no-untyped-call]
+    for name in {each.__module__ for each in type(form).__mro__ if issubclass(each, Format)}:
+        if name in sys.modules and not name.startswith(f"{declaration.__name__}."):
+            cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
 
 
 def _asked(table: StreamTable) -> list[str]:

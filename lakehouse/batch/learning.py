@@ -5,14 +5,20 @@ from contextlib import suppress
 
 from lakehouse.batch.schemas import COLUMNS, kept_schemas, schemas_layout
 from lakehouse.declaration import Rejection, StreamTable
-from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, unframed
+from lakehouse.declaration.formats import Format
+from lakehouse.declaration.formats.format import (
+    NO_SCHEMAS,
+    RegisteredSchema,
+    Schemas,
+    UnusableSchemaError,
+    WriterSchema,
+)
+from lakehouse.declaration.formats.framing import unframed
 from lakehouse.delta.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
-from lakehouse.topic.registry import Registry, SchemaRefusedError, registry
-from lakehouse.topic.schemas import UnusableSchemaError, fingerprint, writer_schema
+from lakehouse.topic.registry import Registry, SchemaRefusedError, registry, writer_schema_of
 
 MOST_ASKED = 1_000
 """Ids that are unknown and asked for in one batch, those of most records: bytes that are none of ours may tell any."""
@@ -35,18 +41,18 @@ def learn(context: TableContext, known: Schemas, ids: Sequence[int], *, confirm:
         return known
     with registry(context.settings) as asked:
         told = [_means_the_same(asked, each, known, context.table, met=each in ids) for each in confirmed]
-        found, unusable = _ask(asked, unknown, trusted=any(told))
+        found, unusable = _ask(asked, context.table.format, unknown, trusted=any(told))
     if found:
         _keep(context, found)
     return Schemas({**known.known, **found}, unusable)
 
 
-def look_up(settings: Settings, table: StreamTable | None, values: Iterable[bytes | None]) -> Schemas:
-    """The schemas that are kept for a table, if there is one, and what the registry says of others that records name.
+def look_up(settings: Settings, form: Format, values: Iterable[bytes | None], known: Schemas = NO_SCHEMAS) -> Schemas:
+    """The schemas that are ``known``, and what the registry says of others that records of a format name.
 
     Nothing is kept. Raises ``RegistryError``.
     """
-    known, unknown = kept_schemas(settings, table) if table else NO_SCHEMAS, set[int]()
+    unknown = set[int]()
     for value in values:
         with suppress(Rejection):
             unknown.add(unframed(value)[0])
@@ -54,7 +60,7 @@ def look_up(settings: Settings, table: StreamTable | None, values: Iterable[byte
     if not unknown:
         return known
     with registry(settings) as asked:
-        found, unusable = _ask(asked, sorted(unknown)[:MOST_ASKED], trusted=bool(known.known))
+        found, unusable = _ask(asked, form, sorted(unknown)[:MOST_ASKED], trusted=bool(known.known))
     return Schemas({**known.known, **found}, unusable)
 
 
@@ -71,13 +77,15 @@ def _likely_first(ids: list[int], known: Schemas) -> list[int]:
     return [*near, *(each for each in ids if each not in {*near})]
 
 
-def _ask(asked: Registry, ids: Collection[int], *, trusted: bool) -> tuple[dict[int, WriterSchema], dict[int, str]]:
+def _ask(
+    asked: Registry, form: Format, ids: Collection[int], *, trusted: bool
+) -> tuple[dict[int, WriterSchema], dict[int, str]]:
     """What the registry says of ids: schemas, and why others are of no use. ``trusted``: it has let us read some."""
     found, unusable = dict[int, WriterSchema](), dict[int, str]()
     refused: SchemaRefusedError | None = None
     for schema_id in ids:
         try:
-            schema = asked.schema(schema_id)
+            schema = writer_schema_of(asked, schema_id, form)
         except UnusableSchemaError as error:
             unusable[schema_id] = str(error).encode("utf-8", "replace").decode()
             continue
@@ -96,32 +104,33 @@ def _means_the_same(asked: Registry, schema_id: int, known: Schemas, table: Stre
 
     Raises ``RegistryError`` where it means another schema; where we may not read it, only of one that records name.
     """
-    kept = known.known[schema_id]
+    kept, form = known.known[schema_id], table.format
     try:
-        now = asked.schema(schema_id)
+        now = writer_schema_of(asked, schema_id, form)
     except UnusableSchemaError as error:
-        if _is_usable(kept):
+        if _is_usable(kept, form):
             raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
         return False
     except SchemaRefusedError:
         if met:
             raise
         return False
-    if now is not None and fingerprint(now) != fingerprint(kept):
+    if now is not None and form.fingerprint(now) != form.fingerprint(kept):
         raise _changed(table, f"Schema {schema_id} of the registry is another one now")
     return now is not None
 
 
-def _is_usable(kept: WriterSchema) -> bool:
+def _is_usable(kept: WriterSchema, form: Format) -> bool:
     """Whether a schema that was kept would be kept today."""
     with suppress(UnusableSchemaError):
-        return bool(writer_schema(kept.text, kept.references))
+        return bool(form.writer_schema(RegisteredSchema(kept.text, kept.references, kept.kind)))
     return False
 
 
 def _keep(context: TableContext, found: Mapping[int, WriterSchema]) -> None:
     """Keep schemas; where another process has kept another one for an id meanwhile, that is an error."""
-    rows = [(i, fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
+    form = context.table.format
+    rows = [(i, form.fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
     spec = MergeSpec(equal_keys(["id"]), insert=from_source([column.name for column in COLUMNS]))
     schemas = context.stored(schemas_layout)
@@ -129,7 +138,7 @@ def _keep(context: TableContext, found: Mapping[int, WriterSchema]) -> None:
     schemas.merge(context.spark.createDataFrame(rows, columns), spec, commit)
     kept = kept_schemas(context.settings, context.table).known
     for schema_id, schema in found.items():
-        if fingerprint(kept[schema_id]) != fingerprint(schema):
+        if form.fingerprint(kept[schema_id]) != form.fingerprint(schema):
             raise _changed(context.table, f"Schema {schema_id} of the registry is another one now")
 
 

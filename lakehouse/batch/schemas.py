@@ -7,8 +7,7 @@ gives its ids to other schemas, stops a batch instead of having its records read
 import pyarrow as pa
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas
+from lakehouse.declaration.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.delta.failures import log_failures
 from lakehouse.delta.layout import Layout, TableColumn
 from lakehouse.delta.ledger import ledger_of
@@ -43,11 +42,12 @@ def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
 
     Raises ``LedgerError`` where another version of lakehouse wrote them.
     """
-    if not table.has_schemas:
+    kind = table.format.schema_kind
+    if not table.has_schemas or kind is None:
         return NO_SCHEMAS
     ledger_of(settings, table.schemas_name)
     uri = settings.table_uri(table.schemas_name)
     with log_failures(uri):
         there = open_table(uri)
         rows = pa.table(there.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist() if there else []
-    return Schemas({row["id"]: WriterSchema(row["schema"], tuple(row["references"] or ())) for row in rows}, {})
+    return Schemas({row["id"]: WriterSchema(row["schema"], tuple(row["references"] or ()), kind) for row in rows}, {})

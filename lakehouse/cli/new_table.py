@@ -128,20 +128,21 @@ def _of_topic(settings: "Settings", topic: str, count: int) -> "Proposal":
 
     Raises ``RegistryError`` where that cannot be asked.
     """
-    from lakehouse.declaration import Avro
-    from lakehouse.declaration.framing import form_of
+    from lakehouse.declaration.formats import likely_formats
     from lakehouse.declaration.proposal import propose
     from lakehouse.topic import newest_records
 
     with broker(settings):
         values = [record.value for record in newest_records(settings, topic, count)]
-        form = form_of(values)
-        if not isinstance(form, Avro):
-            return propose(values, form)
+        forms = likely_formats(values)
+        if not forms[0].needs_schemas:
+            return propose(values, forms[0])
         from lakehouse.batch.learning import look_up
 
         with registry(settings, needed=True):
-            return propose(values, form, look_up(settings, None, values))
+            schemas = [(form, look_up(settings, form, values)) for form in forms]
+        form, usable = max(schemas, key=lambda each: len(each[1].known))  # the first, if bytes and schemas tell nothing
+        return propose(values, form, usable)
 
 
 def _of_file(file: str, count: int) -> list[bytes | None]:

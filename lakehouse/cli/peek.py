@@ -79,15 +79,17 @@ def _rules_or_say(settings: "Settings", table: "StreamTable", records: "Sequence
 
 
 def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
-    from lakehouse.declaration.framing import NO_SCHEMAS, parser_of
+    from lakehouse.declaration.formats.format import NO_SCHEMAS
     from lakehouse.declaration.verdicts import Rules
 
     schemas = NO_SCHEMAS
     if table.has_schemas:
         from lakehouse.batch.learning import look_up
+        from lakehouse.batch.schemas import kept_schemas
 
-        schemas = look_up(settings, table, (record.value for record in records))
-    return Rules(table.fields, table.late.rule if table.late else None, parser_of(table.format, schemas))
+        values = (record.value for record in records)
+        schemas = look_up(settings, table.format, values, kept_schemas(settings, table))
+    return Rules(table.fields, table.late.rule if table.late else None, table.format.parser(schemas))
 
 
 def _judged(record: "Record", rules: "Rules") -> dict[str, Any]:

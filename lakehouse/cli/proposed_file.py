@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.declaration import Avro, Column, Json
+    from lakehouse.declaration import Column
     from lakehouse.declaration.proposal import Proposal
 
 
 def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     """The file of a declaration, as a person would write it."""
-    said = _format(proposal.form)
+    said = proposal.form.declared_as
     used = {"Column": True, "Month": proposal.month_of, "StreamTable": True, said.partition("(")[0]: said}
     names = sorted(name for name, there in used.items() if there)
     one_row = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
@@ -26,15 +26,6 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     body = "".join(f"    {part},\n" for part in parts)
     head = f'"""What topic {topic} tells."""\n\nfrom lakehouse import {", ".join(names)}\n\n'
     return f"{head}{told}{table} = StreamTable(\n{body})\n"
-
-
-def _format(form: "Json | Avro") -> str:
-    """The format as it is written; nothing where it is that of a table that names none."""
-    from lakehouse.declaration import Avro
-
-    if isinstance(form, Avro):
-        return "Avro()"
-    return "Json(framed=True)" if form.framed else ""
 
 
 def _column(column: "Column") -> str:

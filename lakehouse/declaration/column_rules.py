@@ -18,19 +18,19 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 
 
-def columns_problems(columns: Sequence[Column], *, typed: bool = False) -> Iterator[Problem]:
-    """What is wrong with the columns of one table; of ``typed`` records, times may be what they are."""
+def columns_problems(columns: Sequence[Column], *, typed_by: str = "") -> Iterator[Problem]:
+    """What is wrong with the columns of one table; ``typed_by`` names the format if its values have types."""
     for column in columns:
         if not is_name(column.name):
             yield f"column {column.name!r}: {SHAPE}", "Choose another name, and name the field in its source."
-        for fact, action in column_problems(column, typed=typed):
+        for fact, action in column_problems(column, typed_by=typed_by):
             yield f"column {column.name}: {fact}", action
     for name, times in Counter(column.name for column in columns).items():
         if times > 1:
             yield f"two columns have the same name: {name}", "Give one another, and name the field in its source."
 
 
-def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]:
+def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
     """What is wrong with one column, whatever its name."""
     yield from column_type_problems(column.type)
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
@@ -45,7 +45,7 @@ def column_problems(column: Column, *, typed: bool = False) -> Iterator[Problem]
     if isinstance(column.source, BrokerTime):
         yield from _broker_time_problems(column)
     else:
-        yield from time_problems(column, typed)
+        yield from time_problems(column, typed_by)
     if column.between is not None:
         yield from _between_problems(column)
     yield from _keep_problems(column)

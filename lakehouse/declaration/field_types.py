@@ -9,6 +9,8 @@ from reprlib import repr as shortened
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from lakehouse.declaration.formats import FORMATS, Format
+
 Problem = tuple[str, str]
 """A fact, and what to do about it."""
 
@@ -21,7 +23,10 @@ _NOUNS |= dict.fromkeys(_LISTS, "a list or tuple")
 
 def field_problems(part: Any, whose: str = "") -> Iterator[Problem]:
     """What is not of the type that its field names, in this part and in the parts of it."""
-    ours = next(each for each in type(part).__mro__ if each.__module__.startswith(__package__))
+    classes = (each for each in type(part).__mro__ if each.__module__.startswith(__package__))
+    ours = next(filter(is_dataclass, classes), None)
+    if ours is None:  # a format that a project adds, whose fields are its own
+        return
     hints = get_type_hints(ours)
     for field in fields(ours):
         value, hint = getattr(part, field.name), hints[field.name]
@@ -43,7 +48,7 @@ def _problems(value: Any, hint: Any, whose: str, name: str) -> Iterator[Problem]
     if not _fits(value, hint, kind):
         noun = _noun(hint, kind)
         yield f"{whose}{name} is {noun}, and not {shortened(value)}", f"Declare {noun}."
-    elif is_dataclass(kind):
+    elif is_dataclass(kind) or kind is Format:
         yield from field_problems(value, f"{whose}{name}: ")
     elif kind is Sequence:
         (item,) = get_args(hint)
@@ -74,4 +79,10 @@ def _fits(value: Any, hint: Any, kind: Any) -> bool:
 def _noun(hint: Any, kind: Any) -> str:
     if kind is Literal:
         return " or ".join(get_args(hint))
-    return _NOUNS.get(kind) or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    if kind is Format:
+        return " or ".join(dict.fromkeys(_with_article(type(each)) for each in FORMATS))
+    return _NOUNS.get(kind) or _with_article(kind)
+
+
+def _with_article(kind: type[Any]) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

@@ -1,6 +1,5 @@
 """A declaration proposed from records: what they tell of their fields, and what a person has to decide."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,16 +8,15 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration.fields import Epoch, Rejection
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
+from lakehouse.declaration.formats import Format, Json
+from lakehouse.declaration.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas
 from lakehouse.declaration.names import IN_FEED, is_name
 from lakehouse.declaration.partitions import Month
-from lakehouse.declaration.proposed_avro import Path, Told, as_proposed, told_fields
 from lakehouse.declaration.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.proposed_kinds import seen_kinds
 from lakehouse.declaration.proposed_types import are_keys, fits, kind_of, left_out, type_of
-from lakehouse.declaration.records import parse
 from lakehouse.declaration.times import EPOCHS
-from lakehouse.declaration.vocabulary import Avro, Column, Json
+from lakehouse.declaration.vocabulary import Column
 
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _MOST_FIELDS = 1_000  # more are keys of a map, written as fields
@@ -47,22 +45,22 @@ class Proposal:
     records: int
     unread: int
     refusal: str
-    form: Json | Avro
+    form: Format
 
 
-def propose(values: Iterable[bytes | None], form: Json | Avro = PLAIN, schemas: Schemas = NO_SCHEMAS) -> Proposal:
+def propose(values: Iterable[bytes | None], form: Format = PLAIN, schemas: Schemas = NO_SCHEMAS) -> Proposal:
     """Propose a declaration for the values of some records; pure, and the same for the same records.
 
-    Of Avro, types are what ``schemas`` say, and not what these records happen to hold.
+    If the format's ``schemas`` give types, these are the types, and not what the records happen to hold.
     """
     held = list(values)
     objects, refusals = _read(held, form, schemas)
     doubts: list[str] = []
-    told = _told(objects, schemas) if isinstance(form, Avro) else None
-    paths = list(told if told is not None else _paths(objects))[:_MOST_FIELDS]
+    described = _described(objects, form, schemas)
+    paths = list(described if described is not None else _paths(objects))[:_MOST_FIELDS]
     if len(paths) == _MOST_FIELDS:
         doubts.append(f"Only the first {_MOST_FIELDS:,} fields were looked at.")
-    columns = [each for path in paths if (each := _column(path, objects, doubts, (told or {}).get(path)))]
+    columns = [each for path in paths if (each := _column(path, objects, doubts, (described or {}).get(path)))]
     for name, often in Counter(column.name for column in columns).items():
         if often > 1:
             sources = ", ".join(repr(column.field.source) for column in columns if column.name == name)
@@ -71,10 +69,10 @@ def propose(values: Iterable[bytes | None], form: Json | Avro = PLAIN, schemas: 
     kinds = _kinds(columns, objects, form, schemas)
     key = () if kinds else proposed_key(columns, objects, doubts)
     doubts += [_SEVERAL_TYPES.format(kinds)] if kinds else []
-    columns = [_as_schemas_allow(column, key, told or {}, doubts) for column in columns]
+    columns = [_as_schemas_allow(column, key, described or {}, doubts) for column in columns]
     if any(column.required for column in columns) and objects:
         doubts.append("Required is what every one of these records has: drop required=True where one may come without.")
-    doubts += _doubts_of_numbers(columns, typed=told is not None)
+    doubts += _doubts_of_numbers(columns, typed=described is not None)
     taken = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
     times = [name for name in times if Month(name).name not in taken]
@@ -94,25 +92,20 @@ def _doubts_of_numbers(columns: Sequence[Column], *, typed: bool) -> Iterator[st
         yield f"{are}: where it is added up or is money, declare DECIMAL(precision,scale)."
 
 
-def _kinds(
-    columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Json | Avro, schemas: Schemas
-) -> str | None:
+def _kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas) -> str | None:
     """The types of records that were seen, in words; ``None`` where there is one."""
-    typed = isinstance(form, Avro)
-    names = sorted({json.loads(each.text)["name"] for each in schemas.known.values()} if typed and objects else ())
-    return f"by their schemas: {', '.join(names)}" if len(names) > 1 else seen_kinds(columns, objects, typed=typed)
+    names = sorted({form.schema_name(each) for each in schemas.known.values()} if form.typed and objects else ())
+    by_schema = f"by their schemas: {', '.join(names)}"
+    return by_schema if len(names) > 1 else seen_kinds(columns, objects, typed=form.typed)
 
 
-def _read(
-    values: Sequence[bytes | None], form: Json | Avro, schemas: Schemas
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _read(values: Sequence[bytes | None], form: Format, schemas: Schemas) -> tuple[list[dict[str, Any]], list[str]]:
     """What can be read of the values, and why others cannot."""
-    read, typed = parser_of(form, schemas) or parse, isinstance(form, Avro)
+    parser = form.parser(schemas)
     objects, refusals = [], []
     for value in values:
         try:
-            found = read(value)
-            objects.append(as_proposed(found) if typed else found)
+            objects.append(form.as_json(parser(value)))
         except Rejection as rejection:
             refusals.append(rejection.detail)
         except RecursionError:
@@ -120,16 +113,18 @@ def _read(
     return objects, refusals
 
 
-def _told(objects: Sequence[dict[str, Any]], schemas: Schemas) -> Mapping[Path, Told]:
-    """What schemas say of the fields of records, the newest schema first."""
+def _described(objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas) -> Mapping[Path, SchemaField] | None:
+    """What schemas say of the fields of records, the newest schema first; ``None`` if they give no types."""
     newest_first = [schemas.known[each] for each in sorted(schemas.known, reverse=True)]
-    return told_fields(newest_first if objects else (), _MOST_FIELDS)
+    return form.schema_fields(newest_first if objects else (), _MOST_FIELDS)
 
 
-def _as_schemas_allow(column: Column, key: Sequence[str], told: Mapping[Path, Told], doubts: list[str]) -> Column:
+def _as_schemas_allow(
+    column: Column, key: Sequence[str], described: Mapping[Path, SchemaField], doubts: list[str]
+) -> Column:
     """The column, which is not required where a schema allows null, but for one of the key."""
-    said = told.get(column.field.names)
-    if not said or not said.optional or not column.required:
+    field = described.get(column.field.names)
+    if not field or not field.optional or not column.required:
         return column
     if column.name in key:
         doubts.append(f"{column.name} is in the key, and may be null by its schema: such a record is rejected.")
@@ -140,7 +135,7 @@ def _as_schemas_allow(column: Column, key: Sequence[str], told: Mapping[Path, To
 def _paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
     """The fields of all records, in the order in which they are first met; of very many, the first.
 
-    What holds nothing but objects is told by the fields in these.
+    What holds nothing but objects is described by the fields in these.
     """
     found: dict[Path, None] = dict.fromkeys((name,) for each in objects for name in each)
     for _ in range(_MOST_LEVELS - 1):
@@ -157,28 +152,28 @@ def _within(path: Path, objects: Sequence[dict[str, Any]]) -> list[Path]:
 
 
 def _column(
-    path: Path, objects: Sequence[dict[str, Any]], doubts: list[str], told: Told | None = None
+    path: Path, objects: Sequence[dict[str, Any]], doubts: list[str], schema_field: SchemaField | None = None
 ) -> Column | None:
     held = [value for each in objects if (value := value_at(each, path)) is not None]
     source = ".".join(path)
     name = _named("_".join(path))
-    if name is None or not (held or (told and told.type)):
+    if name is None or not (held or (schema_field and schema_field.type)):
         doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
         return None
-    found = _found(held, told)
-    held = _taken(held, found, source, doubts) if found and told else held
+    found = _found(held, schema_field)
+    held = _taken(held, found, source, doubts) if found and schema_field else held
     if found and not fits(held, *found):
         doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0][:60]}.")
         return None
     if found is None:
-        doubts.append(f"Field {source!r} is left out: {_why_untyped(held, told)}.")
+        doubts.append(f"Field {source!r} is left out: {_why_untyped(held, schema_field)}.")
         return None
     type_, pattern = found
     unit = _unit(held) if held and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
     if unit:
         doubts.append(f"{name} is taken for a time, in {unit} since 1970: declare BIGINT if it is a number.")
         type_ = "TIMESTAMP"
-    if told is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
+    if schema_field is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
         doubts.append(f"{name} holds more digits than a DOUBLE: it is {type_}, and what is finer is rounded.")
     required = len(held) == len(objects)
     where = None if path == (name,) else path[0] if len(path) == 1 else path
@@ -189,8 +184,8 @@ def _column(
     return column
 
 
-def _why_untyped(held: Sequence[Any], told: Told | None) -> str:
-    if told:
+def _why_untyped(held: Sequence[Any], schema_field: SchemaField | None) -> str:
+    if schema_field:
         return "no column is of the type that its schema has"
     kinds = " and ".join(sorted({kind_of(value) for value in held}))
     return f"it holds {kinds}{' of more digits than any type has' if kinds == 'numbers' else ''}"
@@ -214,11 +209,11 @@ def _taken(held: list[Any], found: tuple[str, str | None], source: str, doubts: 
     return taken
 
 
-def _found(held: Sequence[Any], told: Told | None) -> tuple[str, str | None] | None:
+def _found(held: Sequence[Any], schema_field: SchemaField | None) -> tuple[str, str | None] | None:
     """The type of a column, and how it is written where it is a time: only texts tell more than their schema."""
-    if told is None or (held and told.type == "STRING"):
+    if schema_field is None or (held and schema_field.type == "STRING"):
         return type_of(held)
-    return (told.type, None) if told.type else None
+    return (schema_field.type, None) if schema_field.type else None
 
 
 def _unit(held: Sequence[Decimal]) -> Epoch | None:

@@ -17,10 +17,8 @@ import orjson
 import pyarrow as pa
 
 from lakehouse.declaration.fields import Field, Rejection
-from lakehouse.declaration.framing import AvroParser, made_by
 from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.quick_columns import Converted, Mask, convert, convert_any, read_parts
-from lakehouse.declaration.records import parse
 from lakehouse.declaration.room import MOST_AT_ONCE, MOST_OF_ONE
 from lakehouse.declaration.times import Lateness
 from lakehouse.declaration.values import NOTHING, is_null, says_null
@@ -66,7 +64,7 @@ def decode_plain(
     What the columns hold in the other rows means nothing.
     """
     fields, late = rules.fields, rules.late
-    written = None if rules.parse else _written(values)
+    written = _written(values) if rules.parser.is_json else None
     objects, plain = _parse(written.each) if written else _parse_by(rules, values)
     arrived, beside = arrived[: len(objects)] if arrived is not None else None, _first(beside, len(objects))
     parts = {part: told.to_pylist() for part, told in {**beside, TIME: arrived}.items() if told is not None}
@@ -127,11 +125,10 @@ def _parse(written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
 
 
 def _parse_by(rules: Rules, values: pa.Array) -> tuple[list[dict[str, Any]], Mask]:
-    """The same by our own parser, of a format that no other parses as strictly: as many as take little memory."""
-    parser, room = rules.parse or parse, room_in_columns(rules)
-    avro = parser if isinstance(parser, AvroParser) else None
+    """The same by the parser of a format that no other parses as strictly: as many as take little memory."""
+    room = room_in_columns(rules)
     little = MOST_OF_ONE - room[0] - values.nbytes * room[1]  # with it, no record takes too much, whatever its bytes
-    parse_one = avro.__call__ if avro else parser  # looked up once
+    parse_one, memory_of = rules.parser.__call__, rules.parser.memory_of  # looked up once
     parsed: list[dict[str, Any] | None] = []
     total = 0
     for written in values.to_pylist():
@@ -139,7 +136,7 @@ def _parse_by(rules: Rules, values: pa.Array) -> tuple[list[dict[str, Any]], Mas
             one = parse_one(written)
         except Rejection:
             one = None
-        made = avro.made if avro else made_by(parser, written)
+        made = memory_of(written)
         total += made
         if total > MOST_AT_ONCE and parsed:
             break

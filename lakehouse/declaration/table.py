@@ -5,21 +5,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from lakehouse.declaration.avro import WriterSchema
 from lakehouse.declaration.fields import Field
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, parser_of
+from lakehouse.declaration.formats import Format, Json
+from lakehouse.declaration.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.parts import HEADER, TIME
-from lakehouse.declaration.records import parse
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.declaration.table_rules import table_problems
 from lakehouse.declaration.values import convert
 from lakehouse.declaration.vocabulary import (
-    Avro,
     Check,
     Column,
-    Json,
     Late,
     Reference,
     Rollup,
@@ -59,7 +56,7 @@ class StreamTable:
     gaps: Literal["stop", "accept"] = "stop"
     max_records: int = 500_000
     retention: timedelta = timedelta(days=7)
-    format: Json | Avro = field(default_factory=Json)
+    format: Format = field(default_factory=Json)
     partitions: int = 3
     owner: str = "team:lakehouse"
     base: Rows | None = None
@@ -95,7 +92,7 @@ class StreamTable:
             raise ValueError(f"The broker's time has no zone: {time}")
         beside: dict[str, Any] = {f"{HEADER}{name}": told for name, told in (headers or {}).items()}
         moment = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
-        parsed = (parser_of(self.format, Schemas(schemas, {})) or parse)(value)
+        parsed = self.format.parser(Schemas(schemas, {}))(value)
         return convert(parsed, self.fields, {**beside, "key": key, TIME: moment})
 
     @property
@@ -106,7 +103,7 @@ class StreamTable:
     @property
     def has_schemas(self) -> bool:
         """Whether its records are read by schemas of a registry."""
-        return isinstance(self.format, Avro)
+        return self.format.needs_schemas
 
     @property
     def has_sql(self) -> bool:
@@ -215,7 +212,7 @@ class StreamTable:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
         # a word that a column does not say is left out: what was written before there was one is declared the same
-        said: list[object] = ["framed"] if isinstance(self.format, Json) and self.format.framed else []
+        said: list[object] = [*self.format.fingerprint_parts]
         said += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
         said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
         said += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]

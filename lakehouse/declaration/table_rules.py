@@ -13,7 +13,7 @@ from lakehouse.declaration.field_types import Problem, field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.others import taken_paths
 from lakehouse.declaration.parts import TIME, VALUE
-from lakehouse.declaration.vocabulary import Avro, Column, Reference, SampleRecords
+from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
         _table_names(table),
         _choices(table),
         _retention(table),
-        columns_problems(table.columns, typed=isinstance(table.format, Avro)),
+        columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _plain(table),
         key_problems(table.key, table.columns) if table.key else _log(table),

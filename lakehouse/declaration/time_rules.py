@@ -19,10 +19,10 @@ _WITH_HOURS = "Declare TIMESTAMP in place of DATE, or STRING where it is written
 _OF_A_PLACE = re.compile(r"(?<![A-Za-z])([AP]M|[ap]m|[ACEMP][SD]T|[CEW]ES?T|BST|[IJK]ST|MSK|\w+/\w+)(?![A-Za-z])")
 
 
-def time_problems(column: Column, typed: bool) -> Iterator[Problem]:
-    """What is wrong with how the times of a column are written; those of ``typed`` records may be what they are."""
+def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
+    """What is wrong with how the times of a column are written; those that a format types may be what they are."""
     timed = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
-    if timed and not column.pattern and not column.epoch and not (typed and column.field.part == VALUE):
+    if timed and not column.pattern and not column.epoch and not (typed_by and column.field.part == VALUE):
         yield "a time needs a pattern", f"Declare how it is written, as {_example_of(timed)}."
     for way in ("pattern", "epoch"):
         if not timed and getattr(column, way) is not None:
@@ -31,7 +31,7 @@ def time_problems(column: Column, typed: bool) -> Iterator[Problem]:
     if column.pattern is not None and column.epoch is not None:
         yield "pattern or epoch, not both", "A time is a text or a number: leave one out."
     if len(timed) > 1 and column.epoch is not None:
-        yield "no epoch is one of days and of moments", _apart(column.epoch, typed)
+        yield "no epoch is one of days and of moments", _apart(column.epoch, typed_by)
     for type_ in timed:
         yield from _written_problems(column, type_)
 
@@ -50,10 +50,10 @@ def _is_of_days(column: Column) -> bool:
     return column.epoch == DAYS or not (column.epoch or any(each in (column.pattern or "") for each in _WITHIN_A_DAY))
 
 
-def _apart(epoch: str, typed: bool) -> str:
+def _apart(epoch: str, typed_by: str) -> str:
     """What to do where one column has days and moments, and one epoch."""
-    if typed:
-        return "Avro tells which is which: leave epoch out, and declare BIGINT for what is a plain number."
+    if typed_by:
+        return f"{typed_by} tells which is which: leave epoch out, and declare BIGINT for what is a plain number."
     if epoch == DAYS:
         return "Declare BIGINT in place of TIMESTAMP: it stays the number that it is."
     return "Declare INT in place of DATE: it stays a number of days since 1970."

@@ -14,11 +14,11 @@ from pyarrow.compute import binary_length, if_else
 
 from lakehouse.declaration.arrow import arrow_type
 from lakehouse.declaration.fields import Field, Rejection
-from lakehouse.declaration.framing import AvroParser, Parse, made_by
+from lakehouse.declaration.formats.format import Parser
+from lakehouse.declaration.formats.json_format import JsonParser
 from lakehouse.declaration.others import others_in
 from lakehouse.declaration.parts import TIME
-from lakehouse.declaration.records import parse
-from lakehouse.declaration.room import JSON_BYTE, MOST_AT_ONCE, MOST_OF_ONE, room_by_byte, room_of_row
+from lakehouse.declaration.room import MOST_AT_ONCE, MOST_OF_ONE, room_by_byte, room_of_row
 from lakehouse.declaration.staged import DETAIL, LATE, NULL_SAID, REASON
 from lakehouse.declaration.times import Lateness, judge_late
 from lakehouse.declaration.values import NOTHING, convert, says_null
@@ -30,15 +30,14 @@ Quick = Callable[[pa.Array, pa.Array | None, "Rules", Beside], Any]
 
 
 _PIECE = 16 * 1000 * 1000  # bytes of parsed records that are held until fields that no column takes are counted
-_AVRO_BYTE = 100  # bytes that one of Avro becomes mostly: where it is more, fewer records are decoded together
 
 
 class Rules(NamedTuple):
-    """What decides about a record: a rule for each field, when it is late, and what parses it; ``None``: JSON."""
+    """What decides about a record: a rule for each field, when it is late, and what parses it."""
 
     fields: tuple[Field, ...]
     late: Lateness | None
-    parse: Parse | None = None
+    parser: Parser = JsonParser()
 
     @property
     def null_erases(self) -> tuple[Field, ...]:
@@ -49,8 +48,8 @@ class Rules(NamedTuple):
 class Judged(NamedTuple):
     """What became of a record: its values, reason and detail where it may not enter, and whether it is late.
 
-    ``parsed`` is the object its value holds, ``None`` where it holds none; ``nulls`` are, of each field whose null
-    erases, whether the record says null.
+    ``parsed`` is the object its value holds, ``None`` where it holds none, and ``made`` the bytes of memory that it
+    takes at most; ``nulls`` are, of each field whose null erases, whether the record says null.
     """
 
     parsed: dict[str, Any] | None
@@ -59,6 +58,7 @@ class Judged(NamedTuple):
     detail: str | None
     late: bool
     nulls: tuple[bool, ...] = ()
+    made: int = 0
 
 
 class Decoded(NamedTuple):
@@ -99,14 +99,13 @@ def sliced(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
 
 def room_in_columns(rules: Rules) -> tuple[int, int]:
     """Bytes of memory that a record takes in columns at most, and each byte of its value."""
-    least = 1 if isinstance(rules.parse, AvroParser) else 2
-    return room_of_row(rules.fields), room_by_byte(rules.fields, least)
+    return room_of_row(rules.fields), room_by_byte(rules.fields, rules.parser.smallest_item)
 
 
 def _room(rules: Rules) -> tuple[int, int]:
     """The same with what is made of a byte when it is parsed."""
     row, byte = room_in_columns(rules)
-    return row, byte + (_AVRO_BYTE if isinstance(rules.parse, AvroParser) else JSON_BYTE)
+    return row, byte + rules.parser.memory_by_byte
 
 
 def _too_much(values: pa.Array, rules: Rules) -> list[int]:
@@ -176,13 +175,12 @@ def _judge_each(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tuple[
     """Decide records one by one; what they were parsed into is not kept."""
     judged: list[Judged] = []
     room, erasing = room_in_columns(rules), rules.null_erases
-    avro = rules.parse if isinstance(rules.parse, AvroParser) else None
     others, parsed, made = Counter[str](), list[dict[str, Any]](), 0
     for value, time, parts in records:
         each = judge(value, time, rules, parts, room)
         said = tuple([bool(each.row) and says_null(each.parsed or {}, field) for field in erasing])
         judged.append(Judged(None, *each[1:5], said))
-        made += avro.made if avro else len(value or b"") * JSON_BYTE
+        made += each.made
         if each.parsed is not None:
             parsed.append(each.parsed)
         if made > _PIECE:
@@ -199,17 +197,17 @@ def judge(
     room: tuple[int, int] | None = None,
 ) -> Judged:
     """Decide one record strictly; ``room`` is that of ``room_in_columns``, where it is known."""
-    late = rules.late
+    late, made = rules.late, 0
     parsed: dict[str, Any] | None = None
     try:
-        parsed = (rules.parse or parse)(value)
-        made = made_by(rules.parse, value)
+        parsed = rules.parser(value)
+        made = rules.parser.memory_of(value)
         counted = made if may_be_too_large(made, value, room or room_in_columns(rules)) else None
         row = convert(parsed, rules.fields, {**beside, TIME: arrived}, counted)
         is_late = late is not None and arrived is not None and judge_late(row, arrived, late)
-        return Judged(parsed, row, None, None, is_late)
+        return Judged(parsed, row, None, None, is_late, made=made)
     except Rejection as rejection:
-        return Judged(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late")
+        return Judged(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", made=made)
 
 
 def may_be_too_large(made: int, value: bytes | None, room: tuple[int, int]) -> bool:

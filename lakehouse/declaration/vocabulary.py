@@ -21,32 +21,6 @@ def fingerprint_of(*parts: object) -> str:
 
 
 @dataclass(frozen=True)
-class Json:
-    """Records are JSON objects in UTF-8, decoded strictly.
-
-    ``framed``: before each stands the id of its schema in a registry, as its clients write it. What the schema says is
-    not asked: the declaration is stricter.
-    """
-
-    framed: bool = field(default=False, repr=False)
-
-
-@dataclass(frozen=True)
-class Avro:
-    """Records are Avro; before each stands the id of its writer's schema in a registry, as its clients write it.
-
-    Columns take fields by their names, whichever schema a record was written with: several versions decode right in
-    one batch. Days, moments and decimals are what their logical types say, so a column of such a type needs neither
-    ``pattern`` nor ``epoch``; enums are texts, and a number of 32 bits is the shortest that means it.
-    """
-
-    @property
-    def framed(self) -> bool:
-        """Whether an id of a schema stands before each: it always does."""
-        return True
-
-
-@dataclass(frozen=True)
 class Column:
     """One column of a declared table.
 

@@ -4,7 +4,7 @@
 makes and widens it, ``publish`` fills it, ``newest`` shows its end, ``read`` gives ranges of it to Spark, ``timeless``
 reads what Spark cannot; ``clients``, ``connection`` and ``security`` are how a broker is spoken to, ``causes`` and
 ``failures`` why that did not work. What asks a broker anything new goes here. ``registry`` is how a schema registry is
-asked for ``schemas``, and ``writing`` writes lines by one.
+asked, and ``writing`` chooses the schema by which lines are written.
 
 Every function is synchronous and ends within a limit of time, also where the broker hangs. None of them needs a JVM
 but ``read_records``, which asks the given Spark session. The package knows settings and declarations, and of

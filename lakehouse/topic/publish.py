@@ -12,9 +12,9 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.fields import Field, Rejection
-from lakehouse.declaration.framing import Parse
+from lakehouse.declaration.formats.format import Parser
+from lakehouse.declaration.formats.json_format import JsonParser
 from lakehouse.declaration.parts import KEY, VALUE
-from lakehouse.declaration.records import parse
 from lakehouse.declaration.values import convert
 from lakehouse.errors import TopicError
 from lakehouse.settings import Settings
@@ -32,6 +32,7 @@ _SENDING = {
 _STALL_SECONDS = 15.0
 _BREATH = 200
 """So many records are handed over before answers are looked at."""
+_JSON = JsonParser()
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ def publish(
 ) -> int:
     """Send each line as the value of one record and return how many the broker acknowledged: all of them.
 
-    Of a table of JSON a line keeps its bytes but for the line end; of one of Avro it is an object of JSON, and is
-    written by a schema, as ``writing`` says. Its key is the table's key as text where there is one and the line
-    can be read, so that the records of one row stay in one partition; else it has none. A missing topic is created.
-    A second run sends the records a second time.
+    Of a table of JSON a line keeps its bytes but for the line end; of another format it is an object of JSON, which the
+    format writes, by a schema if it needs one, as ``writing`` says. Its key is the table's key as text where there is
+    one and the line can be read, so that the records of one row stay in one partition; else it has none. A missing
+    topic is created. A second run sends the records a second time.
 
     Raises ``BrokerError`` where the broker acknowledges nothing for 15 seconds, ``TopicError`` where a line is
     too long for it; what it acknowledged before stays in the topic.
@@ -77,15 +78,15 @@ def publish(
 class Writing:
     """How a line becomes the value of a record, and how that is parsed again."""
 
-    write: Callable[[bytes], bytes] = bytes
-    parse: Parse = parse
+    write: Callable[[bytes], bytes]
+    parser: Parser
 
 
 def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> Writing:
     if schema is not None and not table.has_schemas:
         raise TopicError("Its records name no schema", where=f"table {table.name}", action="Leave the schema out.")
     if not table.format.framed:
-        return Writing()
+        return Writing(table.format.writer(), table.format.parser())
     from lakehouse.topic.writing import writing_of  # noqa: PLC0415 - what speaks to a registry is slow to import
 
     return Writing(*writing_of(settings, table, schema))
@@ -131,7 +132,7 @@ class _Sending:
         return self._acknowledged
 
     async def _send_one(self, value: bytes) -> None:
-        key = record_key(value, self._keys, self._writing.parse)
+        key = record_key(value, self._keys, self._writing.parser)
         try:
             future = await self._producer.send(self._table.topic, value, key)
         except MessageSizeTooLargeError:
@@ -167,7 +168,7 @@ class _Sending:
             raise self._failure
 
 
-def record_key(value: bytes, fields: tuple[Field, ...], parse: Parse = parse) -> bytes | None:
+def record_key(value: bytes, fields: tuple[Field, ...], parser: Parser = _JSON) -> bytes | None:
     """Return the values of the key fields as text, joined by ``|``; ``None`` where the record cannot be read.
 
     So it is of a log table, which has none.
@@ -175,7 +176,7 @@ def record_key(value: bytes, fields: tuple[Field, ...], parse: Parse = parse) ->
     if not fields:
         return None
     try:
-        decoded = convert(parse(value), fields)
+        decoded = convert(parser(value), fields)
     except Rejection:
         return None
     return "|".join(_text(decoded[field.name]) for field in fields).encode()

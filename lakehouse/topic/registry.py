@@ -11,12 +11,12 @@ from urllib.parse import quote
 import requests
 from urllib3.exceptions import HTTPError
 
-from lakehouse.declaration.avro import WriterSchema
+from lakehouse.declaration.formats import USABLE_KINDS, Format
+from lakehouse.declaration.formats.format import DEFAULT_KIND, RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
 from lakehouse.local.asking import in_time
 from lakehouse.settings import Settings
 from lakehouse.settings.registry import registry_url
-from lakehouse.topic.schemas import UnusableSchemaError, writer_schema
 
 _CONNECT, _READ, _ANSWER = 3.0, 5.0, 10.0  # seconds to connect, without a byte, and for one answer
 _PATIENCE, _PAUSE = 15.0, 0.5  # seconds for all that one talk waits: a registry that is started again is waited for
@@ -71,21 +71,21 @@ class Registry:
         self._require(self._ask("GET", "schemas/types"), list)
         return self._url
 
-    def schema(self, schema_id: int) -> WriterSchema | None:
-        """What an id means, ``None`` where the registry knows no such id.
+    def schema(self, schema_id: int) -> RegisteredSchema | None:
+        """The schema of an id, ``None`` if the registry knows no such id.
 
-        Raises ``UnusableSchemaError`` where that is no schema of Avro by which a record can be read, and
-        ``SchemaRefusedError`` where we may not read it.
+        If its kind is one by which no format decodes, it comes without the schemas that it refers to. Raises
+        ``UnusableSchemaError`` if one of these is missing, and ``SchemaRefusedError`` if we may not read it.
         """
         told = self._ask("GET", f"schemas/ids/{schema_id}", missing=(_NO_SCHEMA,))
-        return None if told is None else self._writer_schema(told)
+        return None if told is None else self._registered(told)
 
     def newest(self, subject: str) -> int | None:
         """The id of the newest schema of a subject, ``None`` where it has none."""
         told = self._ask("GET", f"subjects/{quote(subject, safe='')}/versions/latest", missing=_NOT_THERE)
         return None if told is None else self._part(told, "id", int)
 
-    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
+    def register(self, subject: str, text: str, kind: str = DEFAULT_KIND) -> int:
         """Register a schema as the newest version of a subject and return its id; a second time, that of the first.
 
         Raises ``RegistryError`` where it is not compatible with those before it, and where it is no schema.
@@ -93,12 +93,11 @@ class Registry:
         sent = {"schema": text, "schemaType": kind}
         return self._part(self._ask("POST", f"subjects/{quote(subject, safe='')}/versions", sent), "id", int)
 
-    def _writer_schema(self, told: Any) -> WriterSchema:
+    def _registered(self, told: Any) -> RegisteredSchema:
         text = self._part(told, "schema", str)
-        kind = told.get("schemaType") or "AVRO"
-        if kind != "AVRO":
-            raise UnusableSchemaError(f"it is a schema of {str(kind)[:40]}, not of Avro")
-        return writer_schema(text, list(self._references(told, {}).values()))
+        kind = str(told.get("schemaType") or DEFAULT_KIND)[:40]
+        references = self._references(told, {}).values() if kind in USABLE_KINDS else ()
+        return RegisteredSchema(text, tuple(references), kind)
 
     def _references(self, told: Any, known: dict[tuple[str, int], str]) -> dict[tuple[str, int], str]:
         """The schemas that one refers to, each after those that it refers to itself."""
@@ -208,6 +207,15 @@ def _shown(error: BaseException) -> str:
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
     return str(error)[:200]
+
+
+def writer_schema_of(talk: Registry, schema_id: int, form: Format) -> WriterSchema | None:
+    """The schema of an id in the form by which a format decodes, ``None`` if the registry knows no such id.
+
+    Raises as ``Registry.schema``, and ``UnusableSchemaError`` if the format cannot use it.
+    """
+    registered = talk.schema(schema_id)
+    return None if registered is None else form.writer_schema(registered)
 
 
 @contextmanager

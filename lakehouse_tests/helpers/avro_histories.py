@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from lakehouse.batch import ingest
 from lakehouse.declaration import Avro, StreamTable
-from lakehouse.declaration.framing import framed
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 
 from lakehouse.batch.decode import _decoder
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas
+from lakehouse.declaration.formats.format import NO_SCHEMAS, Schemas
 
 MOST = 384 * 1000 * 1000  # bytes that a worker may take beyond those of an idle one
 RECORDS = 8 * 1000 * 1000  # bytes of records for which that holds

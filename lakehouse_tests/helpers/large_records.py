@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse.declaration import Avro, Column, StreamTable
-from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.framing import NO_SCHEMAS, Schemas, framed, parser_of
+from lakehouse.declaration.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.verdicts import Rules, decode_slices
 from lakehouse_tests.helpers.decoding_memory import RECORDS
@@ -81,7 +81,7 @@ CASES: dict[str, Callable[[], Case]] = {
 def reasons_of_first(case: Case) -> set[str | None]:
     """The reasons that the quick and the strict path give for the first record of a case."""
     table, (record, *_), schemas = case
-    rules = Rules(table.fields, None, parser_of(table.format, schemas))
+    rules = Rules(table.fields, None, table.format.parser(schemas))
     values = pa.array([record], pa.binary())
     slices = [some for path in (decode_plain, None) for some in decode_slices(values, None, rules, path)]
     return {row["_reason"] for some in slices for row in some.verdicts.to_pylist()}

@@ -15,7 +15,7 @@ from uuid import uuid4
 import fastavro
 
 from lakehouse.declaration import Avro, Column, Late, Measure, Rollup, StreamTable
-from lakehouse.declaration.framing import framed
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.settings import Settings
 from lakehouse.topic.registry import registry
 

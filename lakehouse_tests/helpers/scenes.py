@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from lakehouse.declaration.framing import framed
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.delta.audit import audit
 from lakehouse.serve import table_names
 from lakehouse.settings import Settings

@@ -15,7 +15,7 @@ from lakehouse.batch.replay import replay
 from lakehouse.batch.schemas import kept_schemas
 from lakehouse.cli import main
 from lakehouse.declaration import Column, Json, StreamTable
-from lakehouse.declaration.framing import framed
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.delta.ledger import read_ledger
 from lakehouse.delta.table_context import TableContext
 from lakehouse.derive.refresh import refresh_changes, refresh_rollup

@@ -11,11 +11,11 @@ import requests
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column
+from lakehouse.declaration.formats.avro_schemas import fingerprint, writer_schema
 from lakehouse.settings import Settings
 from lakehouse.settings.registry import registry_url
 from lakehouse.topic import create_topic
 from lakehouse.topic import registry as registries
-from lakehouse.topic.schemas import fingerprint, writer_schema
 from lakehouse_tests.helpers.registries import COLUMNS, FIRST, order_table, written
 from lakehouse_tests.helpers.streams import Stream, counts
 

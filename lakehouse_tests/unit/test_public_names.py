@@ -29,6 +29,6 @@ import lakehouse
 assert not [name for name in sys.modules if name.startswith("lakehouse.")]
 from lakehouse import Column, StreamTable
 StreamTable("orders", "orders", "", [Column("id", "INT", "", required=True)], ["id"])
-assert not {"pyspark", "dagster", "deltalake", "duckdb", "aiokafka"} & {*sys.modules}
+assert not {"pyspark", "dagster", "deltalake", "duckdb", "aiokafka", "fastavro"} & {*sys.modules}
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,6 +1,9 @@
 """What one module alone decides, no other asks."""
 
+import ast
 import re
+
+import pytest
 
 from lakehouse_tests.helpers.places import ROOT
 
@@ -31,3 +34,67 @@ def test_steps_make_read_and_write_tables_through_the_stored_table_alone() -> No
     found = asking(f"(?<![.])({made}|{committed})")
     assert "delta/stored_table.py" in found
     assert [file for file in found if not file.startswith("delta/")] == []
+
+
+FORMATS = ROOT / "lakehouse" / "declaration" / "formats"
+
+
+def classes_of_formats() -> set[str]:
+    """The formats and their parsers, by their names."""
+    nodes = (node for file in FORMATS.glob("*.py") for node in ast.walk(ast.parse(file.read_text("utf-8"))))
+    bases = {node.name: {*map(ast.unparse, node.bases)} for node in nodes if isinstance(node, ast.ClassDef)}
+    classes = {"Format", "Parser"}
+    while derived := {name for name, above in bases.items() if above & classes} - classes:
+        classes |= derived
+    return classes - {"Format", "Parser"}
+
+
+CLASSES = classes_of_formats()
+
+
+def names_format(node: ast.AST) -> bool:
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name in CLASSES
+
+
+def asks_which_format(source: str) -> list[str]:
+    """Where the class of a format is used for anything but to make a value of it, or such a value is compared."""
+    nodes = [*ast.walk(ast.parse(source))]
+    makes = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    makes |= {id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "default_factory"}
+    compares = [node for node in nodes if isinstance(node, ast.Compare) and any(map(names_format, ast.walk(node)))]
+    uses = [node for node in nodes if names_format(node) and id(node) not in makes]
+    return [ast.unparse(node) for node in (*compares, *uses)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(table.format, Avro)",
+        "isinstance(form, (Json, int))",
+        "isinstance(parser, avro_format.AvroParser)",
+        "type(form) is Json",
+        "form == Json(framed=True)",
+        "kind = Avro",
+        "def f(form: Json | Avro): pass",
+        "match form:\n    case Avro(): pass",
+    ],
+)
+def test_what_asks_which_format_it_has_is_seen(source: str) -> None:
+    assert asks_which_format(source)
+
+
+def test_what_makes_a_format_or_asks_one_is_not_seen() -> None:
+    source = "a = Avro()\nb: Format = field(default_factory=Json)\ndef f(form: Format): return form.framed"
+    assert asks_which_format(source) == []
+
+
+def test_no_module_but_a_format_asks_which_format_it_has() -> None:
+    assert {"Avro", "Json", "AvroParser", "JsonParser"} <= CLASSES
+    others = {file: asks_which_format(file.read_text("utf-8")) for file in SOURCES if FORMATS not in file.parents}
+    assert {str(file.relative_to(ROOT)): asked for file, asked in others.items() if asked} == {}
+
+
+def test_the_kind_of_a_schema_is_named_by_its_format() -> None:
+    room = {"declaration/formats/avro_format.py", "declaration/formats/format.py"}
+    assert asking(r"""["'](AVRO|PROTOBUF)["']""") == room

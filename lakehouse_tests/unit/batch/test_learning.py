@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from lakehouse.batch.learning import _ask, _first_and_last, _likely_first, _means_the_same
-from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.framing import Schemas
+from lakehouse.declaration import Avro
+from lakehouse.declaration.formats.avro_schemas import writer_schema
+from lakehouse.declaration.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
 from lakehouse.tables.movie_ratings import movie_ratings
 from lakehouse.topic.registry import SchemaRefusedError
-from lakehouse.topic.schemas import UnusableSchemaError, writer_schema
 
-SCHEMA = writer_schema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}')
+REGISTERED = RegisteredSchema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}', (), "AVRO")
+SCHEMA = writer_schema(REGISTERED.text)
 REFUSED = SchemaRefusedError("refused")
 
 
@@ -31,11 +32,11 @@ class Told:
 
 def asked(answers: dict[int, Any], *, trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
     registry: Any = Told(answers)
-    return _ask(registry, list(answers), trusted=trusted)
+    return _ask(registry, Avro(), list(answers), trusted=trusted)
 
 
 def test_a_schema_that_we_may_not_read_rejects_its_own_records_alone() -> None:
-    found, unusable = asked({1: SCHEMA, 2: REFUSED, 3: None})
+    found, unusable = asked({1: REGISTERED, 2: REFUSED, 3: None})
     assert found == {1: SCHEMA}
     assert unusable == {2: "the registry does not let us read it"}
     assert asked({2: REFUSED}, trusted=True)[1].keys() == {2}
@@ -69,7 +70,7 @@ def test_a_kept_schema_that_would_not_be_kept_today_is_compared_with_nothing() -
 
 
 def test_a_kept_schema_that_we_may_not_read_stops_a_batch_whose_records_name_it_and_no_other() -> None:
-    assert confirmed(SCHEMA, SCHEMA)
+    assert confirmed(SCHEMA, REGISTERED)
     assert not confirmed(SCHEMA, None)
     assert not confirmed(SCHEMA, REFUSED, met=False)
     with pytest.raises(RegistryError, match="refused"):

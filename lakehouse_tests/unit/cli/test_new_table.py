@@ -10,11 +10,11 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.declaration import Avro, Json, StreamTable
-from lakehouse.declaration.framing import framed
+from lakehouse.declaration.formats.avro_schemas import writer_schema
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.declared import _declared_in, declared_tables
 from lakehouse.settings import Settings
 from lakehouse.topic import Record, registry
-from lakehouse.topic.schemas import writer_schema
 from lakehouse_tests.helpers.registries import SECOND, Answer, answering_registry, said, written
 
 SHOP = 'Ann\'s "first"'

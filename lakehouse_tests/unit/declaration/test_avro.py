@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Avro, Column, Json, StreamTable, avro, avro_nodes
+from lakehouse.declaration import Avro, Column, Json, StreamTable
 from lakehouse.declaration.arrow import arrow_type
-from lakehouse.declaration.avro import WriterSchema, reader_of
 from lakehouse.declaration.fields import REASONS, Rejection
-from lakehouse.declaration.framing import Schemas, framed, parser_of
+from lakehouse.declaration.formats import avro_nodes, avro_reader
+from lakehouse.declaration.formats.avro_reader import reader_of
+from lakehouse.declaration.formats.format import Schemas, WriterSchema
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.room import MOST_OF_ONE
 from lakehouse.declaration.staged import NULL_SAID
@@ -131,7 +133,7 @@ def reason(schema: Any, body: bytes) -> str:
 
 
 SCHEMAS = Schemas({7: schema_of(ALL)}, {})
-RULES = Rules(TABLE.fields, None, parser_of(TABLE.format, SCHEMAS))
+RULES = Rules(TABLE.fields, None, TABLE.format.parser(SCHEMAS))
 
 
 def test_a_null_branch_is_a_null_and_a_field_its_schema_lacks_is_missing() -> None:
@@ -142,7 +144,7 @@ def test_a_null_branch_is_a_null_and_a_field_its_schema_lacks_is_missing() -> No
     place = {"type": "record", "name": "P", "fields": [{"name": "city", "type": "string"}]}
     fields = [{"name": "text", "type": ["null", "string"]}, {"name": "place", "type": ["null", place]}]
     schema = {"type": "record", "name": "S", "fields": fields}
-    rules = Rules(tuple(each.field for each in columns), None, parser_of(Avro(), Schemas({1: schema_of(schema)}, {})))
+    rules = Rules(tuple(each.field for each in columns), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
     told: list[dict[str, Any]] = [
         {"text": None, "place": None},
         {"text": "n/a", "place": {"city": "n/a"}},
@@ -268,7 +270,7 @@ def test_a_record_whose_few_bytes_would_be_more_than_any_memory_holds_is_refused
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a twentieth of the memory that a record may take, and so in a twentieth of the time."""
-    for module in (avro, avro_nodes):
+    for module in (avro_reader, avro_nodes):
         monkeypatch.setattr(module, "MOST_OF_ONE", MOST_OF_ONE // 20)
     inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "ok", "type": "boolean"}]}
     for depth in range(1, 10):
@@ -306,7 +308,7 @@ def test_records_of_avro_are_decoded_as_many_together_as_fit() -> None:
     each = {"type": "record", "name": "Each", "fields": [{"name": "v", "type": "long"}, *nulls]}
     schema = of({"type": "array", "items": each}, "int")
     values = [framed(1, items(*[b"\x00"] * 50_000) + bytes([2 * number])) for number in range(12)]
-    rules = Rules((Column("f1", "INT", "A.").field,), None, parser_of(Avro(), Schemas({1: schema_of(schema)}, {})))
+    rules = Rules((Column("f1", "INT", "A.").field,), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
     decoded = [each.verdicts for each in decode_slices(pa.array(values, pa.binary()), None, rules, decode_plain)]
     assert len(decoded) > 2
     assert pa.concat_arrays(decoded).field("f1").to_pylist() == list(range(12))
@@ -316,7 +318,7 @@ def test_a_decimal_without_a_byte_is_no_zero() -> None:
     schema = of({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1})
     assert str(read(schema, b"\x00")["f0"]) == "a decimal of 0 bytes"
     column = Column("v", "DECIMAL(4,1)", "A value.", source="f0")
-    rules = Rules((column.field,), None, parser_of(Avro(), Schemas({1: schema_of(schema)}, {})))
+    rules = Rules((column.field,), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
     for path in (decode_plain, None):
         (row,) = decode_values(pa.array([framed(1, b"\x00")], pa.binary()), None, rules, path).verdicts.to_pylist()
         assert row["_reason"] == "out_of_range"
@@ -333,8 +335,7 @@ def test_a_schema_of_arrays_without_bytes_is_of_no_use(items: Any) -> None:
 
 @pytest.mark.parametrize("schema", ["string", ["null", "string"], {"type": "map", "values": "long"}])
 def test_a_schema_of_no_record_is_of_no_use(schema: Any) -> None:
-    parse = parser_of(Avro(), Schemas({1: WriterSchema(json.dumps(schema))}, {2: "no Avro"}))
-    assert parse
+    parse = Avro().parser(Schemas({1: WriterSchema(json.dumps(schema))}, {2: "no Avro"}))
     for schema_id, why in ((1, "schema 1: it is the schema of no record"), (2, "schema 2: no Avro")):
         with pytest.raises(Rejection) as rejected:
             parse(framed(schema_id, b"\x00"))
@@ -370,7 +371,7 @@ def test_records_of_several_schemas_decode_by_the_names_of_their_fields() -> Non
         framed(1, written(first, {"id": "a", "n": 3})),
         framed(2, written(second, {"id": "b", "n": 2.5, "more": "x"})),
     ]
-    rules = Rules(table.fields, None, parser_of(table.format, Schemas(schemas, {})))
+    rules = Rules(table.fields, None, table.format.parser(Schemas(schemas, {})))
     for path in (decode_plain, None):
         decoded = decode_values(pa.array(values, pa.binary()), None, rules, path)
         rows = decoded.verdicts.to_pylist()
@@ -399,7 +400,7 @@ def test_a_value_that_its_column_does_not_hold_is_refused(type_: Any, value: Any
     kind = kinds.get(logical, "TIMESTAMP" if logical else "DOUBLE")
     column = Column("v", kind, "A value.", source="f0")
     for path in (decode_plain, None):
-        rules = Rules((column.field,), None, parser_of(Avro(), Schemas({1: schema_of(of(type_))}, {})))
+        rules = Rules((column.field,), None, Avro().parser(Schemas({1: schema_of(of(type_))}, {})))
         (row,) = decode_values(pa.array([framed(1, body)], pa.binary()), None, rules, path).verdicts.to_pylist()
         assert row["_reason"] == expected
         assert expected or row["v"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=2)
@@ -414,7 +415,7 @@ def test_an_unread_moment_beyond_all_calendars_harms_nobody() -> None:
 
 def test_framed_json_is_decoded_behind_the_id_of_its_schema() -> None:
     table = replace(TABLE, columns=COLUMNS[:2], format=Json(framed=True))
-    rules = Rules(table.fields, None, parser_of(table.format))
+    rules = Rules(table.fields, None, table.format.parser())
     values = [framed(9, b'{"id": "a"}'), b'{"id": "a"}', framed(9, b""), framed(9, b'{"id": "a"}}'), None]
     for path in (decode_plain, None):
         rows = decode_values(pa.array(values, pa.binary()), None, rules, path).verdicts.to_pylist()
@@ -478,7 +479,7 @@ def test_a_decimal_that_cannot_be_one_is_bytes(said: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("type_", "pattern"), [("STRING", None), ("TIMESTAMP", "%Y-%m-%d"), ("DATE", "%Y-%m-%d")])
 def test_half_of_a_surrogate_pair_in_framed_json_rejects_its_record_alone(type_: str, pattern: str | None) -> None:
     column = Column("a", type_, "A text.", pattern=pattern)
-    rules = Rules((column.field,), None, parser_of(Json(framed=True)))
+    rules = Rules((column.field,), None, Json(framed=True).parser())
     values = pa.array(
         [framed(1, b'{"a": "\\ud800"}'), framed(1, b'{"a": "2026-01-01"}'), framed(1, b"{}")], pa.binary()
     )

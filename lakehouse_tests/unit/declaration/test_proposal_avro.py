@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Json, StreamTable
-from lakehouse.declaration.framing import Schemas, form_of, framed
+from lakehouse.declaration.formats import likely_formats
+from lakehouse.declaration.formats.avro_schemas import writer_schema
+from lakehouse.declaration.formats.format import Schemas
+from lakehouse.declaration.formats.framing import framed
 from lakehouse.declaration.proposal import Proposal, propose
-from lakehouse.topic.schemas import writer_schema
 from lakehouse_tests.helpers.registries import CUSTOMER, FIRST, SECOND, written
 from lakehouse_tests.unit.declaration.test_proposal import types
 
@@ -176,9 +178,9 @@ def test_a_key_that_a_schema_lets_be_null_is_told() -> None:
 
 def test_the_format_is_that_of_most_records() -> None:
     avro, behind, plain = framed(1, b"\x02\x04"), framed(1, b'{"id": 1}'), b'{"id": 1}'
-    assert form_of([avro, avro, plain, None, None, None]) == Avro()
-    assert form_of([behind, behind, avro, None]) == Json(framed=True)
-    assert form_of([plain, plain, avro]) == form_of([]) == form_of([b"\x00"]) == Json()
+    assert likely_formats([avro, avro, plain, None, None, None]) == (Avro(),)
+    assert likely_formats([behind, behind, avro, None])[0] == Json(framed=True)
+    assert likely_formats([plain, plain, avro]) == likely_formats([]) == likely_formats([b"\x00"]) == (Json(),)
     proposal = propose([behind, plain], Json(framed=True))
     assert (types(proposal), proposal.unread) == ({"id": "BIGINT"}, 1)
     assert proposal.refusal.startswith("the first byte is 123")

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration.avro import WriterSchema, reader_of
+from lakehouse.declaration import Avro
+from lakehouse.declaration.formats.avro_reader import reader_of
+from lakehouse.declaration.formats.avro_schemas import fingerprint, writer_schema
+from lakehouse.declaration.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError, SettingsError
 from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
 from lakehouse.topic import registry
-from lakehouse.topic.registry import Registry
-from lakehouse.topic.schemas import UnusableSchemaError, fingerprint, writer_schema
+from lakehouse.topic.registry import Registry, writer_schema_of
 from lakehouse_tests.helpers.registries import Answer, answering_registry, said
 
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
@@ -30,7 +32,8 @@ def test_an_id_is_a_schema_with_its_names_in_full_or_none() -> None:
     missing = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
     with answering_registry({"/schemas/ids/7": said(RECORD), "/schemas/ids/8": missing}) as (url, _):
         registry = Registry(settings_of(f"{url}/"))
-        assert registry.schema(7) == writer_schema(RECORD)
+        assert registry.schema(7) == RegisteredSchema(RECORD, (), "AVRO")
+        assert writer_schema_of(registry, 7, Avro()) == writer_schema(RECORD)
         assert registry.schema(8) is None
 
 
@@ -50,7 +53,7 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
         "/subjects/in%2Fner/versions/1": said(inner),
     }
     with answering_registry(answers) as (url, asked):
-        schema = Registry(settings_of(url)).schema(1)
+        schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
     assert schema
     assert [json.loads(each)["name"] for each in schema.references] == ["n.Inner", "n.Middle"]
     assert [each.path for each in asked[1:]] == [
@@ -62,7 +65,7 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        (said(RECORD, schemaType="PROTOBUF"), "PROTOBUF"),
+        (said(RECORD, schemaType="PROTOBUF"), "^it is a schema of PROTOBUF, not of Avro$"),
         (said("{"), "no schema of Avro"),
         (said('{"type": "record"}'), "no schema of Avro"),
         (said('"string"'), "of no record"),
@@ -78,7 +81,21 @@ def test_a_schema_that_is_none_of_avro_is_of_no_use(told: Answer, why: str) -> N
         answering_registry({"/schemas/ids/1": told, **gone}) as (url, _),
         pytest.raises(UnusableSchemaError, match=why),
     ):
-        Registry(settings_of(url)).schema(1)
+        writer_schema_of(Registry(settings_of(url)), 1, Avro())
+
+
+def test_what_a_schema_refers_to_is_not_asked_for_if_no_format_decodes_by_its_kind() -> None:
+    to_gone = {"name": "G", "subject": "gone", "version": 1}
+    with answering_registry({"/schemas/ids/1": said("{}", schemaType="JSON", references=[to_gone])}) as (url, asked):
+        assert Registry(settings_of(url)).schema(1) == RegisteredSchema("{}", (), "JSON")
+    assert [each.path for each in asked] == ["/schemas/ids/1"]
+
+
+def test_a_schema_keeps_its_kind_and_its_text_as_it_is_registered() -> None:
+    spaced = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
+    with answering_registry({"/schemas/ids/1": said(spaced)}) as (url, _):
+        schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
+    assert (schema.kind, schema.registered) == ("AVRO", RegisteredSchema(spaced, (), "AVRO"))
 
 
 def test_schemas_that_refer_to_each_other_end() -> None:
@@ -120,7 +137,7 @@ def test_a_registry_that_is_started_again_is_waited_for() -> None:
     answers = {"/schemas/ids/1": (503, "later")}
     with answering_registry(answers) as (url, asked):
         threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
-        assert Registry(settings_of(url)).schema(1) == writer_schema(RECORD)
+        assert Registry(settings_of(url)).schema(1) == RegisteredSchema(RECORD, (), "AVRO")
         assert len(asked) > 1
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse.declaration.formats.format import RegisteredSchema
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
 from lakehouse.topic.registry import Registry
-from lakehouse.topic.schemas import writer_schema
 from lakehouse_tests.helpers.certificates import Authority
 from lakehouse_tests.helpers.registries import Asked, answering_registry, said
 
@@ -37,7 +37,7 @@ def set_up(signed: tuple[Authority, str, list[Asked]], monkeypatch: pytest.Monke
 def test_a_registry_that_the_authority_of_the_settings_signed_is_asked(signed, monkeypatch) -> None:
     authority, _, asked = signed
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_CA_FILE", str(authority.file))
-    assert Registry(Settings.load(), patience=0).schema(1) == writer_schema(SCHEMA)
+    assert Registry(Settings.load(), patience=0).schema(1) == RegisteredSchema(SCHEMA, (), "AVRO")
     assert [each.told for each in asked] == [f"Bearer {TOKEN}"]
 
 

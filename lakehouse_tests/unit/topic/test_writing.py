@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable
-from lakehouse.declaration.framing import Schemas, parser_of
+from lakehouse.declaration.formats.avro_declared import schema_of_fields
+from lakehouse.declaration.formats.avro_schemas import writer_schema
+from lakehouse.declaration.formats.avro_writing import line_writer
+from lakehouse.declaration.formats.format import Schemas, UnusableSchemaError
 from lakehouse.errors import TopicError
-from lakehouse.topic.schemas import UnusableSchemaError, schema_of_table, writer_schema
-from lakehouse.topic.writing import _avro_writer
 from lakehouse_tests.helpers.registries import COLUMNS, order_table
 
 
@@ -25,9 +26,7 @@ NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["
 
 def read_back(schema: str, line: bytes) -> Any:
     writer = writer_schema(schema)
-    parse = parser_of(Avro(), Schemas({1: writer}, {}))
-    assert parse
-    return parse(_avro_writer(1, writer)(line))
+    return Avro().parser(Schemas({1: writer}, {}))(line_writer(1, writer)(line))
 
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
@@ -89,7 +88,7 @@ def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) 
 def test_a_line_that_means_nothing_there_is_an_error_with_its_number(type_: Any, line: bytes) -> None:
     writer = writer_schema(of(type_))
     with pytest.raises(TopicError, match="Line 1 cannot be written by schema 1"):
-        _avro_writer(1, writer)(line)
+        line_writer(1, writer)(line)
 
 
 def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None:
@@ -113,8 +112,8 @@ def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None
         "hour": "2026-01-01T12",
         "seen": 3,
     }
-    writer = writer_schema(schema_of_table(table))
-    row = table.decode(_avro_writer(1, writer)(json.dumps(line).encode()), schemas={1: writer})
+    writer = writer_schema(schema_of_fields(table.name, table.fields))
+    row = table.decode(line_writer(1, writer)(json.dumps(line).encode()), schemas={1: writer})
     assert row == {
         "id": Decimal(5),
         "ordered_at": datetime(2026, 1, 1, 12, tzinfo=UTC),
@@ -131,7 +130,7 @@ def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None
 
 
 def nested_schema(*columns: Column) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(schema_of_table(order_table(columns=[*COLUMNS, *columns])))
+    made: dict[str, Any] = json.loads(schema_of_fields("R", order_table(columns=[*COLUMNS, *columns]).fields))
     writer_schema(json.dumps(made))
     return {each["name"]: each["type"] for each in made["fields"]}
 

@@ -7,8 +7,8 @@ import struct
 from math import isfinite
 from typing import Any
 
-from lakehouse.declaration.avro_logical import not_finite, shortest
 from lakehouse.declaration.fields import Rejection
+from lakehouse.declaration.formats.avro_logical import not_finite, shortest
 
 
 def read_null(_: bytes, at: int) -> tuple[None, int]:

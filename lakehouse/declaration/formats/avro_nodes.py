@@ -1,6 +1,6 @@
 """How values of Avro are read: what follows from a schema for them, and what they take in memory.
 
-Pure and self-contained (the standard library only), as ``avro``.
+Pure and self-contained (the standard library only), as ``avro_reader``.
 """
 
 from collections.abc import Callable

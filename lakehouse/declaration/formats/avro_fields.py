@@ -6,8 +6,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.avro import WriterSchema
-from lakehouse.declaration.avro_logical import as_meant
+from lakehouse.declaration.formats.avro_logical import as_meant
+from lakehouse.declaration.formats.format import Path, SchemaField, WriterSchema
 from lakehouse.declaration.type_rules import column_type_problems, digits_of, is_field_name
 
 _PLAIN = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
@@ -16,39 +16,30 @@ _NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each holds the values of those before 
 _LONGEST = 10_000  # characters of a type
 _MOST_LEVELS = 5  # of records within records
 
-Path = tuple[str, ...]
 
-
-class Told(NamedTuple):
-    """What schemas say of a field: the type of a column that takes it, where one does, and whether it may be null."""
-
-    type: str | None
-    optional: bool
-
-
-def told_fields(schemas: Iterable[WriterSchema], most: int) -> dict[Path, Told]:
+def schema_fields(schemas: Iterable[WriterSchema], most: int) -> dict[Path, SchemaField]:
     """What schemas say of their fields, so many of each at most, by the names that lead to them.
 
     Where they differ, the first is followed, but for numbers: of these, the type that holds those of both.
     """
-    found: dict[Path, Told] = {}
+    fields: dict[Path, SchemaField] = {}
     for schema in schemas:
         known, root = _Known({}, {}), json.loads(schema.text)
         for each in (*map(json.loads, schema.references), root):
             known.collect(each)
-        for path, told in islice(_fields(root, known, (), optional=False), most):
-            found[path] = _both(found[path], told) if path in found else told
-    found.pop((), None)  # of a record without a field
+        for path, field in islice(_fields(root, known, (), optional=False), most):
+            fields[path] = _both(fields[path], field) if path in fields else field
+    fields.pop((), None)  # of a record without a field
     # what is a record by one schema and no record by another is taken as a whole, or not at all
-    return {path: told for path, told in found.items() if not any(path[:n] in found for n in range(1, len(path)))}
+    return {path: field for path, field in fields.items() if not any(path[:n] in fields for n in range(1, len(path)))}
 
 
-def as_proposed(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """A value that was read, with numbers as the proposal has them: as they are written."""
     if isinstance(value, dict):
-        return {name: as_proposed(each) for name, each in value.items()}
+        return {name: as_json(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [as_proposed(each) for each in value]
+        return [as_json(each) for each in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return Decimal(repr(value))
@@ -87,13 +78,13 @@ class _Known(NamedTuple):
 
 def _fields(
     schema: Any, known: _Known, path: Path, *, optional: bool, within: Path = ()
-) -> Iterator[tuple[Path, Told]]:
+) -> Iterator[tuple[Path, SchemaField]]:
     """The fields of a record, and of those within it that are no record themselves, or hold themselves."""
     there, null = known.meant(schema)
     optional = optional or null
     deeper = isinstance(there, dict) and there["type"] == "record" and there["name"] not in within
     if not deeper or len(path) == _MOST_LEVELS or not there["fields"]:
-        yield path, Told(_type(there, known), optional)
+        yield path, SchemaField(_type(there, known), optional)
         return
     for field in there["fields"]:
         way = (*within, there["name"])
@@ -141,9 +132,9 @@ def _logical(schema: dict[str, Any]) -> str | None:
     return None if any(column_type_problems(type_)) else type_
 
 
-def _both(one: Told, other: Told) -> Told:
+def _both(one: SchemaField, other: SchemaField) -> SchemaField:
     """What two schemas say of a field."""
-    return Told(_wider(one.type, other.type), one.optional or other.optional)
+    return SchemaField(_wider(one.type, other.type), one.optional or other.optional)
 
 
 def _wider(one: str | None, other: str | None) -> str | None:

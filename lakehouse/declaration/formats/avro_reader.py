@@ -1,15 +1,16 @@
 """Avro, read strictly: the bytes of a record by the schema it was written with, as values of fields by their names.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's
-executors. A schema is as ``topic.schemas`` tells it: every name in full, what it refers to before it.
+executors. A schema is as ``avro_schemas`` makes it: every name in full, what it refers to before it.
 """
 
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from lakehouse.declaration.avro_bytes import (
+from lakehouse.declaration.fields import Beyond, Rejection
+from lakehouse.declaration.formats.avro_bytes import (
     cut,
     read_boolean,
     read_bytes,
@@ -20,9 +21,9 @@ from lakehouse.declaration.avro_bytes import (
     read_null,
     read_string,
 )
-from lakehouse.declaration.avro_logical import as_meant
-from lakehouse.declaration.avro_nodes import Named, Node, Read, spend
-from lakehouse.declaration.fields import Beyond, Rejection
+from lakehouse.declaration.formats.avro_logical import as_meant
+from lakehouse.declaration.formats.avro_nodes import Named, Node, Read, spend
+from lakehouse.declaration.formats.format import WriterSchema
 from lakehouse.declaration.room import ENTRY, LIST, MOST_OF_ONE, SLOT, dict_of, too_large
 
 Reader = Callable[[bytes, int], dict[str, Any]]
@@ -31,13 +32,6 @@ _MOST_EMPTY = 16  # values of no byte in one record
 _MOST_AROUND = 16  # records around one value, each of which takes no byte of its own
 _NUMBER, _BYTES, _STRING = 32, 48, 72  # bytes of memory of such a value, its own bytes aside
 _MEANT, _BEYOND = 112, 160  # of a day, a moment or a decimal at most, and of one beyond any
-
-
-class WriterSchema(NamedTuple):
-    """A schema by which records are written, in JSON, and those that it refers to, each after what it refers to."""
-
-    text: str
-    references: tuple[str, ...] = ()
 
 
 def reader_of(schema: WriterSchema, named: Named | None = None) -> Reader:

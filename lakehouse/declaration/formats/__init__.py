@@ -1,0 +1,41 @@
+"""How the values of records are written: a module for each format, and the list of them.
+
+``format`` is what every format answers, ``framing`` the id of a schema before a value. ``json_format`` is JSON,
+``avro_format`` Avro, whose values ``avro_reader`` reads by a schema (of ``avro_bytes`` and ``avro_nodes``, and what
+``avro_logical`` makes of them). ``avro_schemas`` says which schemas are of use, ``avro_declared`` makes one of a
+declaration, ``avro_writing`` writes lines by one, and ``avro_fields`` says which columns take what one describes.
+
+To add a format, write a module with a subclass of ``Format`` and list it in ``FORMATS``. No module outside this
+package asks which format it is given: it asks the format.
+"""
+
+from collections.abc import Iterable
+
+from lakehouse.declaration.formats.avro_format import Avro
+from lakehouse.declaration.formats.format import Format
+from lakehouse.declaration.formats.framing import has_frame
+from lakehouse.declaration.formats.json_format import Json
+
+FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro())
+"""The formats that a proposal chooses from; of several that fit, an earlier one comes first."""
+
+USABLE_KINDS = frozenset(form.schema_kind for form in FORMATS if form.needs_schemas)
+"""The kinds of schemas by which a listed format decodes, as registries call them."""
+
+
+def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
+    """The listed formats that most of these values may be written in, the likeliest first; at least one.
+
+    Bytes do not tell apart formats that each need schemas: the kind of the schemas does.
+    """
+    present = [value for value in values if value]
+    framed = [value for value in present if has_frame(value)]
+    is_framed = len(framed) * 2 > len(present)
+    return tuple(form for form in FORMATS if form.framed is is_framed and _reads_most(form, framed))
+
+
+def _reads_most(form: Format, framed: list[bytes]) -> bool:
+    return not form.framed or sum(map(form.may_read, framed)) * 2 > len(framed)
+
+
+__all__ = ["FORMATS", "USABLE_KINDS", "Avro", "Format", "Json", "likely_formats"]

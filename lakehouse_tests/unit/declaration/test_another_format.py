@@ -1,0 +1,124 @@
+"""A format that is one module more: what decodes, publishes and declares asks it, and never which it is."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+
+from lakehouse.batch.decode import _decoder
+from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable
+from lakehouse.declaration.facts import facts_of, read_facts
+from lakehouse.declaration.formats import FORMATS
+from lakehouse.declaration.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
+from lakehouse.declaration.proposal import propose
+from lakehouse.declaration.quick import decode_plain
+from lakehouse.declaration.verdicts import Rules, decode_slices
+from lakehouse.errors import DeclarationError, TopicError
+from lakehouse.settings import Settings
+from lakehouse.topic.publish import _writing_of, record_key
+from lakehouse_tests.helpers.barred_format import Barred
+
+BARRED = Barred(("id", "city", "visits"))
+COLUMNS = [
+    Column("id", "INT", "Which.", required=True),
+    Column("city", "STRING", "Where."),
+    Column("visits", "INT", "How often.", between=(0, 100)),
+]
+TABLE = StreamTable("visits", "visits", "Visits.", COLUMNS, ["id"], format=BARRED)
+VALUES = [b"1|Oslo|3", b"2||", b"3|Rome", None, b"4|Bonn|101", b"x|Bern|1"]
+REASONS = [None, None, "truncated", "tombstone", "out_of_range", "wrong_type"]
+ROWS = [{"id": 1, "city": "Oslo", "visits": 3}, {"id": 2, "city": None, "visits": None}]
+
+
+def row_of(verdict: dict[str, object]) -> dict[str, object]:
+    return {name: verdict[name] for name in TABLE.by_name}
+
+
+@pytest.mark.parametrize("quick", [decode_plain, None])
+def test_records_become_rows_or_reasons_on_both_paths(quick) -> None:
+    rules = Rules(TABLE.fields, None, BARRED.parser())
+    (decoded,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, quick)
+    verdicts = decoded.verdicts.to_pylist()
+    assert [verdict["_reason"] for verdict in verdicts] == REASONS
+    assert [row_of(verdict) for verdict in verdicts[:2]] == ROWS
+    assert TABLE.decode(VALUES[0]) == ROWS[0]
+
+
+WORKER = """
+import pickle, sys
+for name in ("lakehouse", "lakehouse_tests"):
+    sys.modules[name] = None  # an import of it fails
+decode, values = pickle.load(sys.stdin.buffer)
+print([verdicts.to_pylist() for verdicts in decode(iter([values]))])
+"""
+
+
+def test_a_worker_that_has_neither_the_package_nor_the_module_of_the_format_decodes_the_same_rows() -> None:
+    values = pa.array(VALUES, pa.binary())
+    decode = _decoder(TABLE)
+    shipped = cloudpickle.dumps((decode, values))
+    done = subprocess.run([sys.executable, "-c", WORKER], input=shipped, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    (here,) = decode(iter([values]))
+    assert [row["_reason"] for row in here.to_pylist()] == REASONS
+    assert done.stdout.decode().strip() == repr([here.to_pylist()])
+
+
+def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
+    writing = _writing_of(Settings(), TABLE, None)
+    value = writing.write(b'{"id": 1, "city": "Oslo", "visits": 3, "other": null}')
+    assert value == VALUES[0]
+    assert record_key(value, (TABLE.by_name["id"].field,), writing.parser) == b"1"
+    with pytest.raises(TopicError, match="name no schema"):
+        _writing_of(Settings(), TABLE, "{}")
+
+
+def test_its_declaration_differs_from_that_of_other_formats() -> None:
+    plain = replace(TABLE, format=Json())
+    assert len({each.fingerprint for each in (TABLE, plain, replace(TABLE, format=Barred(("id",))))}) == 3
+    assert read_facts(facts_of(TABLE))["table"]["format"] == repr(BARRED)
+    assert BARRED.declared_as == repr(BARRED)
+    assert not TABLE.has_schemas and TABLE.schemas_name not in TABLE.tables
+
+
+def test_a_time_needs_a_pattern_where_values_have_no_types() -> None:
+    with pytest.raises(DeclarationError, match="a time needs a pattern"):
+        replace(TABLE, columns=[*COLUMNS, Column("at", "TIMESTAMP", "When.")])
+
+
+@pytest.mark.parametrize("form", [Barred, Avro, "barred"])
+def test_what_is_no_value_of_a_format_is_no_format(form) -> None:
+    with pytest.raises(DeclarationError, match="format is a Json or an Avro, and not "):
+        replace(TABLE, format=form)
+
+
+def test_a_declaration_is_proposed_from_its_records() -> None:
+    proposal = propose(VALUES[:3], BARRED)
+    assert {column.name: column.type for column in proposal.columns} == {
+        "id": "BIGINT",
+        "city": "STRING",
+        "visits": "BIGINT",
+    }
+    assert (proposal.unread, proposal.form) == (1, BARRED)
+
+
+def test_of_a_format_without_schemas_no_schema_is_of_use_and_none_is_registered() -> None:
+    with pytest.raises(UnusableSchemaError, match="a schema of AVRO, and Barred needs none"):
+        BARRED.writer_schema(RegisteredSchema("{}", (), "AVRO"))
+    with pytest.raises(UnusableSchemaError, match="visits has no schema"):
+        BARRED.declared_schema(TABLE.name, TABLE.fields)
+    assert BARRED.schema_fields([WriterSchema("{}")], 9) is None
+
+
+def test_a_format_of_the_list_that_needs_schemas_is_framed_and_says_their_kind() -> None:
+    assert all(form.framed and form.schema_kind for form in FORMATS if form.needs_schemas)
+    assert any(form.needs_schemas for form in FORMATS)
+
+
+def test_a_parser_refuses_what_is_no_value() -> None:
+    for form in (*FORMATS, BARRED):
+        with pytest.raises(Rejection, match="the record has no value"):
+            form.parser()(None)

@@ -1,6 +1,7 @@
 """The vocabulary in which a table is declared. A declaration is checked when it is made.
 
-``vocabulary`` holds the parts, with ``partitions`` and ``parts`` (where a value comes from), ``table`` the whole;
+``vocabulary`` holds the parts, with ``partitions`` and ``parts`` (where a value comes from), ``table`` the whole (of
+``declared_table``);
 ``field_types``, ``type_rules``, ``time_rules``, ``column_rules``, ``table_rules``, ``expression_rules`` and the package
 ``sql`` say what is refused, ``names`` which are taken. ``fields`` is what follows for one field of a record, and why
 it is rejected, ``nested`` what follows where its values hold others. ``records`` decodes one record: it parses,

@@ -7,12 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import WHOLE, Beyond, Rejection, is_text
 from lakehouse.declaration.names import SHAPE, is_name
 from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.declaration.time_rules import time_problems
-from lakehouse.declaration.type_rules import column_type_problems, digits_of
+from lakehouse.declaration.type_rules import Problem, column_type_problems, digits_of
 from lakehouse.declaration.values import convert_value, number_in
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened

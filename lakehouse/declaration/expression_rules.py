@@ -3,19 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from lakehouse.declaration.field_types import Problem
+from lakehouse.declaration.declared_table import DeclaredTable
 from lakehouse.declaration.names import NO_CHECK, RECORD, SHAPE, is_name
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
-from lakehouse.declaration.type_rules import type_problems
+from lakehouse.declaration.type_rules import Problem, type_problems
 from lakehouse.declaration.vocabulary import Rollup
 
-if TYPE_CHECKING:
-    from lakehouse.declaration.table import StreamTable
 
-
-def computed_problems(table: "StreamTable") -> Iterator[Problem]:
+def computed_problems(table: DeclaredTable) -> Iterator[Problem]:
     """What is wrong with columns that follow from others."""
     types = {column.name: column.type for column in table.told if not column.keep and not column.is_nested}
     for column in table.columns:
@@ -31,7 +27,7 @@ def computed_problems(table: "StreamTable") -> Iterator[Problem]:
             yield f"column {column.name}: {column.sql!r}: {fact}", action
 
 
-def check_problems(table: "StreamTable") -> Iterator[Problem]:
+def check_problems(table: DeclaredTable) -> Iterator[Problem]:
     """What is wrong with what is expected of rows."""
     for name, times in Counter(check.name for check in table.checks).items():
         if not is_name(name):
@@ -47,13 +43,13 @@ def check_problems(table: "StreamTable") -> Iterator[Problem]:
             yield f"check {check.name}: {fact}", action
 
 
-def rollup_problems(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
+def rollup_problems(rollup: Rollup, table: DeclaredTable) -> Iterator[Problem]:
     """What is wrong with an aggregate of the table."""
     for fact, action in chain(_groups(rollup, table), _measures(rollup, table)):
         yield f"rollup {rollup.name}: {fact}", action
 
 
-def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
+def _groups(rollup: Rollup, table: DeclaredTable) -> Iterator[Problem]:
     known = {column.name for column in table.stored}
     if not rollup.by:
         yield "groups by nothing", "Name at least one column."
@@ -64,7 +60,7 @@ def _groups(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
             yield f"groups by {name} twice", "Name it once."
 
 
-def _measures(rollup: Rollup, table: "StreamTable") -> Iterator[Problem]:
+def _measures(rollup: Rollup, table: DeclaredTable) -> Iterator[Problem]:
     # which record the newest of a key is changes without the row: no measure of a table with a key follows it
     columns = {column.name: column.type for column in table.stored} | ({RECORD: ""} if table.is_log else {})
     if not rollup.measures:

@@ -3,13 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lakehouse.declaration.declared_table import DeclaredTable
 from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.vocabulary import Check, Column
-
-if TYPE_CHECKING:
-    from lakehouse.declaration.table import StreamTable
 
 Facts = Mapping[str, Mapping[str, str]]
 """By part (``column pieces``, ``check few``, ``table``): what is said of it, by word."""
@@ -23,7 +21,7 @@ _FORMER = "former "
 """Before a part: it is no longer declared, and its values stand in the table."""
 
 
-def facts_of(table: "StreamTable") -> str:
+def facts_of(table: DeclaredTable) -> str:
     """What decides which rows a table gets, as JSON; documentation, samples and limits of a batch do not."""
     whole = {name: _word(getattr(table, name)) for name in _OF_TABLE}
     framed = {"framed": "True"} if table.format.framed else {}

@@ -10,9 +10,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lakehouse.declaration.formats import FORMATS, Format
-
-Problem = tuple[str, str]
-"""A fact, and what to do about it."""
+from lakehouse.declaration.type_rules import Problem
 
 _LISTS = (Sequence, tuple)
 _UNIONS = (UnionType, Union)  # as it is written; as one with a Literal is read

@@ -5,19 +5,17 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from lakehouse.declaration.column_rules import columns_problems
+from lakehouse.declaration.declared_table import DeclaredTable
 from lakehouse.declaration.expression_rules import check_problems, computed_problems, rollup_problems
-from lakehouse.declaration.field_types import Problem, field_problems
+from lakehouse.declaration.field_types import field_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.others import taken_paths
 from lakehouse.declaration.parts import TIME, VALUE
+from lakehouse.declaration.type_rules import Problem
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
-
-if TYPE_CHECKING:
-    from lakehouse.declaration.table import StreamTable
 
 TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OF_TOPIC = "Up to 249 letters, digits, '.', '_' and '-', but neither '.' nor '..' alone."
@@ -29,7 +27,7 @@ _MOST_CLUSTERED = 4
 _MOST_PARTITIONS = 10_000  # Kafka refuses to make more in one request
 
 
-def table_problems(table: "StreamTable") -> Iterator[Problem]:
+def table_problems(table: DeclaredTable) -> Iterator[Problem]:
     """What is wrong with a declaration; a rule may rely on those before it."""
     yield from field_problems(table)
     yield from chain(
@@ -55,7 +53,7 @@ def table_problems(table: "StreamTable") -> Iterator[Problem]:
     )
 
 
-def _table_names(table: "StreamTable") -> Iterator[Problem]:
+def _table_names(table: DeclaredTable) -> Iterator[Problem]:
     for name, times in Counter(table.names).items():
         if not is_name(name):
             yield f"table {name!r}: {SHAPE}", "Choose another name."
@@ -68,7 +66,7 @@ def _table_names(table: "StreamTable") -> Iterator[Problem]:
             yield fact, "Choose another name for one: each is a folder of a table, or a name in Dagster."
 
 
-def _choices(table: "StreamTable") -> Iterator[Problem]:
+def _choices(table: DeclaredTable) -> Iterator[Problem]:
     if not TOPIC.fullmatch(table.topic):
         yield f"topic {table.topic!r} is no name that Kafka takes", _OF_TOPIC
     if not _OWNER.fullmatch(table.owner):
@@ -80,7 +78,7 @@ def _choices(table: "StreamTable") -> Iterator[Problem]:
         yield f"partitions is at most {_MOST_PARTITIONS}", "Kafka makes no more of one topic at once: declare fewer."
 
 
-def _retention(table: "StreamTable") -> Iterator[Problem]:
+def _retention(table: DeclaredTable) -> Iterator[Problem]:
     if table.retention < _SHORTEST:
         fact = f"retention is less than an hour: {table.retention}"
         yield fact, "VACUUM would remove files of a batch that runs: declare at least an hour."
@@ -103,7 +101,7 @@ def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Prob
             yield f"key column {name} stands twice", "Name it once."
 
 
-def _log(table: "StreamTable") -> Iterator[Problem]:
+def _log(table: DeclaredTable) -> Iterator[Problem]:
     """What says something of rows that replace others: in a log table none does."""
     if not table.columns:
         yield "a table needs columns", "Name what its rows hold."
@@ -114,7 +112,7 @@ def _log(table: "StreamTable") -> Iterator[Problem]:
         yield fact, "Leave it out, or name the columns that tell one row from another as the key."
 
 
-def _order(table: "StreamTable") -> Iterator[Problem]:
+def _order(table: DeclaredTable) -> Iterator[Problem]:
     if table.version is None:
         return
     column = table.by_name.get(table.version)
@@ -129,7 +127,7 @@ def _order(table: "StreamTable") -> Iterator[Problem]:
         yield f"version {column.name} is BOOLEAN", "Two values order nothing: name a number, a time or a text."
 
 
-def _plain(table: "StreamTable") -> Iterator[Problem]:
+def _plain(table: DeclaredTable) -> Iterator[Problem]:
     """Where values that hold others can be nothing: rows are told apart, ordered and grouped by plain ones."""
     asked = [("key", table.key), ("cluster_by", table.cluster_by), ("version", [table.version or ""])]
     asked += [(f"rollup {rollup.name}: by", rollup.by) for rollup in table.rollups]
@@ -140,7 +138,7 @@ def _plain(table: "StreamTable") -> Iterator[Problem]:
                 yield fact, "Name another column; a field within an object can be a column, by its path as source."
 
 
-def _partition(table: "StreamTable") -> Iterator[Problem]:
+def _partition(table: DeclaredTable) -> Iterator[Problem]:
     if table.partition_by:
         column = table.by_name.get(table.partition_by.column)
         types = table.partition_by.types
@@ -158,7 +156,7 @@ def _partition(table: "StreamTable") -> Iterator[Problem]:
             yield fact, "A row lies in the partition of its newest record: leave keep out."
 
 
-def _base(table: "StreamTable") -> Iterator[Problem]:
+def _base(table: DeclaredTable) -> Iterator[Problem]:
     for column in table.columns if table.base else ():
         if column.is_nested:
             fact = f"column {column.name} is {column.type}, and base files have plain values"
@@ -168,7 +166,7 @@ def _base(table: "StreamTable") -> Iterator[Problem]:
             yield fact, "Leave base out, or have the records tell it by one name."
 
 
-def _renamed(table: "StreamTable") -> Iterator[Problem]:
+def _renamed(table: DeclaredTable) -> Iterator[Problem]:
     """A name that a field had, and another column takes: of today's records it would be another value."""
     for column in table.told:
         former = column.field.former
@@ -180,7 +178,7 @@ def _renamed(table: "StreamTable") -> Iterator[Problem]:
                 yield fact, "A field has one meaning: leave formerly out, and have old records sent again."
 
 
-def _clustered(table: "StreamTable") -> Iterator[Problem]:
+def _clustered(table: DeclaredTable) -> Iterator[Problem]:
     """What files cannot be ordered by: the log has to tell the least and the greatest value of each file."""
     if table.cluster_by and table.partition_by:
         yield "partition_by or cluster_by, not both", "Rows lie by their partition already: leave one out."
@@ -196,7 +194,7 @@ def _clustered(table: "StreamTable") -> Iterator[Problem]:
             yield f"cluster_by {name} stands twice", "Name it once."
 
 
-def _widened(table: "StreamTable") -> Iterator[Problem]:
+def _widened(table: DeclaredTable) -> Iterator[Problem]:
     """What the type of a column decides beyond its values: where rows lie, and what is stored of their order."""
     fixed = {table.partition_by.name: "rows are partitioned by it"} if table.partition_by else {}
     if table.version and table.keep:
@@ -217,7 +215,7 @@ def _widened(table: "StreamTable") -> Iterator[Problem]:
             yield fact, "Widen it by digits before its places, or leave widened_from out, in a table of another name."
 
 
-def _lateness(table: "StreamTable") -> Iterator[Problem]:
+def _lateness(table: DeclaredTable) -> Iterator[Problem]:
     if table.late:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
@@ -232,7 +230,7 @@ def _lateness(table: "StreamTable") -> Iterator[Problem]:
             yield "late: after is less than nothing", "Declare how long after its event a record may come."
 
 
-def _columns_of_ours(table: "StreamTable") -> Iterator[Problem]:
+def _columns_of_ours(table: DeclaredTable) -> Iterator[Problem]:
     """Names that follow from other declared ones."""
     ours = {table.partition_column.name: "the partition column"} if table.partition_column else {}
     for name in sorted(ours.keys() & table.by_name.keys()):
@@ -266,7 +264,7 @@ def _reference(reference: Reference) -> Iterator[Problem]:
             yield fact, "A reference is read whole: leave keep out."
 
 
-def _samples(table: "StreamTable") -> Iterator[Problem]:
+def _samples(table: DeclaredTable) -> Iterator[Problem]:
     """Sample records that are written here have to be records."""
     if isinstance(table.samples, SampleRecords):
         try:

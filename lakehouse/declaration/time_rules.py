@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 
-from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.fields import is_text
 from lakehouse.declaration.nested import plain_types
 from lakehouse.declaration.parts import VALUE
 from lakehouse.declaration.times import DAYS, EPOCHS, TIME_SHAPES
+from lakehouse.declaration.type_rules import Problem
 from lakehouse.declaration.vocabulary import Column
 
 _OR_TEXT = "of a time that is written otherwise, declare a STRING without a pattern."

@@ -4,8 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.nested import Nested, nested
+
+Problem = tuple[str, str]
+"""A fact, and what to do about it."""
 
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
 _PLAIN = "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"

@@ -6,9 +6,9 @@ Whether its types fit is for Spark to say.
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration.field_types import Problem
 from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parsed
 from lakehouse.declaration.sql.sums import casts_of_texts, inexact_sums
+from lakehouse.declaration.type_rules import Problem
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -1,0 +1,177 @@
+"""What a declaration says of a table, and what follows from it by name; the rules ask it before it is a StreamTable."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Literal
+
+from lakehouse.declaration.fields import Field
+from lakehouse.declaration.formats import Format, Json
+from lakehouse.declaration.nested import as_spark_says
+from lakehouse.declaration.partitions import Day, Month, Value, Year
+from lakehouse.declaration.sql import computed_sql
+from lakehouse.declaration.vocabulary import (
+    Check,
+    Column,
+    Late,
+    Reference,
+    Rollup,
+    Rows,
+    Samples,
+    fingerprint_of,
+)
+
+
+@dataclass(frozen=True)
+class DeclaredTable:
+    """The parts of a declaration, checked or not, and the names, columns and fields that follow from them."""
+
+    name: str
+    topic: str
+    doc: str
+    columns: Sequence[Column]
+    key: Sequence[str]
+    partition_by: Day | Month | Year | Value | None = None
+    version: str | None = None
+    order: Literal["timestamp", "offset"] = "timestamp"
+    late: Late | None = None
+    gaps: Literal["stop", "accept"] = "stop"
+    max_records: int = 500_000
+    retention: timedelta = timedelta(days=7)
+    format: Format = field(default_factory=Json)
+    partitions: int = 3
+    owner: str = "team:lakehouse"
+    base: Rows | None = None
+    references: Sequence[Reference] = ()
+    rollups: Sequence[Rollup] = ()
+    checks: Sequence[Check] = ()
+    samples: Samples | None = None
+    file: str = field(default="", compare=False)
+    cluster_by: Sequence[str] = ()
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it has no key: each record is a row of its own."""
+        return not self.key
+
+    @property
+    def has_schemas(self) -> bool:
+        """Whether its records are read by schemas of a registry."""
+        return self.format.needs_schemas
+
+    @property
+    def has_sql(self) -> bool:
+        """Whether it has columns, checks or measures in SQL, of which Spark knows whether their types fit."""
+        return bool(self.checks or self.rollups or self.computed)
+
+    @property
+    def by_name(self) -> dict[str, Column]:
+        """The declared columns by their names."""
+        return {column.name: column for column in self.columns}
+
+    @property
+    def told(self) -> tuple[Column, ...]:
+        """The columns whose values records tell: all but those that are computed."""
+        return tuple(column for column in self.columns if column.sql is None)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns that records tell as rules for their fields."""
+        return tuple(column.field for column in self.told)
+
+    @property
+    def computed(self) -> dict[str, str]:
+        """The computed columns: their names, and SQL over those that records tell, which no record can make fail."""
+        types = {column.name: column.type for column in self.told if not column.is_nested}
+        return {c.name: computed_sql(c.sql, c.type, types) for c in self.columns if c.sql is not None}
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """Columns that are merged by themselves."""
+        return tuple(column.name for column in self.columns if column.keep)
+
+    @property
+    def null_erases(self) -> tuple[str, ...]:
+        """Of those that are merged by themselves, the columns of which a null is the newest value."""
+        return tuple(column.name for column in self.columns if column.null_erases)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Declared columns outside the key."""
+        return tuple(column.name for column in self.columns if column.name not in self.key)
+
+    @property
+    def partition_column(self) -> Column | None:
+        """The partition column, where it is none of the declared ones."""
+        if self.partition_by is None or isinstance(self.partition_by, Value):
+            return None
+        return Column(self.partition_by.name, "DATE", self.partition_by.doc)
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns of a row: those declared, and the partition column."""
+        return (*self.columns, *([self.partition_column] if self.partition_column else []))
+
+    @property
+    def base_name(self) -> str:
+        """Name of the table that holds the base rows."""
+        return f"{self.name}_base"
+
+    @property
+    def rejected_name(self) -> str:
+        """Name of the table that holds the rejected records."""
+        return f"{self.name}_rejected"
+
+    @property
+    def schemas_name(self) -> str:
+        """Name of the table that keeps the schemas by which records were read."""
+        return f"{self.name}_schemas"
+
+    @property
+    def changes_name(self) -> str:
+        """Name of the change feed."""
+        return f"{self.name}_changes"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name the declaration takes: its tables, and what Dagster calls its steps, checks, jobs and the like."""
+        return (*self.tables, *self._names_in_dagster)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The name of every table that may follow from the declaration, whether it exists or not."""
+        own = (self.name, self.base_name, self.rejected_name)
+        schemas = (self.schemas_name,) if self.has_schemas else ()
+        return (*own, *schemas, *(reference.name for reference in self.references), *self.derived)
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The names of the tables that are made from the merged one: its change feed, where it has one, and rollups."""
+        return (*(() if self.is_log else (self.changes_name,)), *(rollup.name for rollup in self.rollups))
+
+    @property
+    def _names_in_dagster(self) -> Iterator[str]:
+        """Names beside those of tables; Dagster takes none twice, whatever it names."""
+        for suffix in ("topic", "sensor", "doubts", "batch_can_be_planned"):
+            yield f"{self.name}_{suffix}"
+        for nightly in ("maintenance", "checks"):
+            yield from (f"{self.name}_{nightly}", f"{self.name}_{nightly}_daily")
+        if not self.is_log:
+            yield f"{self.changes_name}_every_change_kept"
+        yield from (f"{rollup.name}_rollup_equals_recomputation" for rollup in self.rollups)
+        yield from (f"{job}_{self.name}" for job in ("merge", "maintain", "verify"))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what decides how a record is decoded and merged."""
+        late = (self.late,) if self.late else ()
+        # a word that a column does not say is left out: what was written before there was one is declared the same
+        said: list[object] = [*self.format.fingerprint_parts]
+        said += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
+        said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
+        said += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
+        said += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
+        said += [(c.name, "null_erases") for c in self.columns if c.null_erases]
+        columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
+        parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *said)
+        return fingerprint_of(*parts)

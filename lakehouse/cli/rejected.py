@@ -18,10 +18,10 @@ verbs = typer.Typer()
 
 
 def _known_reason(name: str | None) -> str | None:
-    from lakehouse.declaration.fields import REASONS
+    from lakehouse.declaration.formats import KNOWN_REASONS
 
-    if name is not None and name not in REASONS:
-        raise typer.BadParameter(f"no such reason; one of {', '.join(REASONS)}")
+    if name is not None and name not in KNOWN_REASONS:
+        raise typer.BadParameter(f"no such reason; one of {', '.join(KNOWN_REASONS)}")
     return name
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from lakehouse.declaration.parts import VALUE, Written
 
-OF_SCHEMAS = ("wrong_magic", "unknown_schema", "unusable_schema", "invalid_avro")
+OF_SCHEMAS = ("wrong_magic", "unknown_schema", "unusable_schema")
 """Reasons to reject a record that only those have before which the id of a schema stands."""
 TIMELESS = "no_such_time"
 """The reason to reject a record whose own time, in its topic, is beyond any timestamp; no decoding tells it."""
@@ -32,6 +32,7 @@ REASONS = (
     "late",
     TIMELESS,
 )
+"""Reasons that records of any format may have; ``Format.reasons`` are those of one alone."""
 Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]
 WHOLE = {"INT": 2**31, "BIGINT": 2**63}
 

@@ -11,6 +11,7 @@ package asks which format it is given: it asks the format.
 
 from collections.abc import Iterable
 
+from lakehouse.declaration.fields import REASONS
 from lakehouse.declaration.formats.avro_format import Avro
 from lakehouse.declaration.formats.format import Format
 from lakehouse.declaration.formats.framing import has_frame
@@ -21,6 +22,10 @@ FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro())
 
 USABLE_KINDS = frozenset(form.schema_kind for form in FORMATS if form.needs_schemas)
 """The kinds of schemas by which a listed format decodes, as registries call them."""
+
+_LAST = REASONS.index("late")  # behind it stand reasons that no parser gives
+KNOWN_REASONS = (*REASONS[:_LAST], *(reason for form in FORMATS for reason in form.reasons), *REASONS[_LAST:])
+"""Every reason to reject a record, those of the listed formats among them."""
 
 
 def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
@@ -38,4 +43,4 @@ def _reads_most(form: Format, framed: list[bytes]) -> bool:
     return not form.framed or sum(map(form.may_read, framed)) * 2 > len(framed)
 
 
-__all__ = ["FORMATS", "USABLE_KINDS", "Avro", "Format", "Json", "likely_formats"]
+__all__ = ["FORMATS", "KNOWN_REASONS", "USABLE_KINDS", "Avro", "Format", "Json", "likely_formats"]

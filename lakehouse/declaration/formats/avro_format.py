@@ -43,6 +43,7 @@ class Avro(Format):
     schema_kind = KIND
     needs_schemas = True
     typed = True
+    reasons = ("invalid_avro",)
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return what parses records by the schemas that their ids name."""

@@ -90,6 +90,7 @@ class Format(ABC):
     ``framed``: the id of a schema precedes each value, as clients of a schema registry write it. ``schema_kind``: what
     registries call the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
     the format is framed and has a kind. ``typed``: values have types of their own, so that a time needs no pattern.
+    ``reasons``: why its parser rejects values, beyond the reasons that all formats share.
 
     A subclass is a frozen dataclass. It has to say how its values are parsed and written; of a format without schemas
     all else follows. A worker of Spark gets the class by value: what only the driver needs, its methods import
@@ -100,6 +101,7 @@ class Format(ABC):
     schema_kind: str | None = None
     needs_schemas: bool = False
     typed: bool = False
+    reasons: tuple[str, ...] = ()
 
     @abstractmethod
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:

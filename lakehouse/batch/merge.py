@@ -63,19 +63,19 @@ def merge_rows(target: Target, newest: DataFrame, counts: Counts, commit: Commit
     Delta says of its source is every row of the batch.
     """
 
-    def few(stored: DataFrame) -> DataFrame:
+    def compare_few(stored: DataFrame) -> DataFrame:
         compared = _compared(target, stored, newest, counts).drop(staged.MET)
         # those of stale rows are the stored ones, and go nowhere
         untold = {name: F.expr(f"IF({staged.STALE}, NULL, `{name}`)") for name in sorted(target.texts)}
         return compared.withColumns(untold) if untold else compared
 
-    def many(stored: DataFrame) -> tuple[DataFrame, MergeSpec]:
+    def compare_many(stored: DataFrame) -> tuple[DataFrame, MergeSpec]:
         rows = _compared(target, stored, newest, counts).localCheckpoint()
         return rows.hint(counts.join), _store_spec(target, stored, counts)
 
     text = None if target.texts & {*target.table.keep} else counts.text  # what is kept was not counted
     expected = Expected(counts.rows, text, counts.partitions)
-    return target.merged.store_compared(few, many, commit, expected)
+    return target.merged.store_compared(compare_few, compare_many, commit, expected)
 
 
 def _store_spec(target: Target, stored: DataFrame, counts: Counts) -> MergeSpec:

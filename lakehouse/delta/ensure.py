@@ -53,9 +53,9 @@ def ensure_table(
             _add_columns(spark, layout, lack)
         reform(spark, layout, lack, rewriting or Rewriting(), before)
         lack = found()
-    changed = created or written or bool(lack.columns or lack.properties)
     _add_columns(spark, layout, lack)
     properties = {**lack.properties, **(layout.statistics_properties if other else {})}
+    changed = created or written or bool(lack.columns or properties)
     if properties:
         upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(properties)})")
     return None if changed else lack.ledger

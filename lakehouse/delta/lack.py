@@ -94,7 +94,10 @@ def lack_of(layout: Layout, rewriting: Rewriting | None = None) -> Lack | None:
 
 
 def remade_columns(layout: Layout) -> list[str]:
-    """The columns that now have another type than declared, of a table that is computed anew as a whole then."""
+    """The stored columns of another type than declared, in a table that is computed anew as a whole for that.
+
+    None where there is no table. Reads the log and writes nothing.
+    """
     there = open_table(layout.uri)
     return _of_other_types(layout, _types_of(there), None)["remade"] if there else []
 

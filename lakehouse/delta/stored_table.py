@@ -5,7 +5,7 @@ rows are the same.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,15 @@ from lakehouse.delta.merge_spec import MergeSpec, from_source, keyed_spec
 from lakehouse.delta.plain import MOST_HELD, is_quick, is_quick_to_merge
 from lakehouse.delta.quick import append_quickly, merge_quickly, store_quickly
 from lakehouse.delta.reform import leave_statistics
-from lakehouse.delta.write import alone, commit_append, commit_merge, commit_overwrite, read_table, upkeep
+from lakehouse.delta.write import (
+    alone,
+    commit_append,
+    commit_merge,
+    commit_overwrite,
+    read_changes,
+    read_table,
+    upkeep,
+)
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.spark import collected
 
@@ -39,16 +47,22 @@ class Expected:
     partitions: Collection[str] | None = None
 
 
+def _any_ledger(ledger: Ledger) -> Ledger:
+    return ledger
+
+
 @dataclass(frozen=True)
 class StoredTable:
     """One Delta table of a session.
 
     A ``StreamTable`` declares it, with others; deltalake's ``DeltaTable`` is one version of it, as it was opened. Every
     commit carries a ``Commit`` that was planned on a ledger, and is made only if no other of ours came in between.
+    ``require`` raises where a ledger does not tell what this table's has to tell, and is asked of every ledger read.
     """
 
     spark: SparkSession
     layout: Layout
+    require: Callable[[Ledger], Ledger] = field(default=_any_ledger, repr=False, compare=False)
 
     def ensure(self, before: Callable[[], None] | None = ask_nothing) -> bool:
         """Make the table as its layout says, as ``ensure_table`` does; whether anything was committed."""
@@ -59,14 +73,14 @@ class StoredTable:
     ) -> Ledger:
         """Make the table as its layout says, and return its ledger after that: read once if nothing was committed."""
         unchanged = ensure_table(self.spark, self.layout, before, rewriting)
-        return self._by_key(unchanged) if unchanged else self.ledger()
+        return self.ledger() if unchanged is None else self._required(unchanged)
 
     def ledger(self, *, whole: bool = False) -> Ledger:
-        """Read the ledger, as ``read_ledger`` does. Of the merged table, ``TableContext.ledger`` also checks it."""
-        return self._by_key(read_ledger(self.layout.uri, self.layout.name, whole=whole))
+        """Read the ledger, as ``read_ledger`` does; raises what ``require`` raises."""
+        return self._required(read_ledger(self.layout.uri, self.layout.name, whole=whole))
 
-    def _by_key(self, ledger: Ledger) -> Ledger:
-        return ledger.merged_by_key() if self.layout.key else ledger
+    def _required(self, ledger: Ledger) -> Ledger:
+        return self.require(ledger.merged_by_key() if self.layout.key else ledger)
 
     def next_commit(self, kind: Kind, run: str) -> Commit:
         """Return the commit that follows what the ledger tells now."""
@@ -76,9 +90,13 @@ class StoredTable:
         """The rows of the table, now or as of a version."""
         return read_table(self.spark, self.layout, version)
 
-    def rows_in(self, version: int, partitions: Collection[str] | None) -> DataFrame:
-        """The rows of a version, or more of them than those in these partitions: by their files if these are few."""
+    def rows_covering(self, version: int, partitions: Collection[str] | None) -> DataFrame:
+        """At least the rows of a version that are in these partitions (``None``: in any); its files are read if few."""
         return read_rows(self.spark, self.layout, version, partitions)
+
+    def changes(self, first: int, last: int) -> DataFrame:
+        """What the commits from one version to another did to rows, as Delta's change data feed tells it."""
+        return read_changes(self.spark, self.layout, first, last)
 
     def append(self, rows: DataFrame, commit: Commit, expected: Expected) -> Entry:
         """Append rows in one commit that carries ``commit``; nothing of the table is read.
@@ -100,52 +118,57 @@ class StoredTable:
         A row is written only where a column of it differs, and deleted if its column ``gone`` is true. NULL equals
         NULL. Raises what ``commit_merge`` raises.
         """
-        few = collected(rows) if self._is_quick_to_merge(expected) else None
+        quick = is_quick_to_merge(self.layout, expected.rows, text=expected.text)  # all partitions are merged into
+        few = collected(rows) if quick else None
         if few is not None:
             return merge_quickly(self.layout, few, key, gone, commit)
         return self.merge(rows, keyed_spec(self.layout.names, key, gone), commit)
 
     def store_compared(
         self,
-        few: Callable[[DataFrame], DataFrame],
-        many: Callable[[DataFrame], tuple[DataFrame, MergeSpec]],
+        compare_few: Callable[[DataFrame], DataFrame],
+        compare_many: Callable[[DataFrame], tuple[DataFrame, MergeSpec]],
         commit: Commit,
         expected: Expected,
     ) -> Entry:
-        """Store new rows, one for each key, that are compared with the stored rows, in one commit.
+        """Store new rows, one for each key of the layout, that are compared with the stored rows, in one commit.
 
-        Both functions are given stored rows. ``few`` returns the rows to store: every column, and whether the row is
-        stale (``_stale``). ``many`` returns what Spark merges, and how: only where a row meets the very row that it was
-        compared with. Raises what ``commit_merge`` raises.
+        Both functions are given stored rows. ``compare_few`` returns the rows to store: every column, and whether the
+        row is stale (``_stale``). ``compare_many`` returns what Spark merges, and how: only where a row meets the very
+        row that it was compared with. Raises what ``commit_merge`` raises, ``ValueError`` where the layout has no key.
         """
-        return self._store_few(few, commit, expected) or self.merge(*many(self.rows()), commit)
+        if not self.layout.key:
+            raise ValueError(f"{self.layout.name} has no key by which rows could be compared")
+        entry = self._store_few(compare_few, commit, expected)
+        return self.merge(*compare_many(self.rows()), commit) if entry is None else entry
 
-    def _store_few(self, few: Callable[[DataFrame], DataFrame], commit: Commit, expected: Expected) -> Entry | None:
+    def _store_few(
+        self, compare_few: Callable[[DataFrame], DataFrame], commit: Commit, expected: Expected
+    ) -> Entry | None:
         """Compare with the version that the commit was planned on, and store without Spark what makes it on no other.
 
         ``None`` where Spark has to, and nothing is written then.
         """
-        if not expected.rows or not self._is_quick_to_merge(expected):
+        count, partitions = expected.rows, expected.partitions
+        if not count or not is_quick_to_merge(self.layout, count, partitions, expected.text):
             return None
-        rows = collected(few(self.rows_in(commit.table_version, expected.partitions)))
+        rows = collected(compare_few(self.rows_covering(commit.table_version, partitions)))
         if rows is None or rows.nbytes > MOST_HELD:  # values that are stored, of which nobody knew
             return None
         # a key that stands twice, which Delta refuses; or no row to store: deltalake commits none
-        if rows.num_rows != expected.rows or pc.all(rows[STALE]).as_py():
+        if rows.num_rows != count or pc.all(rows[STALE]).as_py():
             return None
         try:
-            return store_quickly(self.layout, rows, self.layout.key, expected.partitions, commit)
+            return store_quickly(self.layout, rows, self.layout.key, partitions, commit)
         except LockedError:
             raise
         except ConflictError:  # Spark goes on where somebody else committed and touched none of its rows
             return None
 
-    def _is_quick_to_merge(self, expected: Expected) -> bool:
-        return is_quick_to_merge(self.layout, expected.rows, expected.partitions, expected.text)
-
     def replace_rows(self, rows: DataFrame, commit: Commit) -> Entry:
         """Replace every row, and the types of the columns; those that are declared no longer stay, and hold nothing.
 
+        The rows are held, or come from another table: what is replaced is not read again.
         Raises what ``commit_overwrite`` raises.
         """
         for column in self.layout.columns:

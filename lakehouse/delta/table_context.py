@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
@@ -38,11 +39,11 @@ class TableContext:
 
     @property
     def merged(self) -> "StoredTable":
-        """The merged table; its ledger is read by ``ledger``."""
-        return self.stored(merged_layout)
+        """The merged table, whose ledger has to tell its progress, as that of ``ledger``."""
+        return replace(self.stored(merged_layout), require=partial(_told, self.table))
 
     def stored(self, layout_of: Callable[[StreamTable, Settings], Layout]) -> "StoredTable":
-        """A table of the declaration, stored as this function says."""
+        """One of the tables that the declaration asks for, by the function that returns its layout."""
         from lakehouse.delta.stored_table import StoredTable  # noqa: PLC0415 - who has no session imports no Spark
 
         return StoredTable(self.spark, layout_of(self.table, self.settings))

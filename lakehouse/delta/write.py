@@ -49,6 +49,12 @@ def read_table(spark: SparkSession, layout: Layout, version: int | None = None) 
     return reader.load(layout.uri)
 
 
+def read_changes(spark: SparkSession, layout: Layout, first: int, last: int) -> DataFrame:
+    """The change data of the commits from one version to another, with both; Delta may have deleted it (VACUUM)."""
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    return reader.option("startingVersion", first).option("endingVersion", last).load(layout.uri)
+
+
 def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, spec: MergeSpec, commit: Commit) -> Entry:
     """MERGE ``source`` (as ``s``) into the table (as ``t``) by ``spec`` in one commit that carries ``commit``.
 

@@ -136,17 +136,14 @@ def _over_other_columns(upstream: Upstream, start: int) -> DataFrame | None:
 
 
 def _read_changes(upstream: Upstream, start: int) -> DataFrame:
-    reader = upstream.merged.spark.read.format("delta").option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", start).option("endingVersion", upstream.ledger.rows_version)
+    changes = upstream.merged.changes(start, upstream.ledger.rows_version)
     types, each = upstream.row_columns, _greatest(upstream.row_columns)
     before = F.expr(f"{each} FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
     after = F.expr(f"{each} FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
     # rows of a log table that somebody else wrote may say the same of their record, or all the same: each is counted
     more = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
     own = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
-    grouped = reader.load(upstream.merged.layout.uri).groupBy(
-        *identity(upstream.table), *(own if upstream.table.is_log else []), "_commit_version"
-    )
+    grouped = changes.groupBy(*identity(upstream.table), *(own if upstream.table.is_log else []), "_commit_version")
     netted = grouped.agg(
         F.max("_commit_timestamp").alias("committed_at"),
         before.alias(staged.BEFORE),

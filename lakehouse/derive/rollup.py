@@ -46,7 +46,7 @@ def update_rollup(upstream: Upstream, rollup: Rollup, stored: StoredTable, run: 
     Where the changes cannot be told, or the rollup is declared otherwise than before, all of it is made anew.
     """
     spark, layout, ledger = stored.spark, stored.layout, stored.ensured_ledger()
-    # stored with types that they no longer have, and values that are not to be converted
+    # then every group is computed anew: no stored value is converted
     other_types = bool(remade_columns(layout))
     same = is_as_declared(ledger, rollup) and not other_types
     if same and upstream.ledger.is_consumed(ledger.source):
@@ -113,7 +113,7 @@ def recompute(
     merged, version = upstream.merged, upstream.read_version
     rows = merged.rows(version)
     if groups is not None:
-        rows = merged.rows_in(version, partitions)
+        rows = merged.rows_covering(version, partitions)
         same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
         column = f"`{merged.layout.partition_by}`"
         near = "true" if partitions is None else is_within(column, merged.layout, partitions)

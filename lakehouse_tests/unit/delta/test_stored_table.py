@@ -17,7 +17,7 @@ from lakehouse.delta.merge_spec import MergeSpec
 from lakehouse.delta.quick import append_quickly
 from lakehouse.delta.stored_table import Expected, StoredTable
 from lakehouse.delta.table_context import again
-from lakehouse.errors import ConflictError, LockedError, TableError
+from lakehouse.errors import ConflictError, LedgerError, LockedError, TableError
 from lakehouse_tests.helpers.plain_tables import OSLO, PARIS, made, next_commit, rows
 
 pytestmark = pytest.mark.invariant(11)
@@ -72,6 +72,45 @@ def test_the_ledger_of_a_table_that_was_changed_is_read_after_the_change(
     assert len(done) == 1 and "deletedFileRetentionDuration" in done[0]
     assert (ledger.version, ledger.next_number) == (1, 2)
     assert reads == ["t", "t"]
+
+
+def test_a_change_of_the_table_is_told_and_a_second_run_changes_nothing(
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longer = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
+    monkeypatch.setattr("lakehouse.delta.ensure.upkeep", lambda *_: append(table))
+    assert longer.ensure() is True
+    assert table.ensure() is False
+
+
+def test_what_a_ledger_has_to_tell_is_required_whenever_it_is_read(table: StoredTable) -> None:
+    def refuse(ledger: Ledger) -> Ledger:
+        raise LedgerError(f"The log of version {ledger.version} tells no progress")
+
+    merged = replace(table, require=refuse)
+    for read in (merged.ledger, merged.ensured_ledger, lambda: merged.next_commit("batch", "test")):
+        with pytest.raises(LedgerError, match="of version 0 tells no progress"):
+            read()
+
+
+def test_rows_are_compared_by_no_key_in_no_table(table: StoredTable) -> None:
+    with pytest.raises(ValueError, match="has no key"):
+        table.store_compared(lambda rows: rows, lambda rows: (rows, SPEC), COMMIT, FEW)
+
+
+def test_rows_merged_into_all_partitions_are_few_where_those_of_all_partitions_are(
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def is_quick(*given: Any, **named: Any) -> bool:
+        asked.append((given[1:], named))
+        return False
+
+    monkeypatch.setattr(stored_table, "is_quick_to_merge", is_quick)
+    monkeypatch.setattr(stored_table, "commit_merge", lambda *_: "Spark")
+    assert table.merge_keyed(None, ["place"], "gone", COMMIT, Expected(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
+    assert asked == [((2,), {"text": 10})]
 
 
 def test_a_step_that_is_run_again_plans_on_the_ledger_as_it_is_then(table: StoredTable) -> None:

@@ -36,14 +36,13 @@ class RegisteredSchema(NamedTuple):
 class WriterSchema(NamedTuple):
     """A schema in the form by which values are decoded, which its format made of the one that is registered.
 
-    ``references`` are as those of ``RegisteredSchema``. ``registered`` is ``None`` if the schema comes from the table
-    of schemas, which keeps only this form.
+    It is all that the table of schemas keeps of it, and all that a worker gets. ``references`` are as those of
+    ``RegisteredSchema``.
     """
 
     text: str
     references: tuple[str, ...] = ()
     kind: str = DEFAULT_KIND
-    registered: RegisteredSchema | None = None
 
 
 class Schemas(NamedTuple):

@@ -91,11 +91,12 @@ def test_what_a_schema_refers_to_is_not_asked_for_if_no_format_decodes_by_its_ki
     assert [each.path for each in asked] == ["/schemas/ids/1"]
 
 
-def test_a_schema_keeps_its_kind_and_its_text_as_it_is_registered() -> None:
+def test_a_schema_that_was_just_learnt_is_the_one_that_is_kept() -> None:
     spaced = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
     with answering_registry({"/schemas/ids/1": said(spaced)}) as (url, _):
-        schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
-    assert (schema.kind, schema.registered) == ("AVRO", RegisteredSchema(spaced, (), "AVRO"))
+        learnt = writer_schema_of(Registry(settings_of(url)), 1, Avro())
+    assert learnt == WriterSchema(learnt.text, learnt.references, "AVRO")
+    assert learnt.text != spaced and json.loads(learnt.text)["doc"] == "Words."
 
 
 def test_schemas_that_refer_to_each_other_end() -> None:

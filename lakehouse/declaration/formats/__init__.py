@@ -20,9 +20,6 @@ from lakehouse.declaration.formats.json_format import Json
 FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro())
 """The formats that a proposal chooses from; of several that fit, an earlier one comes first."""
 
-USABLE_KINDS = frozenset(form.schema_kind for form in FORMATS if form.needs_schemas)
-"""The kinds of schemas by which a listed format decodes, as registries call them."""
-
 _LAST = REASONS.index("late")  # behind it stand reasons that no parser gives
 KNOWN_REASONS = (*REASONS[:_LAST], *(reason for form in FORMATS for reason in form.reasons), *REASONS[_LAST:])
 """Every reason to reject a record, those of the listed formats among them."""
@@ -43,4 +40,4 @@ def _reads_most(form: Format, framed: list[bytes]) -> bool:
     return not form.framed or sum(map(form.may_read, framed)) * 2 > len(framed)
 
 
-__all__ = ["FORMATS", "KNOWN_REASONS", "USABLE_KINDS", "Avro", "Format", "Json", "likely_formats"]
+__all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Format", "Json", "likely_formats"]

@@ -84,11 +84,12 @@ def test_a_schema_that_is_none_of_avro_is_of_no_use(told: Answer, why: str) -> N
         writer_schema_of(Registry(settings_of(url)), 1, Avro())
 
 
-def test_what_a_schema_refers_to_is_not_asked_for_if_no_format_decodes_by_its_kind() -> None:
-    to_gone = {"name": "G", "subject": "gone", "version": 1}
-    with answering_registry({"/schemas/ids/1": said("{}", schemaType="JSON", references=[to_gone])}) as (url, asked):
-        assert Registry(settings_of(url)).schema(1) == RegisteredSchema("{}", (), "JSON")
-    assert [each.path for each in asked] == ["/schemas/ids/1"]
+@pytest.mark.parametrize(("kind", "references"), [("PROTOBUF", ("inner",)), ("AVRO", ()), ("JSON", ()), (None, ())])
+def test_what_a_schema_refers_to_is_asked_for_by_a_format_of_its_kind_alone(kind, references) -> None:
+    told = said("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
+    with answering_registry({"/schemas/ids/1": told, "/subjects/inner/versions/1": said("inner")}) as (url, asked):
+        assert Registry(settings_of(url)).schema(1, kind) == RegisteredSchema("outer", references, "PROTOBUF")
+    assert len(asked) == 1 + len(references)
 
 
 def test_a_schema_that_was_just_learnt_is_the_one_that_is_kept() -> None:

@@ -26,18 +26,16 @@ KNOWN_REASONS = (*REASONS[:_LAST], *(reason for form in FORMATS for reason in fo
 
 
 def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
-    """The listed formats that most of these values may be written in, the likeliest first; at least one.
+    """The listed formats that most of these values may be written in, the likeliest first; the first, if none.
 
     Bytes do not tell apart formats that each need schemas: the kind of the schemas does.
     """
     present = [value for value in values if value]
     framed = [value for value in present if has_frame(value)]
     is_framed = len(framed) * 2 > len(present)
-    return tuple(form for form in FORMATS if form.framed is is_framed and _reads_most(form, framed))
-
-
-def _reads_most(form: Format, framed: list[bytes]) -> bool:
-    return not form.framed or sum(map(form.may_read, framed)) * 2 > len(framed)
+    asked = framed if is_framed else present
+    likely = (form for form in FORMATS if form.framed is is_framed)
+    return tuple(form for form in likely if sum(map(form.may_read, asked)) * 2 > len(asked)) or FORMATS[:1]
 
 
 __all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Format", "Json", "likely_formats"]

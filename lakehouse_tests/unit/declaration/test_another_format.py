@@ -9,9 +9,9 @@ import pytest
 from pyspark import cloudpickle
 
 from lakehouse.batch.decode import _decoder
-from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable
+from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable, formats
 from lakehouse.declaration.facts import facts_of, read_facts
-from lakehouse.declaration.formats import FORMATS
+from lakehouse.declaration.formats import FORMATS, likely_formats
 from lakehouse.declaration.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.declaration.proposal import propose
 from lakehouse.declaration.quick import decode_plain
@@ -103,6 +103,15 @@ def test_a_declaration_is_proposed_from_its_records() -> None:
         "visits": "BIGINT",
     }
     assert (proposal.unread, proposal.form) == (1, BARRED)
+
+
+def test_a_format_that_is_listed_is_likely_for_values_that_no_format_before_it_reads(monkeypatch) -> None:
+    plain = b'{"id": 1}'
+    assert likely_formats(VALUES) == (Json(),)
+    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, BARRED))
+    assert likely_formats(VALUES) == (BARRED,)
+    assert likely_formats([plain, plain, VALUES[0]]) == (Json(), BARRED)
+    assert likely_formats([None, b""]) == (Json(),)
 
 
 def test_of_a_format_without_schemas_no_schema_is_of_use_and_none_is_registered() -> None:

@@ -9,13 +9,14 @@ To add a format, write a module with a subclass of ``Format`` and list it in ``F
 package asks which format it is given: it asks the format.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from lakehouse.declaration.fields import REASONS
 from lakehouse.declaration.formats.avro_format import Avro
 from lakehouse.declaration.formats.format import Format
 from lakehouse.declaration.formats.framing import has_frame
 from lakehouse.declaration.formats.json_format import Json
+from lakehouse.declaration.type_rules import Problem
 
 FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro())
 """The formats that a proposal chooses from; of several that fit, an earlier one comes first."""
@@ -38,4 +39,15 @@ def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
     return tuple(form for form in likely if sum(map(form.may_read, asked)) * 2 > len(asked)) or FORMATS[:1]
 
 
-__all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Format", "Json", "likely_formats"]
+def format_problems(form: Format) -> Iterator[Problem]:
+    """What is wrong with a format that a project adds: the rest of the program relies on it."""
+    made = getattr(form, "__dataclass_params__", None)
+    if made is None or not (made.frozen and made.repr):
+        fact = f"format {form.name} is no frozen dataclass"
+        yield fact, "Make it one: how it is written tells whether a table is declared otherwise than before."
+    if form.needs_schemas and not (form.framed and form.schema_kind):
+        fact = f"format {form.name} needs schemas, and has no kind of them, or no id before a value"
+        yield fact, "Set framed and schema_kind: an id tells which schema of that kind is asked for."
+
+
+__all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Format", "Json", "format_problems", "likely_formats"]

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pytest
@@ -12,7 +12,7 @@ from lakehouse.batch.decode import _decoder
 from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable, formats
 from lakehouse.declaration.facts import facts_of, read_facts
 from lakehouse.declaration.formats import FORMATS, likely_formats
-from lakehouse.declaration.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
+from lakehouse.declaration.formats.format import Format, RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.declaration.proposal import propose
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.verdicts import Rules, decode_slices
@@ -92,6 +92,34 @@ def test_a_time_needs_a_pattern_where_values_have_no_types() -> None:
 @pytest.mark.parametrize("form", [Barred, Avro, "barred"])
 def test_what_is_no_value_of_a_format_is_no_format(form) -> None:
     with pytest.raises(DeclarationError, match="format is a Json or an Avro, and not "):
+        replace(TABLE, format=form)
+
+
+class Unwritten(Format):  # a format, and no dataclass: its repr tells where it stands in memory
+    parser, writer = Barred.parser, Barred.writer
+    names = ("id",)
+
+
+@dataclass(frozen=True)
+class Kindless(Barred):
+    framed = needs_schemas = True
+
+
+@dataclass(frozen=True)
+class Frameless(Barred):
+    needs_schemas, schema_kind = True, "BARS"
+
+
+@pytest.mark.parametrize(
+    ("form", "fact"),
+    [
+        (Unwritten(), "format Unwritten is no frozen dataclass"),
+        (Kindless(("id",)), "format Kindless needs schemas, and has no kind of them"),
+        (Frameless(("id",)), "format Frameless needs schemas, and has no kind of them"),
+    ],
+)
+def test_a_format_that_others_cannot_rely_on_is_refused(form, fact: str) -> None:
+    with pytest.raises(DeclarationError, match=fact):
         replace(TABLE, format=form)
 
 

@@ -18,7 +18,7 @@ def require_records(table: "StreamTable", lines: Iterable[bytes], place: str) ->
     """Decode every line by the declaration; raise ``LakehouseError`` if any would be rejected.
 
     The error counts the lines by reason, with the first line of each. Lateness is not judged: it depends on when the
-    broker receives a record. Lines that a writer's schema turns into Avro are not checked here; writing them is.
+    broker receives a record. Lines that are written by a schema are not checked here; writing them is.
     """
     if table.has_schemas:
         return
@@ -55,16 +55,17 @@ def checked_records(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[by
 
 
 def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[int, str | None, str | None]]:
-    """The number of each line, and the reason and detail if it would be rejected."""
+    """The number of each line, and the reason and detail if what its table's format writes would be rejected."""
     import pyarrow as pa
 
     from lakehouse.declaration.quick import decode_plain
     from lakehouse.declaration.staged import DETAIL, REASON
     from lakehouse.declaration.verdicts import Rules, decode_slices
 
-    rules, numbers = Rules(table.fields, None), count(1)
-    stripped = (line.removesuffix(b"\n").removesuffix(b"\r") for line in lines)
-    while some := list(islice(stripped, _AT_ONCE)):
+    rules, numbers = Rules(table.fields, None, table.format.parser()), count(1)
+    write = table.format.writer()
+    values = (write(line.removesuffix(b"\n").removesuffix(b"\r")) for line in lines)
+    while some := list(islice(values, _AT_ONCE)):
         now = pa.array([time.time_ns() // 1000] * len(some), pa.int64())
         for decoded in decode_slices(pa.array(some, pa.binary()), now, rules, decode_plain):
             reasons = (decoded.verdicts.field(name).to_pylist() for name in (REASON, DETAIL))

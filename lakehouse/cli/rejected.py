@@ -19,9 +19,14 @@ verbs = typer.Typer()
 
 def _known_reason(name: str | None) -> str | None:
     from lakehouse.declaration.formats import KNOWN_REASONS
+    from lakehouse.declared import tables_there
 
-    if name is not None and name not in KNOWN_REASONS:
-        raise typer.BadParameter(f"no such reason; one of {', '.join(KNOWN_REASONS)}")
+    if name is None or name in KNOWN_REASONS:
+        return name
+    known = dict.fromkeys(KNOWN_REASONS)
+    known |= {reason: None for table in tables_there(load_settings()) for reason in table.format.reasons}
+    if name not in known:
+        raise typer.BadParameter(f"no such reason; one of {', '.join(known)}")
     return name
 
 

@@ -10,6 +10,7 @@ from lakehouse.declaration.column_rules import columns_problems
 from lakehouse.declaration.declared_table import DeclaredTable
 from lakehouse.declaration.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.field_types import field_problems
+from lakehouse.declaration.formats import format_problems
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.others import taken_paths
 from lakehouse.declaration.parts import TIME, VALUE
@@ -33,6 +34,7 @@ def table_problems(table: DeclaredTable) -> Iterator[Problem]:
     yield from chain(
         _table_names(table),
         _choices(table),
+        format_problems(table.format),
         _retention(table),
         columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),

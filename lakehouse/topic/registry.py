@@ -11,7 +11,7 @@ from urllib.parse import quote
 import requests
 from urllib3.exceptions import HTTPError
 
-from lakehouse.declaration.formats import USABLE_KINDS, Format
+from lakehouse.declaration.formats import Format
 from lakehouse.declaration.formats.format import DEFAULT_KIND, RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
 from lakehouse.local.asking import in_time
@@ -71,14 +71,14 @@ class Registry:
         self._require(self._ask("GET", "schemas/types"), list)
         return self._url
 
-    def schema(self, schema_id: int) -> RegisteredSchema | None:
+    def schema(self, schema_id: int, kind: str | None = DEFAULT_KIND) -> RegisteredSchema | None:
         """The schema of an id, ``None`` if the registry knows no such id.
 
-        If its kind is one by which no format decodes, it comes without the schemas that it refers to. Raises
+        Only one of this ``kind`` comes with the schemas that it refers to: no other is of use to who asks. Raises
         ``UnusableSchemaError`` if one of these is missing, and ``SchemaRefusedError`` if we may not read it.
         """
         told = self._ask("GET", f"schemas/ids/{schema_id}", missing=(_NO_SCHEMA,))
-        return None if told is None else self._registered(told)
+        return None if told is None else self._registered(told, kind)
 
     def newest(self, subject: str) -> int | None:
         """The id of the newest schema of a subject, ``None`` where it has none."""
@@ -93,10 +93,10 @@ class Registry:
         sent = {"schema": text, "schemaType": kind}
         return self._part(self._ask("POST", f"subjects/{quote(subject, safe='')}/versions", sent), "id", int)
 
-    def _registered(self, told: Any) -> RegisteredSchema:
+    def _registered(self, told: Any, usable: str | None) -> RegisteredSchema:
         text = self._part(told, "schema", str)
         kind = str(told.get("schemaType") or DEFAULT_KIND)[:40]
-        references = self._references(told, {}).values() if kind in USABLE_KINDS else ()
+        references = self._references(told, {}).values() if kind == usable else ()
         return RegisteredSchema(text, tuple(references), kind)
 
     def _references(self, told: Any, known: dict[tuple[str, int], str]) -> dict[tuple[str, int], str]:
@@ -214,7 +214,7 @@ def writer_schema_of(talk: Registry, schema_id: int, form: Format) -> WriterSche
 
     Raises as ``Registry.schema``, and ``UnusableSchemaError`` if the format cannot use it.
     """
-    registered = talk.schema(schema_id)
+    registered = talk.schema(schema_id, form.schema_kind)
     return None if registered is None else form.writer_schema(registered)
 
 

@@ -22,7 +22,16 @@ class Barred(Format):
         return BarredParser(self.names)
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
-        return lambda line: "|".join(str(parse(line).get(name, "")) for name in self.names).encode()
+        return self._written
+
+    def _written(self, line: bytes) -> bytes:
+        from lakehouse.errors import TopicError  # a worker lacks it
+
+        try:
+            fields = parse(line)
+        except Rejection as rejection:
+            raise TopicError(f"A line cannot be written: {rejection.detail}") from None
+        return "|".join(str(fields.get(name, "")) for name in self.names).encode()
 
 
 class BarredParser(Parser):

@@ -9,19 +9,17 @@ To add a format, write a module with a subclass of ``Format`` and list it in ``F
 package asks which format it is given: it asks the format.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from lakehouse.declaration.fields import REASONS
 from lakehouse.declaration.formats.avro_format import Avro
 from lakehouse.declaration.formats.format import Format
 from lakehouse.declaration.formats.framing import has_frame
 from lakehouse.declaration.formats.json_format import Json
+from lakehouse.declaration.type_rules import Problem
 
 FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro())
 """The formats that a proposal chooses from; of several that fit, an earlier one comes first."""
-
-USABLE_KINDS = frozenset(form.schema_kind for form in FORMATS if form.needs_schemas)
-"""The kinds of schemas by which a listed format decodes, as registries call them."""
 
 _LAST = REASONS.index("late")  # behind it stand reasons that no parser gives
 KNOWN_REASONS = (*REASONS[:_LAST], *(reason for form in FORMATS for reason in form.reasons), *REASONS[_LAST:])
@@ -29,18 +27,27 @@ KNOWN_REASONS = (*REASONS[:_LAST], *(reason for form in FORMATS for reason in fo
 
 
 def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
-    """The listed formats that most of these values may be written in, the likeliest first; at least one.
+    """The listed formats that most of these values may be written in, the likeliest first; the first, if none.
 
     Bytes do not tell apart formats that each need schemas: the kind of the schemas does.
     """
     present = [value for value in values if value]
     framed = [value for value in present if has_frame(value)]
     is_framed = len(framed) * 2 > len(present)
-    return tuple(form for form in FORMATS if form.framed is is_framed and _reads_most(form, framed))
+    asked = framed if is_framed else present
+    likely = (form for form in FORMATS if form.framed is is_framed)
+    return tuple(form for form in likely if sum(map(form.may_read, asked)) * 2 > len(asked)) or FORMATS[:1]
 
 
-def _reads_most(form: Format, framed: list[bytes]) -> bool:
-    return not form.framed or sum(map(form.may_read, framed)) * 2 > len(framed)
+def format_problems(form: Format) -> Iterator[Problem]:
+    """What is wrong with a format that a project adds: the rest of the program relies on it."""
+    made = getattr(form, "__dataclass_params__", None)
+    if made is None or not (made.frozen and made.repr):
+        fact = f"format {form.name} is no frozen dataclass"
+        yield fact, "Make it one: how it is written tells whether a table is declared otherwise than before."
+    if form.needs_schemas and not (form.framed and form.schema_kind):
+        fact = f"format {form.name} needs schemas, and has no kind of them, or no id before a value"
+        yield fact, "Set framed and schema_kind: an id tells which schema of that kind is asked for."
 
 
-__all__ = ["FORMATS", "KNOWN_REASONS", "USABLE_KINDS", "Avro", "Format", "Json", "likely_formats"]
+__all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Format", "Json", "format_problems", "likely_formats"]

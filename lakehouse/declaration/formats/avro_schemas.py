@@ -13,7 +13,7 @@ from lakehouse.declaration.fields import Rejection
 from lakehouse.declaration.formats.avro_format import KIND
 from lakehouse.declaration.formats.avro_logical import is_decimal
 from lakehouse.declaration.formats.avro_reader import reader_of
-from lakehouse.declaration.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
+from lakehouse.declaration.formats.format import UnusableSchemaError, WriterSchema
 
 _DECIDE = {
     *("type", "name", "fields", "symbols", "items", "values", "size"),
@@ -35,8 +35,7 @@ def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
     named: dict[str, Any] = {}
     try:
         *before, own = [_named_in_full(each, named) for each in (*references, text)]
-        registered = RegisteredSchema(text, tuple(references), KIND)
-        schema = WriterSchema(own, tuple(before), KIND, registered)
+        schema = WriterSchema(own, tuple(before), KIND)
         reader_of(schema)
     except UnusableSchemaError:
         raise

@@ -36,14 +36,13 @@ class RegisteredSchema(NamedTuple):
 class WriterSchema(NamedTuple):
     """A schema in the form by which values are decoded, which its format made of the one that is registered.
 
-    ``references`` are as those of ``RegisteredSchema``. ``registered`` is ``None`` if the schema comes from the table
-    of schemas, which keeps only this form.
+    It is all that the table of schemas keeps of it, and all that a worker gets. ``references`` are as those of
+    ``RegisteredSchema``.
     """
 
     text: str
     references: tuple[str, ...] = ()
     kind: str = DEFAULT_KIND
-    registered: RegisteredSchema | None = None
 
 
 class Schemas(NamedTuple):
@@ -65,6 +64,9 @@ class SchemaField(NamedTuple):
 
 class Parser(ABC):
     """Parses the values of records, and knows how much memory that takes.
+
+    What is parsed holds what JSON does, numbers as ``Decimal`` or as Python's, if they are finite; of a typed format
+    also bytes, days and moments.
 
     ``memory_by_byte`` are bytes of memory that one byte of a value becomes, for all but rare values. ``smallest_item``
     are the bytes of a value that one item of an array or a map takes at least. ``is_json`` says that each value is an
@@ -93,8 +95,8 @@ class Format(ABC):
     ``reasons``: why its parser rejects values, beyond the reasons that all formats share.
 
     A subclass is a frozen dataclass. It has to say how its values are parsed and written; of a format without schemas
-    all else follows. A worker of Spark gets the class by value: what only the driver needs, its methods import
-    themselves.
+    all else follows. A worker of Spark gets the class by value, with its module: what else that imports a worker has to
+    have, so what only the driver needs (``TopicError`` among it), its methods import themselves.
     """
 
     framed: bool = False

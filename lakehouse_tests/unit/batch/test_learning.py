@@ -23,7 +23,8 @@ class Told:
     def __init__(self, answers: dict[int, Any]) -> None:
         self.answers = answers
 
-    def schema(self, schema_id: int) -> Any:
+    def schema(self, schema_id: int, kind: str) -> Any:
+        assert kind == "AVRO"
         answer = self.answers.get(schema_id)
         if isinstance(answer, Exception):
             raise answer

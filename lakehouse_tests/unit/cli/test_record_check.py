@@ -1,5 +1,6 @@
 """What ``publish`` finds before it sends."""
 
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -7,9 +8,11 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.cli.record_check import checked_records, require_records
-from lakehouse.errors import LakehouseError
+from lakehouse.declaration import Column, Json, StreamTable
+from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.tables.movie_ratings import movie_ratings
 from lakehouse.tables.temperatures import temperatures
+from lakehouse_tests.helpers.barred_format import Barred
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.streams import record
 
@@ -44,6 +47,28 @@ def test_lines_of_standard_input_are_sent_up_to_the_first_that_would_be_rejected
     assert [next(lines), next(lines)] == [GOOD, GOOD]
     with pytest.raises(LakehouseError, match=r"Line 3 would be rejected.*The 2 lines before it were sent"):
         next(lines)
+
+
+def test_lines_are_judged_as_the_format_of_their_table_writes_them() -> None:
+    columns = [Column("id", "INT", "Which.", required=True), Column("visits", "INT", "How often.")]
+    barred = StreamTable("visits", "visits", "Visits.", columns, ["id"], format=Barred(("id", "visits")))
+    require_records(barred, [b'{"id": "1", "visits": ""}'], "f")
+    with pytest.raises(LakehouseError, match=r"wrong_type 1 \(line 1"):
+        require_records(replace(barred, format=Json()), [b'{"id": "1", "visits": ""}'], "f")
+    with pytest.raises(LakehouseError, match=r"truncated 1 \(line 2: 3 of 2 values"):
+        require_records(barred, [b'{"id": 1}', b'{"id": 1, "visits": "2|3"}'], "f")
+    with pytest.raises(TopicError, match="A line cannot be written"):
+        require_records(barred, [b"1|2"], "f")
+
+
+def test_lines_that_get_a_frame_are_judged_as_they_are() -> None:
+    lines = [GOOD, b"", b"{", b"\x00\x00\x00\x00\x01{}", b"[]", record(latitude="x")]
+    said = []
+    for table in (temperatures, replace(temperatures, format=Json(framed=True))):
+        with pytest.raises(LakehouseError, match="5 of 6 records would be rejected") as refused:
+            require_records(table, lines, "f")
+        said.append(refused.value.what)
+    assert said[0] == said[1]
 
 
 def test_lines_that_a_schema_turns_into_avro_are_left_to_it() -> None:

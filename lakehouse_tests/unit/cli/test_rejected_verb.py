@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -183,3 +184,25 @@ def test_a_peek_says_that_a_record_whose_time_is_beyond_any_timestamp_may_not_en
     record = Record(0, 1, 2**63 - 1, None, b"{}")
     judged = _judged(record, Rules(temperatures.fields, None))
     assert (judged["row"], judged["reason"], judged["detail"]) == (None, TIMELESS, told_time(2**63 - 1))
+
+
+def test_a_reason_of_a_format_that_a_project_adds_can_be_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / f"lake_{uuid4().hex}"
+    folder.mkdir()
+    (folder / "visits.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from lakehouse import Column, StreamTable\n"
+        "from lakehouse_tests.helpers.barred_format import Barred\n"
+        "@dataclass(frozen=True)\n"
+        "class Bent(Barred):\n"
+        "    reasons = ('bent',)\n"
+        "columns = [Column('id', 'INT', '', required=True)]\n"
+        "visits = StreamTable('visits', 'visits', '', columns, ['id'], format=Bent(('id',)))\n"
+    )
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    assert main.run(["rejected", "visits", "--reason", "bent"]) == main.DONE
+    assert main.run(["rejected", "visits", "--reason", "rain"]) == main.WRONG_USE
+    assert "no_such_time, bent" in " ".join(capsys.readouterr().err.replace("│", " ").split())

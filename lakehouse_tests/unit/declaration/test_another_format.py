@@ -2,17 +2,17 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
 from lakehouse.batch.decode import _decoder
-from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable
+from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable, formats
 from lakehouse.declaration.facts import facts_of, read_facts
-from lakehouse.declaration.formats import FORMATS
-from lakehouse.declaration.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
+from lakehouse.declaration.formats import FORMATS, likely_formats
+from lakehouse.declaration.formats.format import Format, RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.declaration.proposal import propose
 from lakehouse.declaration.quick import decode_plain
 from lakehouse.declaration.verdicts import Rules, decode_slices
@@ -95,6 +95,34 @@ def test_what_is_no_value_of_a_format_is_no_format(form) -> None:
         replace(TABLE, format=form)
 
 
+class Unwritten(Format):  # a format, and no dataclass: its repr tells where it stands in memory
+    parser, writer = Barred.parser, Barred.writer
+    names = ("id",)
+
+
+@dataclass(frozen=True)
+class Kindless(Barred):
+    framed = needs_schemas = True
+
+
+@dataclass(frozen=True)
+class Frameless(Barred):
+    needs_schemas, schema_kind = True, "BARS"
+
+
+@pytest.mark.parametrize(
+    ("form", "fact"),
+    [
+        (Unwritten(), "format Unwritten is no frozen dataclass"),
+        (Kindless(("id",)), "format Kindless needs schemas, and has no kind of them"),
+        (Frameless(("id",)), "format Frameless needs schemas, and has no kind of them"),
+    ],
+)
+def test_a_format_that_others_cannot_rely_on_is_refused(form, fact: str) -> None:
+    with pytest.raises(DeclarationError, match=fact):
+        replace(TABLE, format=form)
+
+
 def test_a_declaration_is_proposed_from_its_records() -> None:
     proposal = propose(VALUES[:3], BARRED)
     assert {column.name: column.type for column in proposal.columns} == {
@@ -103,6 +131,15 @@ def test_a_declaration_is_proposed_from_its_records() -> None:
         "visits": "BIGINT",
     }
     assert (proposal.unread, proposal.form) == (1, BARRED)
+
+
+def test_a_format_that_is_listed_is_likely_for_values_that_no_format_before_it_reads(monkeypatch) -> None:
+    plain = b'{"id": 1}'
+    assert likely_formats(VALUES) == (Json(),)
+    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, BARRED))
+    assert likely_formats(VALUES) == (BARRED,)
+    assert likely_formats([plain, plain, VALUES[0]]) == (Json(), BARRED)
+    assert likely_formats([None, b""]) == (Json(),)
 
 
 def test_of_a_format_without_schemas_no_schema_is_of_use_and_none_is_registered() -> None:

@@ -84,18 +84,20 @@ def test_a_schema_that_is_none_of_avro_is_of_no_use(told: Answer, why: str) -> N
         writer_schema_of(Registry(settings_of(url)), 1, Avro())
 
 
-def test_what_a_schema_refers_to_is_not_asked_for_if_no_format_decodes_by_its_kind() -> None:
-    to_gone = {"name": "G", "subject": "gone", "version": 1}
-    with answering_registry({"/schemas/ids/1": said("{}", schemaType="JSON", references=[to_gone])}) as (url, asked):
-        assert Registry(settings_of(url)).schema(1) == RegisteredSchema("{}", (), "JSON")
-    assert [each.path for each in asked] == ["/schemas/ids/1"]
+@pytest.mark.parametrize(("kind", "references"), [("PROTOBUF", ("inner",)), ("AVRO", ()), ("JSON", ()), (None, ())])
+def test_what_a_schema_refers_to_is_asked_for_by_a_format_of_its_kind_alone(kind, references) -> None:
+    told = said("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
+    with answering_registry({"/schemas/ids/1": told, "/subjects/inner/versions/1": said("inner")}) as (url, asked):
+        assert Registry(settings_of(url)).schema(1, kind) == RegisteredSchema("outer", references, "PROTOBUF")
+    assert len(asked) == 1 + len(references)
 
 
-def test_a_schema_keeps_its_kind_and_its_text_as_it_is_registered() -> None:
+def test_a_schema_that_was_just_learnt_is_the_one_that_is_kept() -> None:
     spaced = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
     with answering_registry({"/schemas/ids/1": said(spaced)}) as (url, _):
-        schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
-    assert (schema.kind, schema.registered) == ("AVRO", RegisteredSchema(spaced, (), "AVRO"))
+        learnt = writer_schema_of(Registry(settings_of(url)), 1, Avro())
+    assert learnt == WriterSchema(learnt.text, learnt.references, "AVRO")
+    assert learnt.text != spaced and json.loads(learnt.text)["doc"] == "Words."
 
 
 def test_schemas_that_refer_to_each_other_end() -> None:

@@ -18,7 +18,7 @@ check: install ## Lint, format, types, import rules, and that every test can be 
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cd lakehouse/template && MYPYPATH=../.. ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache --explicit-package-bases .
+	cd lakehouse/examples/template && MYPYPATH=../../.. ../../../$(BIN)/mypy --config-file ../../../pyproject.toml --cache-dir ../../../.mypy_cache --explicit-package-bases .
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --collect-only --quiet --quiet
 

@@ -11,12 +11,12 @@ from uuid import uuid4
 
 from benchmarks.turns import Measured, take_turns
 from benchmarks.world import START, World, new_world
-from lakehouse.batch.decode import decode_records
-from lakehouse.batch.ingest import Request, merge_all, plan_next
 from lakehouse.declaration import StreamTable
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, delete_topic, read_records
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.batches import Request, merge_all, plan_next
+from lakehouse.ingest.decode import decode_records
+from lakehouse.kafka import create_topic, delete_topic, read_records
+from lakehouse.settings.broker_address import bootstrap_servers
 
 WARM = 500_000  # records merged twice before anything is measured
 PLACES = 114  # five years of hours at each, for five million records

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from benchmarks.turns import Measured
 from benchmarks.world import World, new_world
-from lakehouse.delta.order import merged_layout
-from lakehouse.delta.synced import sync_commits
+from lakehouse.ledger.durability import sync_commits
+from lakehouse.storage.row_order import merged_layout
 
 ROWS = 240_000
 WARM = 12  # batches until the session is warm

@@ -10,8 +10,8 @@ from pyarrow import compute as pc
 
 from benchmarks.ways import KEY, SAME_KEY
 from benchmarks.world import World
-from lakehouse.topic.clients import Clients
-from lakehouse.topic.connection import ask
+from lakehouse.kafka.clients import Clients
+from lakehouse.kafka.connection import ask
 
 _PLACE_TYPE = pa.decimal128(9, 6)
 

@@ -21,16 +21,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from benchmarks.turns import Measured, take_turns
-from lakehouse.batch.decode import decode_records
-from lakehouse.declaration import Avro, Month, staged
-from lakehouse.declaration.formats.avro_schemas import writer_schema
-from lakehouse.declaration.formats.format import Schemas
-from lakehouse.declaration.formats.framing import framed
-from lakehouse.declaration.verdicts import Rules, decode_values
-from lakehouse.samples.temperatures import TemperatureSamples
+from lakehouse.declaration import Avro, Month
+from lakehouse.decoding import staged
+from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.format import Schemas
+from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.verdicts import Rules, decode_values
+from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.decode import decode_records
 from lakehouse.settings import Settings
-from lakehouse.spark import build_session, stop_session
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.spark.sessions import build_session, stop_session
 
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
 _AVRO = {

@@ -13,14 +13,14 @@ from pathlib import Path
 from benchmarks.batches import append, make_twins
 from benchmarks.turns import Measured
 from benchmarks.world import World
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.ledger import read_ledger
 from lakehouse.local.broker import running_broker
-from lakehouse.local.engine import engine_folder, read_address
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.spark import build_session, stop_session
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.spark.engine import engine_folder, read_address
+from lakehouse.spark.sessions import build_session, stop_session
 
 RECORDS, APPENDED = 5, 5_000
 _LAKEHOUSE = [sys.executable, "-c", "from lakehouse.cli.main import main; main()"]
@@ -99,7 +99,7 @@ def _variables(settings: Settings) -> dict[str, str]:
     return {
         "LAKEHOUSE_HOME": str(settings.home),
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(settings),
-        "LAKEHOUSE_DECLARATIONS": "lakehouse.tables.temperatures",  # with the movie ratings, up wants a registry
+        "LAKEHOUSE_DECLARATIONS": "lakehouse.examples.tables.temperatures",  # the ratings want a registry
     }
 
 

@@ -14,11 +14,11 @@ from aiokafka import AIOKafkaProducer
 
 from benchmarks.turns import Measured
 from benchmarks.world import World, new_world
-from lakehouse.delta.commits import entry_of
-from lakehouse.delta.log import read_history
-from lakehouse.delta.order import merged_layout
-from lakehouse.delta.table_context import merged_ledger
-from lakehouse.settings.broker import bootstrap_servers
+from lakehouse.ledger.commits import entry_of
+from lakehouse.ledger.log import read_history
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.table_context import merged_ledger
 
 ROWS, PLACES = 10_000_000, 248
 RATE = 1_000  # records a second

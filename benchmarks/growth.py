@@ -5,10 +5,10 @@ A table grows in days: the same places report each hour, for so many more months
 
 from benchmarks.turns import Measured, in_turn
 from benchmarks.world import World, new_worlds
-from lakehouse.delta.audit import batches_accounted, changes_kept
-from lakehouse.delta.table_context import merged_ledger
-from lakehouse.derive.refresh import refresh_changes, refresh_rollup
-from lakehouse.upkeep import verify
+from lakehouse.derived.refresh import refresh_changes, refresh_rollup
+from lakehouse.ledger.audit import batches_accounted, changes_kept
+from lakehouse.operations import verify
+from lakehouse.storage.table_context import merged_ledger
 
 RECORDS, PLACES = 5_000, 248
 SIZES = (1_000_000, 10_000_000, 100_000_000)

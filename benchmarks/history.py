@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from benchmarks.light import look, ticks
 from benchmarks.turns import Measured, in_turn, take_turns
 from benchmarks.world import World, new_worlds
-from lakehouse.delta.ledger import app_id, read_ledger
+from lakehouse.ledger.ledger import app_id, read_ledger
 
 RECORDS, ROWS, PLACES = 5_000, 240_000, 6
 COMMITS = (30, 3_000)

@@ -9,11 +9,11 @@ from hashlib import md5
 
 from benchmarks.turns import Measured, in_turn
 from benchmarks.world import World, new_world
-from lakehouse.batch.ingest import prepare
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.names import RECORD
-from lakehouse.delta.order import merged_layout
-from lakehouse.topic import create_topic, publish
+from lakehouse.ingest.batches import prepare
+from lakehouse.kafka import create_topic, publish
+from lakehouse.storage.row_order import merged_layout
 
 RECORDS = 5_000
 SIZES = (1_000_000, 10_000_000)

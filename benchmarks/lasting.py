@@ -5,9 +5,9 @@ from pathlib import Path
 
 from benchmarks.turns import Measured
 from benchmarks.world import World, new_world
-from lakehouse.delta.log import active_files
-from lakehouse.delta.order import merged_layout
-from lakehouse.upkeep.maintain import maintain
+from lakehouse.ledger.log import active_files
+from lakehouse.operations.maintain import maintain
+from lakehouse.storage.row_order import merged_layout
 
 RECORDS, ROWS = 5, 240_000
 BATCHES, BETWEEN = 1_000, 250  # batches in all, and from one maintenance to the next

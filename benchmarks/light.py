@@ -20,7 +20,7 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.local.broker import running_broker
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
-from lakehouse.spark import build_session, stop_session
+from lakehouse.spark.sessions import build_session, stop_session
 
 _COMMAND = "from lakehouse.cli.main import main; main()"
 _MINUTE = 60.0

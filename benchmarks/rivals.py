@@ -9,7 +9,7 @@ from benchmarks.consumer import Consumer
 from benchmarks.turns import Measured
 from benchmarks.ways import KEY, PlainLoop, Stream
 from benchmarks.world import World, new_world
-from lakehouse.delta.order import merged_layout
+from lakehouse.storage.row_order import merged_layout
 
 RECORDS = 5_000
 WARM = 6  # rounds until the session is warm

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.batch.decode import decode_records
-from lakehouse.batch.ingest import merge_all, plan_next, prepare
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.order import merged_layout
-from lakehouse.delta.table_context import TableContext
-from lakehouse.derive.refresh import refresh_changes, refresh_rollup
+from lakehouse.derived.refresh import refresh_changes, refresh_rollup
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.batches import merge_all, plan_next, prepare
+from lakehouse.ingest.decode import decode_records
+from lakehouse.kafka import create_topic, publish, read_records
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.spark import build_session, stop_session
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, publish, read_records
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.spark.sessions import build_session, stop_session
+from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.table_context import TableContext
 
 START = datetime(2019, 1, 1, tzinfo=UTC)
 HOURS = 24 * 31  # of January, in which batches fall

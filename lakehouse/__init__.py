@@ -2,15 +2,17 @@
 
 The flow, room by room::
 
-    declaration   what a table is: columns, key, order; and the decoding of one record by it
-    topic         bounded ranges of a topic           -> records (bytes and their position)
-    batch         records                             -> rows, or a reason why not -> one fenced commit
-    delta         one table: its layout, its fenced commits, and what its own history tells
-    derive        changes of the merged table         -> change feed and rollups
-    upkeep        maintenance, repair, status, checks
+    declaration   what a person writes: columns, key, order
+    kafka         bounded ranges of a topic           -> records (bytes and their position)
+    decoding      the bytes of a record               -> a typed row, or a reason why not
+    ingest        a batch of rows                     -> one fenced commit
+    storage       one Delta table: its layout, its schema changes, its two writers
+    ledger        what the log of a table says: progress, accounts, restores
+    derived       changes of the merged table         -> change feed and rollups
+    operations    maintenance, repair, status, checks
 
-``declared`` finds the declared tables, ``tables`` holds examples, ``cli`` and ``defs`` (through ``definitions``) are
-the command and Dagster, ``local`` is the stack on one machine.
+``discovery`` finds the declared tables, ``examples`` holds some, ``query`` answers SQL. ``cli`` and ``defs`` (through
+``definitions``) are the command and Dagster, ``spark`` is the session, ``local`` the stack on one machine.
 
 What ``__all__`` names is for projects of one's own, and stays; everything else may change. Importing this package
 imports nothing else: each name is looked up when it is first used.
@@ -20,7 +22,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakehouse.batch.sources import OpenMeteoFiles
     from lakehouse.declaration import (
         Avro,
         AvroSamples,
@@ -45,11 +46,12 @@ if TYPE_CHECKING:
         Value,
         Year,
     )
-    from lakehouse.declaration.formats.avro_schemas import writer_schema
-    from lakehouse.declared import declared_tables
+    from lakehouse.decoding.formats.avro_schemas import writer_schema
     from lakehouse.defs.build import build_defs
     from lakehouse.defs.resources import LakehouseResource
+    from lakehouse.discovery import declared_tables
     from lakehouse.errors import LakehouseError
+    from lakehouse.ingest.sources import OpenMeteoFiles
     from lakehouse.settings import Settings
 
 __all__ = [
@@ -87,11 +89,11 @@ __all__ = [
 _ELSEWHERE = {
     "LakehouseError": "lakehouse.errors",
     "LakehouseResource": "lakehouse.defs.resources",
-    "OpenMeteoFiles": "lakehouse.batch.sources",
+    "OpenMeteoFiles": "lakehouse.ingest.sources",
     "Settings": "lakehouse.settings",
     "build_defs": "lakehouse.defs.build",
-    "declared_tables": "lakehouse.declared",
-    "writer_schema": "lakehouse.declaration.formats.avro_schemas",
+    "declared_tables": "lakehouse.discovery",
+    "writer_schema": "lakehouse.decoding.formats.avro_schemas",
 }
 
 

@@ -12,30 +12,30 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehouse.spark
+import lakehouse.spark.sessions
 from lakehouse.declaration import StreamTable
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic
 from lakehouse.local.broker import running_broker
 from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
-from lakehouse.spark import build_session, stop_session
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic
-from lakehouse_tests.helpers.brokers import Interference
+from lakehouse.spark.sessions import build_session, stop_session
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.brokers import Interference
+from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.engines import running_engine
-from lakehouse_tests.helpers.log_tables import log_table
-from lakehouse_tests.helpers.streams import Stream
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse_tests.helpers.tables.log_tables import log_table
 
 hypothesis.settings.register_profile("without a clock", deadline=None)
 hypothesis.settings.load_profile("without a clock")
 
 # of the examples the tests take one, where they name no other: what asks for a registry is tested by itself
 DECLARATIONS = "LAKEHOUSE_DECLARATIONS"
-os.environ[DECLARATIONS] = "lakehouse.tables.temperatures"
+os.environ[DECLARATIONS] = "lakehouse.examples.tables.temperatures"
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
 ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run
-PLANS = "TESTS_PLANS"  # set: Spark writes everything in the same tests; no batch is below this limit of lakehouse.spark
+PLANS = "TESTS_PLANS"  # set: Spark writes everything; no batch is below this limit of lakehouse.spark.sessions
 # tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
 # takes more than it gives
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
@@ -49,7 +49,7 @@ def _no_settings_of_this_machine() -> Iterator[None]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
         if os.environ.get(PLANS):
-            patch.setattr(lakehouse.spark, os.environ[PLANS], -1)
+            patch.setattr(lakehouse.spark.sessions, os.environ[PLANS], -1)
         with by_spark(PLANS in os.environ):
             yield
 

@@ -41,7 +41,7 @@ def examples(*lines: str) -> str:
 
 def chosen_table(settings: "Settings", name: str | None) -> "StreamTable":
     """Return the declared table of that name, or the only one; anything else is wrong use."""
-    from lakehouse.declared import declared_tables
+    from lakehouse.discovery import declared_tables
 
     tables = {table.name: table for table in declared_tables(settings)}
     if name is None and len(tables) == 1:
@@ -54,7 +54,7 @@ def chosen_table(settings: "Settings", name: str | None) -> "StreamTable":
 
 def chosen_tables(settings: "Settings", name: str | None) -> "tuple[StreamTable, ...]":
     """Return the declared table of that name, or all of them."""
-    from lakehouse.declared import declared_tables
+    from lakehouse.discovery import declared_tables
 
     return declared_tables(settings) if name is None else (chosen_table(settings, name),)
 

@@ -11,7 +11,7 @@ import typer
 from lakehouse.cli.arguments import TableArgument, chosen_table, examples
 from lakehouse.cli.figures import Figures, identifier
 from lakehouse.cli.output import busy, print_table, progress, results, say
-from lakehouse.cli.session import broker, load_settings, table_context, warm
+from lakehouse.cli.table_session import broker, load_settings, table_context, warm
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def demo(
 
 def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
     """Refuse to mix samples into data that the demo did not write; leave a mark in a home that is new."""
-    from lakehouse.delta.ledger import ledger_of
+    from lakehouse.ledger.ledger import ledger_of
 
     if (settings.kafka_bootstrap_servers or settings.tables) and not sure:
         raise LakehouseError(
@@ -105,21 +105,21 @@ class _Path:
 
     def publish(self, head: str, kind: str, records: "Iterable[bytes]") -> None:
         """Send records, samples of a kind, and let Dagster merge them."""
-        from lakehouse import topic
+        from lakehouse import kafka
         from lakehouse.cli.topics import schema_of_samples
 
         self._head(head)
-        options = topic.PublishOptions(schema=schema_of_samples(self.table, kind))
+        options = kafka.PublishOptions(schema=schema_of_samples(self.table, kind))
         with busy("Sending records"):
-            acknowledged = topic.publish(self.settings, self.table, records, options)
+            acknowledged = kafka.publish(self.settings, self.table, records, options)
         say(f"   {acknowledged:,} records sent and acknowledged")
         with self._change():
             self._run(self._merged, {})
 
     def replay(self) -> None:
         """Merge everything again."""
-        from lakehouse.batch.replay import replay
-        from lakehouse.derive.refresh import refresh_all
+        from lakehouse.derived.refresh import refresh_all
+        from lakehouse.ingest.replay import replay
 
         self._head("Replay of every record")
         with self._change():
@@ -130,8 +130,8 @@ class _Path:
 
     def account(self) -> None:
         """Show what became of every record, and check it."""
-        from lakehouse.delta.audit import audit
-        from lakehouse.delta.ledger import ledger_of
+        from lakehouse.ledger.audit import audit
+        from lakehouse.ledger.ledger import ledger_of
 
         self._head("Every record is accounted for")
         ledger = ledger_of(self.settings, self.table.name, whole=True)
@@ -157,7 +157,7 @@ class _Path:
         return [self.table.name, self.table.rejected_name, *self.table.derived]
 
     def _create_topic(self) -> None:
-        from lakehouse.topic import create_topic
+        from lakehouse.kafka import create_topic
 
         create_topic(self.settings, self.table)
 

@@ -11,7 +11,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.output import print_json, print_table, say
-from lakehouse.cli.session import load_settings
+from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ def _spark(settings: "Settings") -> Part:
 
 def _engine(settings: "Settings") -> Part:
     """The engine of the home, which need not be up; one that does not fit is refused by every command."""
-    from lakehouse.local.engine import engine_folder, lives, read_address
-    from lakehouse.local.heap import heap_of
-    from lakehouse.spark import fingerprint
+    from lakehouse.spark.engine import engine_folder, lives, read_address
+    from lakehouse.spark.heap import heap_of
+    from lakehouse.spark.sessions import fingerprint
 
     folder = engine_folder(settings)
     address = read_address(folder)
@@ -199,7 +199,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _declarations(settings: "Settings") -> Part:
-    from lakehouse.declared import declared_tables
+    from lakehouse.discovery import declared_tables
 
     tables = declared_tables(settings)
     return Part("declarations", f"{len(tables)}", "ok", f"{', '.join(each.name for each in tables)}")
@@ -207,7 +207,7 @@ def _declarations(settings: "Settings") -> Part:
 
 def _properties(settings: "Settings") -> Iterator[Part]:
     """Other properties of Kafka's clients, by name alone: their values may be secret."""
-    from lakehouse.topic import only_in_spark
+    from lakehouse.kafka import only_in_spark
 
     if settings.client_properties:
         names = only_in_spark(settings)
@@ -217,8 +217,8 @@ def _properties(settings: "Settings") -> Iterator[Part]:
 
 def _broker(settings: "Settings") -> Iterator[Part]:
     """The broker and the topic of each declared table; an embedded broker need not be up."""
-    from lakehouse.settings.broker import bootstrap_servers
-    from lakehouse.topic import topic_names
+    from lakehouse.kafka import topic_names
+    from lakehouse.settings.broker_address import bootstrap_servers
 
     kind = "outside" if settings.kafka_bootstrap_servers else "embedded"
     try:
@@ -237,7 +237,7 @@ def _broker(settings: "Settings") -> Iterator[Part]:
 
 def _declared(settings: "Settings") -> "Sequence[StreamTable]":
     """The declared tables; where these cannot be told, their own part says why."""
-    from lakehouse.declared import declared_tables
+    from lakehouse.discovery import declared_tables
 
     try:
         return declared_tables(settings)
@@ -246,8 +246,8 @@ def _declared(settings: "Settings") -> "Sequence[StreamTable]":
 
 
 def _topic(settings: "Settings", table: "StreamTable", present: list[str]) -> Part:
-    from lakehouse.topic import look
-    from lakehouse.upkeep.verify import producer_time
+    from lakehouse.kafka import look
+    from lakehouse.operations.verify import producer_time
 
     name = f"topic {table.topic}"
     if table.topic not in present:
@@ -265,7 +265,7 @@ def _registry(settings: "Settings") -> Iterator[Part]:
     if not any(table.has_schemas for table in _declared(settings)):
         return
     from lakehouse.errors import RegistryError
-    from lakehouse.topic.registry import Registry
+    from lakehouse.kafka.registry_client import Registry
 
     outside = settings.registry_url is not None
     name = f"registry ({'outside' if outside else 'embedded'})"

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
-    from lakehouse.batch.ingest import Outcome
-    from lakehouse.delta.commits import Entry
-    from lakehouse.topic import Record
-    from lakehouse.upkeep.rejections import Sample
+    from lakehouse.ingest.batches import Outcome
+    from lakehouse.kafka import Record
+    from lakehouse.ledger.commits import Entry
+    from lakehouse.operations.rejections import Sample
 
 _NOT_SHOWN = ("other_fields", "accepted", "reason")  # facts that need more room than a column
 _SHOWN = 200  # characters of a key or a value
@@ -17,7 +17,7 @@ _SHOWN_RANGES = 12  # of a commit; --json has all
 
 def commit_facts(entry: "Entry") -> dict[str, Any]:
     """What a commit says of itself, and what Delta counted."""
-    from lakehouse.delta.accounting import figures
+    from lakehouse.ledger.accounting import figures
 
     commit = entry.commit
     return {

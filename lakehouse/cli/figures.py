@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lakehouse.declaration import Reference, Rollup, StreamTable
-    from lakehouse.serve import Result
+    from lakehouse.query import Result
     from lakehouse.settings import Settings
 
 _FEW = 12  # groups that are named one by one
@@ -21,7 +21,7 @@ class Figures:
 
     def version(self) -> int:
         """The version of the merged table; -1 before it exists."""
-        from lakehouse.delta.ledger import ledger_of
+        from lakehouse.ledger.ledger import ledger_of
 
         return ledger_of(self.settings, self.table.name).version
 
@@ -51,7 +51,7 @@ class Figures:
         return ", ".join(told) or "no row changed"
 
     def _inserted_since(self, version: int) -> int:
-        from lakehouse.delta.ledger import ledger_of
+        from lakehouse.ledger.ledger import ledger_of
 
         ledger = ledger_of(self.settings, self.table.name)
         return sum(entry.metrics.inserted for entry in ledger.entries if entry.version > version)
@@ -104,7 +104,7 @@ class Figures:
 
     def _ask(self, sql: str) -> "Result":
         from lakehouse.cli.arguments import table_names
-        from lakehouse.serve import query
+        from lakehouse.query import query
 
         return query(self.settings, sql, table_names(self.settings))
 

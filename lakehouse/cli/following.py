@@ -8,15 +8,15 @@ import typer
 
 from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_table, examples
 from lakehouse.cli.output import complain, say
-from lakehouse.cli.session import broker, load_settings, table_context
+from lakehouse.cli.table_session import broker, load_settings, table_context
 from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
 
 if TYPE_CHECKING:
-    from lakehouse.batch.ingest import Outcome, Request
     from lakehouse.declaration import StreamTable
-    from lakehouse.delta.table_context import TableContext
+    from lakehouse.ingest.batches import Outcome, Request
+    from lakehouse.ledger.offsets import Plan
     from lakehouse.settings import Settings
-    from lakehouse.topic.offsets import Plan
+    from lakehouse.storage.table_context import TableContext
 
 verbs = typer.Typer()
 
@@ -72,7 +72,7 @@ def _follow(settings: "Settings", table: "StreamTable", max_records: int | None,
 
 def _await_engine(settings: "Settings") -> None:
     """Wait until the engine of the home, which has ended, lives again; not for ever: nobody may keep it any more."""
-    from lakehouse.local.engine import engine_folder, lives
+    from lakehouse.spark.engine import engine_folder, lives
 
     deadline = time.monotonic() + _BACK
     while not (settings.spark_remote or lives(engine_folder(settings)) or time.monotonic() > deadline):
@@ -121,12 +121,12 @@ class _Follower:
 
     def _merge(self) -> None:
         """Merge all there is, and bring what derives from it up to date: also after a look that failed in between."""
-        from lakehouse.batch import ingest
-        from lakehouse.derive.refresh import caught_up, refresh_all
+        from lakehouse.derived.refresh import caught_up, refresh_all
+        from lakehouse.ingest import batches
 
         plan = self._plan()
         if plan.span or plan.gap:
-            caught_up(self.working, lambda: ingest.merge_all(self.working, self._request, self._merged))
+            caught_up(self.working, lambda: batches.merge_all(self.working, self._request, self._merged))
         if self.refreshed < self.merged:
             refresh_all(self.working)
             self.refreshed = self.merged
@@ -138,12 +138,12 @@ class _Follower:
 
     @property
     def _request(self) -> "Request":
-        from lakehouse.batch.ingest import Request
+        from lakehouse.ingest.batches import Request
 
         return Request(max_records=self.max_records)
 
     def _plan(self) -> "Plan":
-        from lakehouse.batch.ingest import plan_next
+        from lakehouse.ingest.batches import plan_next
 
         return plan_next(self.working.settings, self.working.table, self._request)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.errors import SetupError
-from lakehouse.local.engine import EngineProcess, TakenError, engine_folder, read_address
 from lakehouse.local.java import OUT_OF_MEMORY
+from lakehouse.spark.engine import EngineProcess, TakenError, engine_folder, read_address
 
 if TYPE_CHECKING:
     from lakehouse.settings import Settings
@@ -26,7 +26,7 @@ class EngineKeeper:
     exit_code: int | None = None
 
     def __init__(self, settings: "Settings", tell: Callable[[str], None]) -> None:
-        from lakehouse.spark import engine_conf, fingerprint
+        from lakehouse.spark.sessions import engine_conf, fingerprint
 
         self._settings, self._tell = settings, tell
         self._engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))

@@ -17,25 +17,25 @@ from typing import Annotated, NoReturn
 import typer
 
 from lakehouse.cli import (
-    batches,
     demo,
     doctor,
     following,
     maintenance,
+    merge_verbs,
+    new_project,
     new_table,
     peek,
     plan,
-    project,
     rejected,
-    repair,
+    repair_verbs,
     show,
     stack,
     topics,
 )
 from lakehouse.cli.output import complain, say
 from lakehouse.cli.stopping import INTERRUPTED, end_process, interrupt, interrupt_again
-from lakehouse.delta.holder import name_work
 from lakehouse.errors import LakehouseError
+from lakehouse.storage.lock_holder import name_work
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
 
@@ -68,18 +68,18 @@ def options(
 
 for family in (
     demo,
-    project,
+    new_project,
     new_table,
     stack,
     doctor,
     topics,
     peek,
     plan,
-    batches,
+    merge_verbs,
     following,
     show,
     rejected,
-    repair,
+    repair_verbs,
     maintenance,
 ):
     app.add_typer(family.verbs)

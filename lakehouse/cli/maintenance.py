@@ -7,10 +7,10 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.output import busy, print_json, print_table, say
-from lakehouse.cli.session import load_settings, spark, table_context
+from lakehouse.cli.table_session import load_settings, spark, table_context
 
 if TYPE_CHECKING:
-    from lakehouse.upkeep.maintain import Maintained
+    from lakehouse.operations.maintain import Maintained
 
 verbs = typer.Typer()
 
@@ -23,8 +23,8 @@ def maintain(table: TablesArgument = None, json: JsonOption = False) -> None:
     rollups have read what they need of them. A table to which nothing happened since the last time is
     left alone. Where one fails, the others are maintained all the same; it is told at the end.
     """
-    from lakehouse.delta.table_context import TableContext
-    from lakehouse.upkeep.maintain import maintain_all
+    from lakehouse.operations.maintain import maintain_all
+    from lakehouse.storage.table_context import TableContext
 
     settings = load_settings()
     chosen, done = chosen_tables(settings, table), list["Maintained"]()
@@ -57,7 +57,7 @@ def rewrite(table: TableArgument = None, json: JsonOption = False) -> None:
     For what a merge refuses, since it costs as much as the table is large; `lakehouse plan` tells it. Every value
     stays what it is: one that cannot, as a text that is no number, ends it with an error. Progress stays.
     """
-    from lakehouse.upkeep.rewrite import rewrite_tables
+    from lakehouse.operations.rewrite import rewrite_tables
 
     settings = load_settings()
     chosen = chosen_table(settings, table)

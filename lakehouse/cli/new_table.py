@@ -9,13 +9,13 @@ import typer
 
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.output import counted, say
-from lakehouse.cli.session import broker, load_settings, registry
+from lakehouse.cli.table_session import broker, load_settings, registry
 from lakehouse.errors import LakehouseError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.declaration.proposal import Proposal
+    from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.settings import Settings
 
 verbs = typer.Typer()
@@ -47,8 +47,8 @@ def new_table(
     """
     from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.declaration import Month, StreamTable, declared_together
-    from lakehouse.declaration.proposal import propose
-    from lakehouse.declared import tables_there
+    from lakehouse.declaration.inference.proposal import propose
+    from lakehouse.discovery import tables_there
 
     settings = load_settings()
     _require_names(new, topic, sample)
@@ -95,7 +95,7 @@ def _unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -> str:
 
 def _require_names(new: str, topic: str | None, sample: str | None) -> None:
     from lakehouse.declaration.names import SHAPE, is_name
-    from lakehouse.declaration.table_rules import TOPIC
+    from lakehouse.declaration.rules.table_rules import TOPIC
 
     if not is_name(new):
         raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")
@@ -128,16 +128,16 @@ def _of_topic(settings: "Settings", topic: str, count: int) -> "Proposal":
 
     Raises ``RegistryError`` where that cannot be asked.
     """
-    from lakehouse.declaration.formats import likely_formats
-    from lakehouse.declaration.proposal import propose
-    from lakehouse.topic import newest_records
+    from lakehouse.declaration.inference.proposal import propose
+    from lakehouse.decoding.formats import likely_formats
+    from lakehouse.kafka import newest_records
 
     with broker(settings):
         values = [record.value for record in newest_records(settings, topic, count)]
         forms = likely_formats(values)
         if not forms[0].needs_schemas:
             return propose(values, forms[0])
-        from lakehouse.batch.learning import look_up
+        from lakehouse.ingest.schema_resolution import look_up
 
         with registry(settings, needed=True):
             schemas = [(form, look_up(settings, form, values)) for form in forms]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from lakehouse.batch.ingest import Outcome
+    from lakehouse.ingest.batches import Outcome
 
 
 _RECENT = 3  # batches whose pace counts: the first of a process are slow

@@ -7,15 +7,15 @@ import typer
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.output import complain, in_words, print_json, print_table, say
-from lakehouse.cli.session import broker, load_settings
+from lakehouse.cli.table_session import broker, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration import StreamTable
-    from lakehouse.declaration.verdicts import Rules
+    from lakehouse.decoding.verdicts import Rules
+    from lakehouse.kafka import Record
     from lakehouse.settings import Settings
-    from lakehouse.topic import Record
 
 verbs = typer.Typer()
 
@@ -31,8 +31,8 @@ def peek(
     Of a long key or value the beginning is shown. Nothing is merged or changed. Of a topic that no declared table
     reads, only the records are shown.
     """
-    from lakehouse.declaration.table_rules import TOPIC
-    from lakehouse.topic import newest_records
+    from lakehouse.declaration.rules.table_rules import TOPIC
+    from lakehouse.kafka import newest_records
 
     settings = load_settings()
     table = _table_of(settings, name)
@@ -60,7 +60,7 @@ def peek(
 
 def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
     """The declared table of that name, else the first that reads the topic of that name."""
-    from lakehouse.declared import tables_there
+    from lakehouse.discovery import tables_there
 
     tables = tables_there(settings)
     reading = {each.topic: each for each in reversed(tables)} | {each.name: each for each in tables}
@@ -79,13 +79,13 @@ def _rules_or_say(settings: "Settings", table: "StreamTable", records: "Sequence
 
 
 def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
-    from lakehouse.declaration.formats.format import NO_SCHEMAS
-    from lakehouse.declaration.verdicts import Rules
+    from lakehouse.decoding.formats.format import NO_SCHEMAS
+    from lakehouse.decoding.verdicts import Rules
 
     schemas = NO_SCHEMAS
     if table.has_schemas:
-        from lakehouse.batch.learning import look_up
-        from lakehouse.batch.schemas import kept_schemas
+        from lakehouse.ingest.kept_schemas import kept_schemas
+        from lakehouse.ingest.schema_resolution import look_up
 
         values = (record.value for record in records)
         schemas = look_up(settings, table.format, values, kept_schemas(settings, table))
@@ -93,11 +93,11 @@ def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record
 
 
 def _judged(record: "Record", rules: "Rules") -> dict[str, Any]:
-    from lakehouse.declaration.fields import TIMELESS
-    from lakehouse.declaration.nested import as_told
-    from lakehouse.declaration.parts import HEADER
-    from lakehouse.declaration.verdicts import judge
-    from lakehouse.topic import is_timeless, told_time
+    from lakehouse.decoding.fields import TIMELESS
+    from lakehouse.decoding.nested_types import as_told
+    from lakehouse.decoding.record_parts import HEADER
+    from lakehouse.decoding.verdicts import judge
+    from lakehouse.kafka import is_timeless, told_time
 
     if is_timeless(record.milliseconds):
         return {"row": None, "reason": TIMELESS, "detail": told_time(record.milliseconds), "late": False}

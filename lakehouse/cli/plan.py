@@ -7,14 +7,14 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_tables, examples
 from lakehouse.cli.output import print_json, print_table, say
-from lakehouse.cli.session import load_settings, spark
+from lakehouse.cli.table_session import load_settings, spark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration import StreamTable
+    from lakehouse.operations.planned_changes import Change
     from lakehouse.settings import Settings
-    from lakehouse.upkeep.plan import Change
 
 verbs = typer.Typer()
 _REFUSED = 1  # as every verb that found something wrong
@@ -31,7 +31,7 @@ def plan(
     Nothing is written, and the broker is not asked; Spark is, whether it can compute checks and measures. Ends with 1
     where something is refused.
     """
-    from lakehouse.upkeep.plan import plan_changes
+    from lakehouse.operations.planned_changes import plan_changes
 
     settings = load_settings()
     chosen = chosen_tables(settings, table)
@@ -50,7 +50,7 @@ def plan(
 
 def _types(settings: "Settings", tables: "Sequence[StreamTable]") -> "list[Change]":
     """What Spark refuses of the SQL of some tables."""
-    from lakehouse.upkeep.plan import plan_types
+    from lakehouse.operations.planned_changes import plan_types
 
     if not tables:
         return []

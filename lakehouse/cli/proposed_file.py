@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration import Column
-    from lakehouse.declaration.proposal import Proposal
+    from lakehouse.declaration.inference.proposal import Proposal
 
 
 def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:

@@ -58,9 +58,9 @@ def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[in
     """The number of each line, and the reason and detail if what its table's format writes would be rejected."""
     import pyarrow as pa
 
-    from lakehouse.declaration.quick import decode_plain
-    from lakehouse.declaration.staged import DETAIL, REASON
-    from lakehouse.declaration.verdicts import Rules, decode_slices
+    from lakehouse.decoding.fast.plain_records import decode_plain
+    from lakehouse.decoding.staged import DETAIL, REASON
+    from lakehouse.decoding.verdicts import Rules, decode_slices
 
     rules, numbers = Rules(table.fields, None, table.format.parser()), count(1)
     write = table.format.writer()

@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
-from lakehouse.cli.batches import show_outcomes
 from lakehouse.cli.facts import record_facts, seconds
+from lakehouse.cli.merge_verbs import show_outcomes
 from lakehouse.cli.output import busy, print_json, print_table, say
-from lakehouse.cli.session import load_settings, registry, table_context
+from lakehouse.cli.table_session import load_settings, registry, table_context
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
-    from lakehouse.upkeep.rejections import Reason, Sample
+    from lakehouse.operations.rejections import Reason, Sample
 
 verbs = typer.Typer()
 
 
 def _known_reason(name: str | None) -> str | None:
-    from lakehouse.declaration.formats import KNOWN_REASONS
-    from lakehouse.declared import tables_there
+    from lakehouse.decoding.formats import KNOWN_REASONS
+    from lakehouse.discovery import tables_there
 
     if name is None or name in KNOWN_REASONS:
         return name
@@ -49,9 +49,9 @@ def rejected(
 
     Records that were resolved since are left out. The whole bytes are in the table of rejected records.
     """
-    from lakehouse.delta.table_context import merged_ledger
-    from lakehouse.upkeep.counted import count_rejected
-    from lakehouse.upkeep.rejections import list_rejected
+    from lakehouse.operations.open_rejections import count_rejected
+    from lakehouse.operations.rejections import list_rejected
+    from lakehouse.storage.table_context import merged_ledger
 
     settings = load_settings()
     found = []
@@ -111,8 +111,8 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     Their bytes are in the table, so the broker is not needed; the schema registry is asked for schemas that were
     unknown. Progress does not move. Afterwards the change feed and the rollups are brought up to date.
     """
-    from lakehouse.batch.redrive import redrive as decode_again
-    from lakehouse.derive.refresh import caught_up, refresh_all
+    from lakehouse.derived.refresh import caught_up, refresh_all
+    from lakehouse.ingest.redrive import redrive as decode_again
 
     settings = load_settings()
     chosen = chosen_table(settings, table)

@@ -68,8 +68,8 @@ def broker(settings: "Settings") -> Iterator[list[Running]]:
 
 
 def _create_topics(settings: "Settings") -> None:
-    from lakehouse.declared import tables_there
-    from lakehouse.topic import create_topic
+    from lakehouse.discovery import tables_there
+    from lakehouse.kafka import create_topic
 
     for table in tables_there(settings):
         if create_topic(settings, table):
@@ -78,7 +78,7 @@ def _create_topics(settings: "Settings") -> None:
 
 def named_schemas(settings: "Settings") -> list[str]:
     """Return the declared tables whose records name schemas; none without a project."""
-    from lakehouse.declared import tables_there
+    from lakehouse.discovery import tables_there
 
     return [table.name for table in tables_there(settings) if table.has_schemas]
 

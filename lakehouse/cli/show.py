@@ -9,15 +9,15 @@ import typer
 from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_tables, examples, table_names
 from lakehouse.cli.facts import commit_facts, seconds, shown_facts
 from lakehouse.cli.output import complain, counted, print_csv, print_json, print_table, say
-from lakehouse.cli.session import load_settings
+from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import QueryError
 
 if TYPE_CHECKING:
-    from lakehouse.delta.audit import Finding
-    from lakehouse.delta.commits import Entry
-    from lakehouse.delta.restores import Foreign
-    from lakehouse.upkeep.evolution import Redeclared
-    from lakehouse.upkeep.status import Status
+    from lakehouse.ledger.audit import Finding
+    from lakehouse.ledger.commits import Entry
+    from lakehouse.ledger.restores import Foreign
+    from lakehouse.operations.evolution import Redeclared
+    from lakehouse.operations.status import Status
 
 verbs = typer.Typer()
 
@@ -42,7 +42,7 @@ def status(
 
     Works without the broker, and says so: the lag is then not known.
     """
-    from lakehouse.upkeep.status import status as look
+    from lakehouse.operations.status import status as look
 
     settings = load_settings()
     found = [_status_facts(look(settings, each)) for each in chosen_tables(settings, table)]
@@ -119,9 +119,9 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
 
     Also shown is what was declared otherwise from a version on. Exits with 1 where a check fails.
     """
-    from lakehouse.delta.audit import audit as prove
-    from lakehouse.delta.ledger import ledger_of
-    from lakehouse.upkeep.evolution import redeclared
+    from lakehouse.ledger.audit import audit as prove
+    from lakehouse.ledger.ledger import ledger_of
+    from lakehouse.operations.evolution import redeclared
 
     settings = load_settings()
     chosen = chosen_tables(settings, table)
@@ -198,7 +198,7 @@ def query(
     With --json: a list of objects, one for each row; DECIMAL values are text, so that they stay exact, and so are
     NaN and infinities. Columns then need names of their own.
     """
-    from lakehouse.serve import query as answer
+    from lakehouse.query import query as answer
 
     if csv and json:
         raise typer.BadParameter("--csv and --json exclude each other", param_hint="--csv")

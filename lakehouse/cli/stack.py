@@ -12,7 +12,7 @@ from lakehouse.cli.arguments import examples
 from lakehouse.cli.log_filter import Detail, LogFilter
 from lakehouse.cli.output import say
 from lakehouse.cli.services import Running, Service, broker, dagster, engine, log_line, named_schemas, registry
-from lakehouse.cli.session import load_settings
+from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import LakehouseError, SetupError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def up(
     (LAKEHOUSE_HOME), and the next start goes on with it. A service that ends by itself ends all of them, with exit
     code 1; the engine is the exception: it is restarted, up to five times an hour.
     """
-    from lakehouse.declared import declared_tables
+    from lakehouse.discovery import declared_tables
     from lakehouse.settings.project import project_folder
 
     detail = _detail(quiet, verbose)

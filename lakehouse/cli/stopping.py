@@ -89,14 +89,14 @@ def stops_soon() -> Iterator[None]:
 def _break_talk() -> None:
     with suppress(Exception):
         if "pyspark" in sys.modules:
-            from lakehouse.local.own_spark import break_talk
+            from lakehouse.spark.own_spark import break_talk
 
             break_talk()
 
 
 def _leave_spark() -> NoReturn:
     from lakehouse.cli.output import complain
-    from lakehouse.local.own_spark import end_java
+    from lakehouse.spark.own_spark import end_java
 
     with suppress(Exception):
         complain("Spark does not stop: it is left. What was not committed is merged the next time.")

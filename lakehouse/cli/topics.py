@@ -12,7 +12,7 @@ import typer
 from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.output import bar, print_json, print_table, say
 from lakehouse.cli.record_check import checked_records, require_records
-from lakehouse.cli.session import broker, load_settings
+from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.errors import TopicError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def topics(
     json: JsonOption = False,
 ) -> None:
     """Show the topics of the declared tables; create those that are missing with --create."""
-    from lakehouse.topic import create_topic
+    from lakehouse.kafka import create_topic
 
     settings = load_settings()
     chosen = chosen_tables(settings, table)
@@ -53,7 +53,7 @@ def topics(
 
 
 def _describe(settings: "Settings", table: "StreamTable") -> dict[str, object]:
-    from lakehouse.topic import look
+    from lakehouse.kafka import look
 
     try:
         state = look(settings, table.topic)
@@ -112,8 +112,8 @@ def publish(
     acknowledges every record, once, even where sending was repeated. A file that is sent again right after itself
     changes no row of a table with a key; in a log table each line is one more row.
     """
-    from lakehouse.topic import PublishOptions, create_topic, require_own_keys
-    from lakehouse.topic import publish as send
+    from lakehouse.kafka import PublishOptions, create_topic, require_own_keys
+    from lakehouse.kafka import publish as send
 
     settings = load_settings()
     chosen = chosen_table(settings, table)

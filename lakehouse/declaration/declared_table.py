@@ -5,21 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
-from lakehouse.declaration.fields import Field
-from lakehouse.declaration.formats import Format, Json
-from lakehouse.declaration.nested import as_spark_says
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
-from lakehouse.declaration.vocabulary import (
-    Check,
-    Column,
-    Late,
-    Reference,
-    Rollup,
-    Rows,
-    Samples,
-    fingerprint_of,
-)
+from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples, fingerprint_of
+from lakehouse.decoding.fields import Field
+from lakehouse.decoding.formats import Format, Json
+from lakehouse.decoding.nested_types import as_spark_says
 
 
 @dataclass(frozen=True)

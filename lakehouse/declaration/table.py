@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lakehouse.declaration.declared_table import DeclaredTable
-from lakehouse.declaration.formats.format import NO_SCHEMAS, Schemas, WriterSchema
-from lakehouse.declaration.parts import HEADER, TIME
-from lakehouse.declaration.table_rules import table_problems
-from lakehouse.declaration.values import convert
+from lakehouse.declaration.rules.table_rules import table_problems
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.decoding.record_parts import HEADER, TIME
+from lakehouse.decoding.values import convert
 from lakehouse.errors import DeclarationError
 
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from lakehouse.declaration.fields import Epoch, Field
-from lakehouse.declaration.nested import nested, with_inner
-from lakehouse.declaration.parts import VALUE, BrokerTime, RecordHeader, RecordKey
-from lakehouse.declaration.times import Lateness
+from lakehouse.decoding.fields import Epoch, Field
+from lakehouse.decoding.nested_types import nested, with_inner
+from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey
+from lakehouse.decoding.times import Lateness
 
 
 def fingerprint_of(*parts: object) -> str:

@@ -5,20 +5,20 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.batch import ingest, load
 from lakehouse.declaration import Reference, Rollup
 from lakehouse.defs import results, specs
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.config import BaseConfig, MergeConfig
-from lakehouse.defs.listed import Listed
-from lakehouse.defs.maintenance import maintenance_asset
+from lakehouse.defs.maintenance_job import maintenance_asset
 from lakehouse.defs.steps import Done, Run, step_of
 from lakehouse.defs.waiting import look_ahead
-from lakehouse.delta.audit import batches_accounted, changes_kept
-from lakehouse.delta.table_context import PATIENCE, merged_ledger
-from lakehouse.derive import refresh
-from lakehouse.derive.changes import Derived
-from lakehouse.upkeep import verify
-from lakehouse.upkeep.plan import told_changes
+from lakehouse.derived import refresh
+from lakehouse.derived.changes import Derived
+from lakehouse.ingest import batches, load
+from lakehouse.ledger.audit import batches_accounted, changes_kept
+from lakehouse.operations import verify
+from lakehouse.operations.planned_changes import told_changes
+from lakehouse.storage.table_context import PATIENCE, merged_ledger
 
 Asset = dg.AssetsDefinition | dg.AssetSpec
 
@@ -73,7 +73,7 @@ def merged_asset(listed: Listed) -> dg.AssetsDefinition:
         changes = _told(run, table.name, table.rejected_name)
         done = refresh.caught_up(
             run.table_context,
-            lambda: ingest.merge_all(run.table_context, request, lambda outcome: log.info(str(outcome))),
+            lambda: batches.merge_all(run.table_context, request, lambda outcome: log.info(str(outcome))),
             lambda derived: log.info(f"Before that, brought up to date: {derived.facts}"),
         )
         ledger = merged_ledger(run.settings, table)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.checks import checks_of_their_own
-from lakehouse.defs.listed import Listed
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
@@ -15,7 +15,7 @@ from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.waiting import alarming, is_away, look_ahead
 from lakehouse.errors import LakehouseError
-from lakehouse.topic.offsets import Plan, TopicState
+from lakehouse.ledger.offsets import Plan, TopicState
 
 _INTERVAL = 4  # seconds between two ticks: Dagster's daemon looks every five
 _OFFSETS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
@@ -80,7 +80,7 @@ def _request(instance: dg.DagsterInstance, listed: Listed, plan: Plan) -> dg.Run
     reason = reason_to_wait(instance, job, key, now)
     if reason:
         return f"{plan.span:,} offsets wait; {reason}"
-    return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})
+    return dg.RunRequest(tags={"lakehouse/kafka": table.topic, "lakehouse/lag": str(plan.span)})
 
 
 def _written(state: TopicState) -> str:

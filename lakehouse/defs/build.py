@@ -6,13 +6,13 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.declaration import StreamTable, declared_together
-from lakehouse.declared import declared_tables
 from lakehouse.defs.assets import assets_of
 from lakehouse.defs.automation import automation_of
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.checks import checks_of, verification_of
-from lakehouse.defs.listed import Listed
-from lakehouse.defs.maintenance import maintenance_of
+from lakehouse.defs.maintenance_job import maintenance_of
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.discovery import declared_tables
 from lakehouse.settings import Settings
 
 _LAKEHOUSE = LakehouseResource()  # one for all: Dagster merges definitions whose resources of a name are the same

@@ -10,17 +10,17 @@ from functools import partial
 import dagster as dg
 
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.defs.listed import Listed
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import checked
 from lakehouse.defs.waiting import planning_check
-from lakehouse.delta.audit import Finding, audit, every_change_kept, finding
-from lakehouse.delta.ledger import ledger_of
-from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import LakehouseError
+from lakehouse.kafka import look
+from lakehouse.ledger.audit import Finding, audit, every_change_kept, finding
+from lakehouse.ledger.ledger import ledger_of
+from lakehouse.operations import verify
 from lakehouse.settings import Settings
-from lakehouse.topic import look
-from lakehouse.upkeep import verify
+from lakehouse.storage.table_context import TableContext
 
 _DAILY = "0 4 * * *"  # UTC; maintenance is asked for an hour before
 _MERGED = {

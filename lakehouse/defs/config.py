@@ -3,8 +3,8 @@
 import dagster as dg
 from pydantic import Field
 
-from lakehouse.batch.ingest import Request
-from lakehouse.topic.offsets import Plan
+from lakehouse.ingest.batches import Request
+from lakehouse.ledger.offsets import Plan
 
 
 class RangeConfig(dg.Config):

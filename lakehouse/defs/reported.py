@@ -13,18 +13,18 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
-from lakehouse.defs.listed import Listed
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.retries import COMMITTED_AT
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import table_specs
-from lakehouse.delta.audit import Finding, batches_accounted, changes_kept
-from lakehouse.delta.commits import Entry
-from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.log import holds_version, open_table
-from lakehouse.delta.table_context import merged_ledger
 from lakehouse.errors import LakehouseError, StoreUnreachableError
+from lakehouse.ledger.audit import Finding, batches_accounted, changes_kept
+from lakehouse.ledger.commits import Entry
+from lakehouse.ledger.ledger import Ledger, read_ledger
+from lakehouse.ledger.log import holds_version, open_table
+from lakehouse.operations import verify
 from lakehouse.settings import Settings
-from lakehouse.upkeep import verify
+from lakehouse.storage.table_context import merged_ledger
 
 _SAME_ROWS = ("maintenance", "rewrite", "acceptance")  # kinds of commits behind which nothing was merged
 

@@ -10,14 +10,14 @@ from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.spark_failures import table_failures
-from lakehouse.delta.statement import is_left
-from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import LakehouseError
-from lakehouse.local.own_session import Active, activate, activate_again, find_active, keep_exact, others_active
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import require_free_conf
-from lakehouse.spark import build_session, stop_session
+from lakehouse.spark.own_session import Active, activate, activate_again, find_active, keep_exact, others_active
+from lakehouse.spark.sessions import build_session, stop_session
+from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.statement import is_left
+from lakehouse.storage.table_context import TableContext
 
 
 class LakehouseResource(LazyPySparkResource):
@@ -29,8 +29,8 @@ class LakehouseResource(LazyPySparkResource):
 
     spark_config: dict[str, Any] = Field(
         default_factory=dict,
-        description="Session settings on top of those of lakehouse.spark (spark.sql...), but those on which rows"
-        " depend.",
+        description="Session settings on top of those of lakehouse.spark.sessions (spark.sql...),"
+        " but those on which rows depend.",
     )
     _active_before: Active | None = PrivateAttr(default=None)
 

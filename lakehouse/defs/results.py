@@ -5,17 +5,17 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.batch.ingest import Outcome, others_beyond, others_of
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.accounting import sums
-from lakehouse.delta.active import count_rows
-from lakehouse.delta.audit import Finding
-from lakehouse.delta.commits import OF_RECORDS, Entry, Totals
-from lakehouse.delta.ledger import Ledger, read_ledger
+from lakehouse.ingest.batches import Outcome, others_beyond, others_of
+from lakehouse.ledger.accounting import sums
+from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.audit import Finding
+from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
+from lakehouse.ledger.ledger import Ledger, read_ledger
+from lakehouse.ledger.offsets import Plan
+from lakehouse.operations.open_rejections import count_rejected
+from lakehouse.operations.planned_changes import Change
 from lakehouse.settings import Settings
-from lakehouse.topic.offsets import Plan
-from lakehouse.upkeep.counted import count_rejected
-from lakehouse.upkeep.plan import Change
 
 DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed
 Facts = Mapping[str, Any]

@@ -6,18 +6,18 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.batch.load import base_layout
-from lakehouse.batch.rejected import rejected_layout
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
-from lakehouse.declaration.nested import as_spark_says
-from lakehouse.declaration.parts import TIME, VALUE
 from lakehouse.declaration.sql import named_columns
-from lakehouse.defs.listed import Listed
-from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.order import merged_layout
-from lakehouse.derive.feed import changes_layout
-from lakehouse.derive.rollup import rollup_layout
+from lakehouse.decoding.nested_types import as_spark_says
+from lakehouse.decoding.record_parts import TIME, VALUE
+from lakehouse.defs.catalog_entries import Listed
+from lakehouse.derived.feed import changes_layout
+from lakehouse.derived.rollup import rollup_layout
+from lakehouse.ingest.load import base_layout
+from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse.storage.row_order import merged_layout
 
 _TABLE_KINDS = {"delta", "spark", "table"}
 _NOWHERE = Settings.model_construct()  # columns do not depend on where a table is: nothing is read at import

@@ -10,13 +10,13 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
-from lakehouse.defs.listed import Listed
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.delta.audit import Finding
-from lakehouse.delta.holder import name_work
-from lakehouse.delta.table_context import TableContext
 from lakehouse.errors import AccountingError
+from lakehouse.ledger.audit import Finding
 from lakehouse.settings import Settings
+from lakehouse.storage.lock_holder import name_work
+from lakehouse.storage.table_context import TableContext
 
 
 class NoConfig(dg.Config):

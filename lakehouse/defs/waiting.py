@@ -11,17 +11,17 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from lakehouse.batch.gaps import plan_table
 from lakehouse.declaration import StreamTable
-from lakehouse.defs.listed import Listed
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import checked
-from lakehouse.delta.audit import Finding, finding
-from lakehouse.delta.table_context import merged_ledger
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
+from lakehouse.ingest.gaps import plan_table
+from lakehouse.kafka import look
+from lakehouse.ledger.audit import Finding, finding
+from lakehouse.ledger.offsets import Bounds, Plan, TopicState
 from lakehouse.settings import Settings
-from lakehouse.topic import look
-from lakehouse.topic.offsets import Bounds, Plan, TopicState
+from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"
 _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five, whatever the broker does

@@ -1,8 +1,8 @@
 """What can go wrong, as types: each error says what happened, where, and what to do.
 
 ``troubles`` tells what errors of other programs mean, ``causes`` reads such an error as a chain: another sign by which
-one is known goes to the first. A new type goes here where a person has to do something else than for those there are.
-Everything may import this package; it imports nothing of ours.
+one is known goes to the first. ``time_limit`` asks a program that may be silent. A new type goes here where a person
+has to do something else than for those there are. Everything may import this package; it imports nothing of ours.
 
 ::
 

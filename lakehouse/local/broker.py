@@ -6,10 +6,10 @@ from pathlib import Path
 
 from lakehouse.errors import BrokerError
 from lakehouse.local.embedded import Embedded, wait
-from lakehouse.local.kafka import Kafka
+from lakehouse.local.kafka_server import Kafka
 from lakehouse.local.ports import are_free, broker_answers, draw_ports
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import Ports, broker_folder, embedded_ports, remembered_ports
+from lakehouse.settings.broker_address import Ports, broker_folder, embedded_ports, remembered_ports
 
 _LEAVE_SECONDS = 5.0
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lakehouse.local.wire import API_VERSIONS, ask
-from lakehouse.settings.broker import LOOPBACK, PORTS_FILE, Ports
+from lakehouse.settings.broker_address import LOOPBACK, PORTS_FILE, Ports
 
 # Below the range from which systems take the ports of outgoing connections.
 _LOWEST, _HIGHEST = 20_000, 32_000

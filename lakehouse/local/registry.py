@@ -17,8 +17,8 @@ from lakehouse.local.java import find_java
 from lakehouse.local.locks import held_lock
 from lakehouse.local.ports import draw_port, is_free
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import LOOPBACK
-from lakehouse.settings.registry import PORT_FILE, registry_folder, registry_url, remembered_port, require_own
+from lakehouse.settings.broker_address import LOOPBACK
+from lakehouse.settings.registry_address import PORT_FILE, registry_folder, registry_url, remembered_port, require_own
 
 _LEAVE_SECONDS = 5.0
 _LIMIT = 2.0  # seconds for one look

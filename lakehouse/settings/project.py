@@ -11,7 +11,7 @@ from typing import Any
 from lakehouse.errors import SettingsError
 
 _FILE = "pyproject.toml"
-EXAMPLES = "lakehouse.tables"
+EXAMPLES = "lakehouse.examples.tables"
 _found: ContextVar[Path | None] = ContextVar("the project of the settings that are being read", default=None)
 
 

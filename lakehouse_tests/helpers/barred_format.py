@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration import Rejection
-from lakehouse.declaration.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
-from lakehouse.declaration.records import parse, require_value
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
+from lakehouse.decoding.records import parse, require_value
 
 
 @dataclass(frozen=True)

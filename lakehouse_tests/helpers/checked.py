@@ -6,7 +6,7 @@ import dagster as dg
 
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 
 class Checked:

@@ -9,8 +9,8 @@ import dagster as dg
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.config import MergeConfig
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(90), strict=False)]
 MORE = LINES[59].rstrip()[:-1] + b', "station": "north"}'  # a field that no column takes

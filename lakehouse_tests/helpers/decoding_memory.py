@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from lakehouse.batch.decode import _decoder
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.ingest.decode import _decoder
 
 MOST = 384 * 1000 * 1000  # bytes that a worker may take beyond those of an idle one
 RECORDS = 8 * 1000 * 1000  # bytes of records for which that holds

@@ -9,13 +9,13 @@ from urllib.request import urlopen
 
 import grpc
 
-from lakehouse.connect.channel import open_channel
-from lakehouse.connect.orphans import Work
-from lakehouse.delta.writer import Writer
-from lakehouse.local.engine import EngineProcess
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.spark import engine_conf, fingerprint
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.spark.connect.channel import open_channel
+from lakehouse.spark.connect.orphans import Work
+from lakehouse.spark.engine import EngineProcess
+from lakehouse.spark.sessions import engine_conf, fingerprint
+from lakehouse.storage.statement_writer import Writer
 
 
 def home_of_workers(home: Path, broker: Settings) -> Settings:

@@ -11,12 +11,12 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from lakehouse.delta.commits import Commit
-from lakehouse.delta.ledger import app_id
 from lakehouse.errors import LakehouseError
+from lakehouse.kafka import look
+from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.ledger import app_id
 from lakehouse.settings import Settings
-from lakehouse.topic import look
-from lakehouse_tests.helpers.clients import with_client
+from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.dagster_runs import Lakehouse
 
 ALARM = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batch_can_be_planned")

@@ -6,9 +6,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic
+from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.sensors import World
 
 

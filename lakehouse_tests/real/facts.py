@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse_tests.helpers.streams import ABSENT, hour, record
+from lakehouse_tests.helpers.brokers.streams import ABSENT, hour, record
 
 # Rounds in which records are sent: those of round 0 go into a partition that is merged last
 OLDEST, FIRST, SECOND = 0, 1, 2

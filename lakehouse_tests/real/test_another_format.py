@@ -5,12 +5,12 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.declaration import Column, StreamTable
+from lakehouse.kafka import create_topic, publish
+from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings
-from lakehouse.topic import create_topic, publish
-from lakehouse.upkeep.rejections import list_rejected
 from lakehouse_tests.helpers.barred_format import Barred
-from lakehouse_tests.helpers.rows import rows_of
-from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.rows import rows_of
 
 LINES = [b'{"id": 1, "city": "Oslo", "visits": 3}', b'{"id": 2, "city": "Rome"}']
 

@@ -6,12 +6,12 @@ from pyspark.sql import SparkSession
 
 from lakehouse.defs.resources import explained
 from lakehouse.errors import SetupError
-from lakehouse.local import own_session
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT
-from lakehouse_tests.helpers.other_sessions import WRONG, merge_by_resource, other_session, resource_of
-from lakehouse_tests.helpers.streams import Stream, record
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.spark import own_session
+from lakehouse_tests.helpers.attacks.other_sessions import WRONG, merge_by_resource, other_session, resource_of
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream, record
 
 pytestmark = pytest.mark.invariant(3)
 

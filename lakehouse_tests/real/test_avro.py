@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch import learning
-from lakehouse.batch.redrive import redrive
-from lakehouse.batch.replay import replay
-from lakehouse.batch.schemas import kept_schemas
 from lakehouse.cli import main
 from lakehouse.declaration import Column, Json, StreamTable
-from lakehouse.declaration.formats.framing import framed
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.table_context import TableContext
-from lakehouse.derive.refresh import refresh_changes, refresh_rollup
+from lakehouse.decoding.formats.framing import framed
+from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import RegistryError, TopicError
+from lakehouse.ingest import schema_resolution
+from lakehouse.ingest.kept_schemas import kept_schemas
+from lakehouse.ingest.redrive import redrive
+from lakehouse.ingest.replay import replay
+from lakehouse.kafka import PublishOptions, create_topic, publish
+from lakehouse.kafka import registry_client as registries
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.operations.rejections import list_rejected
+from lakehouse.operations.verify import verify_rollup
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.settings.registry import registry_url
-from lakehouse.topic import PublishOptions, create_topic, publish
-from lakehouse.topic import registry as registries
-from lakehouse.upkeep.rejections import list_rejected
-from lakehouse.upkeep.verify import verify_rollup
-from lakehouse_tests.helpers.registries import FIRST, SECOND, order_table, register, written
-from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.registry_address import registry_url
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 8)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -235,7 +235,7 @@ def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch:
     asked = list[int]()
     real = registries.Registry.schema
     monkeypatch.setattr(registries.Registry, "schema", lambda self, each: asked.append(each) or real(self, each))
-    monkeypatch.setattr(learning, "MOST_ASKED", 5)
+    monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
     known = register(stream.settings, stream.table, FIRST)
     garbage = (framed(each, b"") for each in (*range(10**6, 10**6 + 49), 2**32 - 1))
     stream.send(*garbage, *written(known, FIRST, [order(1), order(1)]))
@@ -261,7 +261,7 @@ def test_an_id_of_no_record_in_avro_rejects_its_records_and_says_why_also_after_
 
 
 def test_a_table_without_schemas_asks_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "registry", None)
+    monkeypatch.setattr(schema_resolution, "registry", None)
     columns = [Column("id", "INT", "Number.", required=True)]
     table = order_table(columns=columns, rollups=[], format=Json(framed=True))
     made = stream_of(spark, registry, table)

@@ -11,13 +11,13 @@ import requests
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column
-from lakehouse.declaration.formats.avro_schemas import fingerprint, writer_schema
+from lakehouse.decoding.formats.avro_schemas import fingerprint, writer_schema
+from lakehouse.kafka import create_topic
+from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
-from lakehouse.settings.registry import registry_url
-from lakehouse.topic import create_topic
-from lakehouse.topic import registry as registries
-from lakehouse_tests.helpers.registries import COLUMNS, FIRST, order_table, written
-from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse.settings.registry_address import registry_url
+from lakehouse_tests.helpers.brokers.registries import COLUMNS, FIRST, order_table, written
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(3, 8)
 

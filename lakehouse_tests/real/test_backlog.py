@@ -8,14 +8,14 @@ from aiokafka import AIOKafkaProducer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.batch.newest import newest_per_key
 from lakehouse.declaration import Column
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.newest_per_key import newest_per_key
+from lakehouse.kafka import look, read, read_records
+from lakehouse.ledger.offsets import Range, plan_batch
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import look, read, read_records
-from lakehouse.topic.offsets import Range, plan_batch
-from lakehouse_tests.helpers.clients import with_client
-from lakehouse_tests.helpers.streams import Stream, counts, record
+from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 
 TASK = "_task"
 

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lakehouse.batch.sources import OpenMeteoFiles, read_reference
-from lakehouse.samples.temperatures import TemperatureSamples
-from lakehouse.tables.temperatures import temperatures
-from lakehouse_tests.helpers.base_files import base_archive, base_table
+from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.sources import OpenMeteoFiles, read_reference
 from lakehouse_tests.helpers.places import DATA
+from lakehouse_tests.helpers.tables.base_files import base_archive, base_table
 
 pytestmark = pytest.mark.invariant(6, 13)
 

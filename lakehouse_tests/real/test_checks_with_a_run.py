@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from lakehouse.errors import AccountingError
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.writers import one_more_row
+from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.checked import Checked
-from lakehouse_tests.helpers.streams import Stream
-from lakehouse_tests.helpers.writers import one_more_row
 
 pytestmark = pytest.mark.invariant(7, 10)
 

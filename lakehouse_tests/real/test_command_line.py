@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehouse.spark
+import lakehouse.spark.sessions
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic, delete_topic
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, delete_topic
 from lakehouse_tests.helpers.commands import lakehouse_says, told
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.waiting import wait_until
@@ -24,8 +24,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> I
     home = tmp_path_factory.mktemp("flow")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_HOME", str(home))
-        patch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-        patch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
+        patch.setattr(lakehouse.spark.sessions, "build_session", lambda _: spark)
+        patch.setattr(lakehouse.spark.sessions, "stop_session", lambda *_: None)
         own = Settings(home=home, _env_file=None)
         with running_broker(own):
             yield own

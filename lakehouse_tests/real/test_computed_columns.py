@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Value
 from lakehouse.declaration.sql import computed_sql
-from lakehouse.topic import create_topic
-from lakehouse.upkeep.verify import verify_rollup
+from lakehouse.kafka import create_topic
+from lakehouse.operations.verify import verify_rollup
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.expressions import BENIGN, KINDS, ROWS, TYPES, expression
-from lakehouse_tests.helpers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(3, 4, 7, 8)
 

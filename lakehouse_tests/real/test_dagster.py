@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from lakehouse.cli.figures import Figures
 from lakehouse.declaration import Check, Column
 from lakehouse.defs.build import build_defs
+from lakehouse.kafka import publish
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import publish
+from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.dagster_runs import FIRST, Lakehouse, checks, facts
 
 pytestmark = pytest.mark.invariant(7, 10)

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Check, Column, Measure, Rollup, StreamTable
-from lakehouse.delta.analysis import require_types
 from lakehouse.errors import DeclarationError
+from lakehouse.storage.sql_analysis import require_types
 
 COLUMNS = [
     Column("id", "BIGINT", "Number.", required=True),

@@ -6,12 +6,12 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.batch.decode import decode_records
-from lakehouse.batch.ingest import others_of
 from lakehouse.declaration import BrokerTime, Column, RecordHeader, RecordKey, StreamTable
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.batches import others_of
+from lakehouse.ingest.decode import decode_records
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(8, 13)
 

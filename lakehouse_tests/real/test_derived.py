@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.batch.replay import replay
-from lakehouse.topic.offsets import Range
-from lakehouse.upkeep.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.derived import figures, followed, ledger_of, take, told
-from lakehouse_tests.helpers.streams import Stream, record
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.offsets import Range
+from lakehouse.operations.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream, record
+from lakehouse_tests.helpers.tables.derived import figures, followed, ledger_of, take, told
 
 pytestmark = pytest.mark.invariant(10)
 

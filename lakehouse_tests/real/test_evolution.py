@@ -6,10 +6,10 @@ import pytest
 
 from lakehouse.declaration import Check, Column, StreamTable
 from lakehouse.errors import TableError
-from lakehouse.upkeep.evolution import redeclared
-from lakehouse.upkeep.plan import plan_changes
-from lakehouse_tests.helpers.sales import ID, PIECES, PRICE, narrow_sales, sale
-from lakehouse_tests.helpers.streams import Stream
+from lakehouse.operations.evolution import redeclared
+from lakehouse.operations.planned_changes import plan_changes
+from lakehouse_tests.helpers.brokers.streams import Stream
+from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 
 pytestmark = pytest.mark.invariant(1, 3, 10)
 

@@ -13,21 +13,21 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from lakehouse.declaration import Column
-from lakehouse.declaration.arrow import arrow_type
-from lakehouse.delta import stored_table
-from lakehouse.delta.ensure import ensure_table
-from lakehouse.delta.files import read_rows
-from lakehouse.delta.layout import Layout, TableColumn
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.order import merged_layout
-from lakehouse.delta.plain import is_quick
-from lakehouse.delta.quick import append_quickly
-from lakehouse.delta.write import commit_append, read_table
+from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.errors import TableError
-from lakehouse.spark import collected
-from lakehouse.tables.temperatures import temperatures
-from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, hour, record
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.spark.sessions import collected
+from lakehouse.storage import stored_table
+from lakehouse.storage.delta_rs_writer import append_quickly
+from lakehouse.storage.eligibility import is_quick
+from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.schema_change.apply import ensure_table
+from lakehouse.storage.spark_writer import commit_append, read_table
+from lakehouse.storage.table_files import read_rows
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, hour, record
 
 pytestmark = pytest.mark.invariant(3, 4, 5, 7, 10)
 ODD = 'it\'s "odd" \\ \n ä😀'

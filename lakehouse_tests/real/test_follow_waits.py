@@ -11,11 +11,11 @@ import pytest
 from lakehouse.cli import following
 from lakehouse.cli.following import _Follower
 from lakehouse.errors import TopicError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic, delete_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, delete_topic
-from lakehouse_tests.helpers.sockets import free_address
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse_tests.helpers.brokers.sockets import free_address
 
 IDLE = 0.5  # seconds
 

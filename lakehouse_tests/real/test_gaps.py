@@ -9,12 +9,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from lakehouse.errors import DataLossError
-from lakehouse.topic import add_partitions, create_topic, delete_topic
-from lakehouse.topic.offsets import Range
-from lakehouse.upkeep.repair import propose_gap
-from lakehouse.upkeep.status import status
-from lakehouse_tests.helpers.clients import delete_before, with_client
-from lakehouse_tests.helpers.streams import Stream, record
+from lakehouse.kafka import add_partitions, create_topic, delete_topic
+from lakehouse.ledger.offsets import Range
+from lakehouse.operations.repair import propose_gap
+from lakehouse.operations.status import status
+from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
+from lakehouse_tests.helpers.brokers.streams import Stream, record
 
 pytestmark = pytest.mark.invariant(2, 9)
 

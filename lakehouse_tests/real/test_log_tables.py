@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.batch.redrive import redrive
-from lakehouse.batch.rejected import is_covered
-from lakehouse.batch.replay import replay
 from lakehouse.declaration import Column
 from lakehouse.errors import TableError
-from lakehouse.topic.offsets import Plan, Range
-from lakehouse_tests.helpers.log_tables import COLUMNS, at_hours, is_right, logged, operations
-from lakehouse_tests.helpers.streams import Stream, counts, hour, record
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.ingest.redrive import redrive
+from lakehouse.ingest.rejected_records import is_covered
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.offsets import Plan, Range
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record
+from lakehouse_tests.helpers.tables.log_tables import COLUMNS, at_hours, is_right, logged, operations
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 8, 11)
 

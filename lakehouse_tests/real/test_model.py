@@ -8,9 +8,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.histories import Begun, Parts
-from lakehouse_tests.helpers.log_histories import LogHistories
-from lakehouse_tests.helpers.surroundings import KEYS, Letter
+from lakehouse_tests.helpers.histories.histories import Begun, Parts
+from lakehouse_tests.helpers.histories.log_histories import LogHistories
+from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter
 
 STEPS = 12
 DRAWN = settings(

@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse.delta.audit import audit
-from lakehouse.samples.movie_ratings import MovieRatingSamples
-from lakehouse.tables.movie_ratings import movie_ratings
-from lakehouse.topic import PublishOptions, create_topic, publish
-from lakehouse.upkeep.rejections import list_rejected
-from lakehouse.upkeep.verify import verify_keys, verify_rollup, verify_rows
-from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse.examples.samples.rating_records import MovieRatingSamples
+from lakehouse.examples.tables.movie_ratings import movie_ratings
+from lakehouse.kafka import PublishOptions, create_topic, publish
+from lakehouse.ledger.audit import audit
+from lakehouse.operations.rejections import list_rejected
+from lakehouse.operations.verify import verify_keys, verify_rollup, verify_rows
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(1, 3, 4, 7, 8, 10)
 

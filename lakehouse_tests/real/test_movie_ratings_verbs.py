@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehouse.spark
+import lakehouse.spark.sessions
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.commands import told
 
@@ -17,7 +17,7 @@ PATIENT = """
 from dataclasses import replace
 from datetime import timedelta
 
-import lakehouse.tables.movie_ratings as example
+import lakehouse.examples.tables.movie_ratings as example
 
 movie_ratings = replace(example.movie_ratings, late=replace(example.movie_ratings.late, after=timedelta(days=100)))
 """
@@ -31,9 +31,9 @@ def declared(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_HOME", str(registry.home))
         patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("tables")))
-        patch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.tables.movie_ratings")
-        patch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-        patch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
+        patch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.examples.tables.movie_ratings")
+        patch.setattr(lakehouse.spark.sessions, "build_session", lambda _: spark)
+        patch.setattr(lakehouse.spark.sessions, "stop_session", lambda *_: None)
         yield patch
 
 

@@ -12,12 +12,12 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Avro, Check, Column, Measure, Rollup, StreamTable
-from lakehouse.derive.refresh import refresh_changes, refresh_rollup
+from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import TableError
-from lakehouse.topic import create_topic, publish
-from lakehouse.upkeep.verify import verify_rollup
-from lakehouse_tests.helpers.streams import Stream, counts
-from lakehouse_tests.helpers.wide_tables import wide_records, wide_table
+from lakehouse.kafka import create_topic, publish
+from lakehouse.operations.verify import verify_rollup
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.wide_tables import wide_records, wide_table
 
 pytestmark = pytest.mark.invariant(1, 3, 4, 7, 8)
 

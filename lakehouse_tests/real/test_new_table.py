@@ -10,13 +10,13 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from lakehouse.cli import main
-from lakehouse.declared import _declared_in
+from lakehouse.discovery import _declared_in
+from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.settings.registry import registry_url
-from lakehouse.topic import create_topic
-from lakehouse_tests.helpers.clients import with_client
-from lakehouse_tests.helpers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.registry_address import registry_url
+from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

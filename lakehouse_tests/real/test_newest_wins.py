@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch.ingest import Outcome
-from lakehouse.batch.load import BaseLoad, load_base
-from lakehouse.batch.replay import replay
 from lakehouse.declaration import Column
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.rows import Origin, Row, hour_of, origin, rows_of
-from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.batches import Outcome
+from lakehouse.ingest.load import BaseLoad, load_base
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.offsets import Range
+from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record
+from lakehouse_tests.helpers.tables.base_files import base_folder
+from lakehouse_tests.helpers.tables.rows import Origin, Row, hour_of, origin, rows_of
 from lakehouse_tests.real.facts import BASE, FACTS, FIRST, HOURS, OLDEST, SECOND, base_values, lines
 
 PARTITION = {OLDEST: 2, FIRST: 0, SECOND: 0}

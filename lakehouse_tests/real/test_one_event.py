@@ -2,9 +2,9 @@
 
 import pytest
 
-from lakehouse.delta.commits import Commit
 from lakehouse.errors import DataLossError
-from lakehouse.topic import look, publish
+from lakehouse.kafka import look, publish
+from lakehouse.ledger.commits import Commit
 from lakehouse_tests.helpers.dagster_runs import LINES
 from lakehouse_tests.helpers.sensors import MERGED, World, write_log
 

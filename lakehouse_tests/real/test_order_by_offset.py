@@ -8,20 +8,20 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lakehouse.batch.ingest import merge_all
-from lakehouse.batch.redrive import redrive
-from lakehouse.batch.replay import replay
-from lakehouse.delta.commits import Commit
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.table_context import TableContext, merged_ledger
 from lakehouse.errors import DataLossError, DeclarationError
+from lakehouse.ingest.batches import merge_all
+from lakehouse.ingest.redrive import redrive
+from lakehouse.ingest.replay import replay
+from lakehouse.kafka import create_topic, look, publish
+from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.ledger.offsets import Incarnation
+from lakehouse.operations import repair
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic, look, publish
-from lakehouse.topic.offsets import Incarnation
-from lakehouse.upkeep import repair
-from lakehouse_tests.helpers.clients import delete_before
-from lakehouse_tests.helpers.streams import record, unique_table
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.storage.table_context import TableContext, merged_ledger
+from lakehouse_tests.helpers.brokers.clients import delete_before
+from lakehouse_tests.helpers.brokers.streams import record, unique_table
 
 pytestmark = pytest.mark.invariant(4, 9)
 NO_SPARK: Any = None

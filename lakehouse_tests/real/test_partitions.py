@@ -8,10 +8,10 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable, Value, Year
-from lakehouse.topic import create_topic
-from lakehouse.upkeep.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.streams import Stream, counts
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.kafka import create_topic
+from lakehouse.operations.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(4, 7, 10, 13)
 

@@ -11,12 +11,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from lakehouse.cli import main
-from lakehouse.declared import _declared_in
+from lakehouse.discovery import _declared_in
 from lakehouse.errors import TopicError
+from lakehouse.kafka import create_topic, newest_records
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic, newest_records
-from lakehouse_tests.helpers.clients import with_client
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse_tests.helpers.brokers.clients import with_client
 
 TABLE = """
 from lakehouse import Column, StreamTable
@@ -40,7 +40,7 @@ def settings(broker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def declared(settings: Settings) -> Any:
-    from lakehouse.declared import declared_tables
+    from lakehouse.discovery import declared_tables
 
     return declared_tables(settings)[0]
 

@@ -9,8 +9,8 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Check, Column, Measure, StreamTable
 from lakehouse.errors import DeclarationError, TableError
-from lakehouse.upkeep.plan import plan_changes, plan_types
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse.operations.planned_changes import plan_changes, plan_types
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(10)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehouse.spark
+import lakehouse.spark.sessions
 from lakehouse_tests.helpers.commands import lakehouse_says
 
 pytestmark = pytest.mark.invariant(10)
@@ -36,8 +36,8 @@ def tables(tmp_path: Path, spark: SparkSession) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_HOME", str(tmp_path))
         patch.setenv("LAKEHOUSE_DECLARATIONS", str(declared))
-        patch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-        patch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
+        patch.setattr(lakehouse.spark.sessions, "build_session", lambda _: spark)
+        patch.setattr(lakehouse.spark.sessions, "stop_session", lambda *_: None)
         yield tmp_path / "tables"
 
 

@@ -7,20 +7,20 @@ from threading import Timer
 
 import pytest
 
-from lakehouse.batch.counts import Counts
-from lakehouse.batch.merge import Target, merge_rows
-from lakehouse.delta import lock, statement, table_context, write
-from lakehouse.delta.ledger import app_id
-from lakehouse.delta.lock import table_lock
-from lakehouse.delta.merge_spec import MergeSpec
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.topic import look
-from lakehouse.topic.offsets import Range
-from lakehouse.upkeep.maintain import maintain
-from lakehouse.upkeep.repair import propose_progress
-from lakehouse.upkeep.repair import record as record_decision
-from lakehouse_tests.helpers.streams import Stream, clean_log, counts
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.merge import Target, merge_rows
+from lakehouse.kafka import look
+from lakehouse.ledger.ledger import app_id
+from lakehouse.ledger.offsets import Range
+from lakehouse.operations.maintain import maintain
+from lakehouse.operations.repair import propose_progress
+from lakehouse.operations.repair import record as record_decision
+from lakehouse.storage import lock, spark_writer, statement, table_context
+from lakehouse.storage.lock import table_lock
+from lakehouse.storage.merge_spec import MergeSpec
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, counts
 
 pytestmark = pytest.mark.invariant(1, 11)
 
@@ -134,7 +134,7 @@ def test_a_merge_that_a_person_stops_ends_in_spark_before_its_fence_and_its_lock
 
     (hour,) = stream.send_hours(1)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr(write, "run_statement", stopped)
+    monkeypatch.setattr(spark_writer, "run_statement", stopped)
     try:
         with by_spark(), pytest.raises(KeyboardInterrupt):
             stream.merge()

@@ -17,9 +17,9 @@ from lakehouse.cli.doctor import _topic
 from lakehouse.cli.following import _Follower
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import BrokerError, BrokerRefusedError
+from lakehouse.kafka import metadata
+from lakehouse.kafka.connection import ask
 from lakehouse.settings import Settings
-from lakehouse.topic import metadata
-from lakehouse.topic.connection import ask
 from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(9, 12)

@@ -6,15 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakehouse.batch import ingest, redrive
-from lakehouse.batch.replay import replay
 from lakehouse.declaration import Late
-from lakehouse.declaration.fields import TIMELESS
-from lakehouse.delta.table_context import TableContext
-from lakehouse.topic import read_records, told_time
-from lakehouse.topic.offsets import Range
-from lakehouse.upkeep.rejections import list_rejected
-from lakehouse_tests.helpers.rejected import (
+from lakehouse.decoding.fields import TIMELESS
+from lakehouse.ingest import batches, redrive
+from lakehouse.ingest.replay import replay
+from lakehouse.kafka import read_records, told_time
+from lakehouse.ledger.offsets import Range
+from lakehouse.operations.rejections import list_rejected
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
+from lakehouse_tests.helpers.tables.rejected import (
     DAY,
     HOT,
     crashing,
@@ -27,8 +28,7 @@ from lakehouse_tests.helpers.rejected import (
     resolved,
     wider,
 )
-from lakehouse_tests.helpers.rows import position, rows_of
-from lakehouse_tests.helpers.streams import Stream, counts, record
+from lakehouse_tests.helpers.tables.rows import position, rows_of
 
 pytestmark = pytest.mark.invariant(7, 8)
 
@@ -89,7 +89,7 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
     hot(stream, 2)
     stream.merge()
     with monkeypatch.context() as patch:
-        patch.setattr(ingest, "read_records", lambda *plan: read_records(*plan).where(f"_offset <> {at}"))
+        patch.setattr(batches, "read_records", lambda *plan: read_records(*plan).where(f"_offset <> {at}"))
         replay(TableContext(stream.spark, stream.settings, wider(stream).table), [Range(0, at, at + 2)])
     assert listed(stream, at) == {"out_of_range": [at]}
     assert resolved(stream, at) == [(at + 1, stream.ledger.newest.commit.number)]

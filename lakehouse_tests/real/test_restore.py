@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(1)
 

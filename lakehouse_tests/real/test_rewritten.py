@@ -8,10 +8,10 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Measure, Value
 from lakehouse.errors import TableError
-from lakehouse.upkeep.rewrite import rewrite_tables
-from lakehouse_tests.helpers.rewrites import assert_exact, otherwise, refused
-from lakehouse_tests.helpers.sales import ID, PIECES, PRICE, narrow_sales, sale
-from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse.operations.rewrite import rewrite_tables
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
+from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 10)
 

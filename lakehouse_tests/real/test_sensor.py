@@ -17,14 +17,14 @@ import pytest
 from dagster._core.events import EngineEventData
 
 from lakehouse.defs import retries, waiting
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic, delete_topic, look, publish
+from lakehouse.ledger.offsets import Progress, TopicState
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, delete_topic, look, publish
-from lakehouse.topic.offsets import Progress, TopicState
-from lakehouse_tests.helpers.clients import delete_before
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse_tests.helpers.brokers.clients import delete_before
+from lakehouse_tests.helpers.brokers.sockets import free_address
 from lakehouse_tests.helpers.sensors import World
-from lakehouse_tests.helpers.sockets import free_address
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.invariant(12)

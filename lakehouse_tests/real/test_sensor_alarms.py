@@ -10,12 +10,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from lakehouse.defs import waiting
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.delta.commits import Commit
-from lakehouse.delta.ledger import app_id
 from lakehouse.errors import DataLossError, LedgerError, SettingsError, TableError
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, delete_topic, look, publish
-from lakehouse.topic.offsets import Incarnation
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic, delete_topic, look, publish
+from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.ledger import app_id
+from lakehouse.ledger.offsets import Incarnation
 from lakehouse_tests.helpers.sensors import ALARM, MERGED, World, write_log
 from lakehouse_tests.helpers.waiting import wait_until
 

@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, RecordKey, StreamTable
-from lakehouse.derive import refresh
-from lakehouse.topic import create_topic
-from lakehouse_tests.helpers.streams import Stream
+from lakehouse.derived import refresh
+from lakehouse.kafka import create_topic
+from lakehouse_tests.helpers.brokers.streams import Stream
 
 LONG = "ä" * 99
 ODD = ["", "'", "\\", "a'b\"\\n\n`${x}", "\x00", LONG + "m", LONG + "z" * 200, "😀", "\U0010ffff", "\uffff"]

@@ -6,10 +6,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lakehouse.batch import ingest
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import AccountingError
+from lakehouse.ingest import batches
 from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(7)
@@ -33,7 +33,7 @@ def test_a_batch_that_does_not_add_up_fails_the_check_of_its_run(world: World, m
     def unaccounted(*_: object) -> None:
         raise AccountingError(SAID)
 
-    monkeypatch.setattr(ingest, "merge_all", unaccounted)
+    monkeypatch.setattr(batches, "merge_all", unaccounted)
     defs = build_defs([world.table], {"lakehouse": NoSession.with_settings(world.settings)})
     job = defs.resolve_job_def("merge_temperatures")
     run = job.execute_in_process(instance=world.instance, raise_on_error=False)

@@ -11,9 +11,9 @@ import pytest
 from lakehouse.declaration import Check, Column, Measure, Rollup, StreamTable
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.kafka import publish
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import publish
+from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.dagster_runs import checks, facts
 
 pytestmark = pytest.mark.invariant(7, 10, 12)

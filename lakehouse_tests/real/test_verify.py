@@ -7,12 +7,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Check
-from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.stored_table import StoredTable
+from lakehouse.ledger.ledger import Ledger, read_ledger
+from lakehouse.operations import verify
 from lakehouse.settings import Settings
-from lakehouse.upkeep import verify
-from lakehouse_tests.helpers.streams import Stream, hour, record
-from lakehouse_tests.helpers.writers import one_more_row
+from lakehouse.storage.stored_table import StoredTable
+from lakehouse_tests.helpers.attacks.writers import one_more_row
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(10)
 

@@ -7,15 +7,15 @@ import polars
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.delta.audit import audit
-from lakehouse.derive.refresh import caught_up
+from lakehouse.derived.refresh import caught_up
 from lakehouse.errors import NotConsumedError, TableError
-from lakehouse.serve import query
-from lakehouse.upkeep.plan import plan_changes
-from lakehouse.upkeep.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, widened
-from lakehouse_tests.helpers.streams import Stream, counts
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.ledger.audit import audit
+from lakehouse.operations.planned_changes import plan_changes
+from lakehouse.operations.verify import verify_keys, verify_rollup
+from lakehouse.query import query
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, widened
 
 pytestmark = pytest.mark.invariant(1, 7, 10, 13)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse_tests.helpers.reliability import MARKER, _Told
+from lakehouse_tests.helpers.attacks.reliability import MARKER, _Told
 
 LOST, TWICE = ("Nothing is lost", "SIGKILL"), ("A replay changes nothing", "SIGTERM twice")
 

@@ -21,11 +21,11 @@ def test_the_store_alone_tells_a_path_from_an_address() -> None:
 
 
 def test_the_text_of_a_merge_is_made_in_one_place() -> None:
-    assert asking(r"WHEN (NOT )?MATCHED") == {"delta/merge_spec.py"}
+    assert asking(r"WHEN (NOT )?MATCHED") == {"storage/merge_spec.py"}
 
 
 def test_who_writes_rows_is_decided_in_one_place() -> None:
-    assert asking(r"\bis_quick(_to_merge)?\(") == {"delta/plain.py", "delta/stored_table.py"}
+    assert asking(r"\bis_quick(_to_merge)?\(") == {"storage/eligibility.py", "storage/stored_table.py"}
 
 
 def imported(source: str) -> set[str]:
@@ -39,7 +39,7 @@ def imported(source: str) -> set[str]:
 def writes_past_the_stored_table(source: str) -> list[str]:
     """What a module imports of the functions, or of their modules, that only ``StoredTable`` calls."""
     functions = r"(ensure_table|read_table|read_rows|read_changes|upkeep|commit_\w+|(append|merge|store)_quickly)"
-    module = r"lakehouse\.delta\.(ensure|files|quick|write)"
+    module = r"lakehouse\.storage\.(schema_change\.apply|table_files|delta_rs_writer|spark_writer)"
     past = re.compile(rf"{module}|{module}\.{functions}")
     return sorted(name for name in imported(source) if past.fullmatch(name))
 
@@ -47,10 +47,10 @@ def writes_past_the_stored_table(source: str) -> list[str]:
 @pytest.mark.parametrize(
     "source",
     [
-        "from lakehouse.delta.write import commit_merge",
-        "from lakehouse.delta.quick import store_quickly as store",
-        "from lakehouse.delta import write",
-        "import lakehouse.delta.ensure",
+        "from lakehouse.storage.spark_writer import commit_merge",
+        "from lakehouse.storage.delta_rs_writer import store_quickly as store",
+        "from lakehouse.storage import spark_writer",
+        "import lakehouse.storage.schema_change.apply",
     ],
 )
 def test_what_writes_past_the_stored_table_is_seen(source: str) -> None:
@@ -58,14 +58,14 @@ def test_what_writes_past_the_stored_table_is_seen(source: str) -> None:
 
 
 def test_steps_make_read_and_write_tables_through_the_stored_table_alone() -> None:
-    room = ROOT / "lakehouse" / "delta"
+    room = ROOT / "lakehouse" / "storage"
     assert writes_past_the_stored_table((room / "stored_table.py").read_text("utf-8"))
     others = {file: writes_past_the_stored_table(file.read_text("utf-8")) for file in SOURCES}
     assert {str(file): past for file, past in others.items() if past and room not in file.parents} == {}
-    assert {module for module in asking(r"""format\(["']delta["']\)""") if not module.startswith("delta/")} == set()
+    assert {module for module in asking(r"""format\(["']delta["']\)""") if not module.startswith("storage/")} == set()
 
 
-FORMATS = ROOT / "lakehouse" / "declaration" / "formats"
+FORMATS = ROOT / "lakehouse" / "decoding" / "formats"
 
 
 def classes_of_formats() -> set[str]:
@@ -126,11 +126,11 @@ def test_no_module_but_a_format_asks_which_format_it_has() -> None:
 
 def test_the_kind_of_a_schema_is_named_by_its_format() -> None:
     modules = asking(r"""["'](AVRO|PROTOBUF)["']""")
-    assert "declaration/formats/avro_format.py" in modules
+    assert "decoding/formats/avro_format.py" in modules
     assert [module for module in modules if not module.startswith("declaration/formats/")] == []
 
 
 def test_a_reason_of_one_format_alone_is_named_in_its_modules() -> None:
     modules = asking(r"""["']invalid_avro["']""")
     assert modules
-    assert {module for module in modules if not module.startswith("declaration/formats/avro_")} == set()
+    assert {module for module in modules if not module.startswith("decoding/formats/avro_")} == set()

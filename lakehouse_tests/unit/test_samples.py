@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration.fields import Rejection
-from lakehouse.declaration.records import decode
-from lakehouse.samples.movie_ratings import MovieRatingSamples
-from lakehouse.samples.temperatures import TemperatureSamples
-from lakehouse.tables.movie_ratings import movie_ratings
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.records import decode
+from lakehouse.examples.samples.rating_records import MovieRatingSamples
+from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.tables.movie_ratings import movie_ratings
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.places import DATA
 
 SAMPLES = TemperatureSamples()

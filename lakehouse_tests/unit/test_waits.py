@@ -15,19 +15,20 @@ import pytest
 from filelock import FileLock
 
 from lakehouse.cli import services, stack, stopping
-from lakehouse.cli import session as cli_session
-from lakehouse.connect import client, session
-from lakehouse.delta import lock, statement, writer
+from lakehouse.cli import table_session as cli_session
 from lakehouse.errors import BrokerError, RegistryError, SetupError
-from lakehouse.local import dagster_home, embedded, engine, ivy, jars, kafka, registry
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import admin, connection_causes, create_topic, look, publish, timeless, topic_names
+from lakehouse.kafka.newest_records import newest_records
+from lakehouse.local import dagster_home, embedded, ivy, jars, kafka_server, registry
 from lakehouse.local.process import Child
+from lakehouse.operations import status
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import admin, causes, create_topic, look, publish, timeless, topic_names
-from lakehouse.topic.newest import newest_records
-from lakehouse.upkeep import status
-from lakehouse_tests.helpers import stores
+from lakehouse.spark import engine
+from lakehouse.spark.connect import client, session
+from lakehouse.storage import lock, statement, statement_writer
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.tables import stores
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)  # ends a test in which something hangs
@@ -64,12 +65,12 @@ def test_a_broker_that_is_silent(question: str, mute: str, tmp_path: Path, monke
 def test_the_cause_of_a_failure_is_looked_for_with_a_limit(mute: str, tmp_path: Path) -> None:
     for protocol in ("PLAINTEXT", "SSL"):
         asked = settings(tmp_path, kafka_bootstrap_servers=mute, kafka_security_protocol=protocol)
-        assert causes.find_cause(asked, [], 0.3) is None
+        assert connection_causes.find_cause(asked, [], 0.3) is None
 
 
 AUDIT = """
 from lakehouse.cli.main import main
-from lakehouse.delta import log
+from lakehouse.ledger import log
 log._PATIENCE = {"timeout": "600s", "retry_timeout": "600s"}
 main()
 """
@@ -144,9 +145,9 @@ def test_a_storage_of_dagster_that_is_silent(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_broker_whose_data_is_not_prepared_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka.Kafka, "_java", lambda *_: SLEEP)
-    monkeypatch.setattr(kafka, "_FORMAT_SECONDS", 0.2)
-    assert not kafka.Kafka(settings(tmp_path), tmp_path).format()
+    monkeypatch.setattr(kafka_server.Kafka, "_java", lambda *_: SLEEP)
+    monkeypatch.setattr(kafka_server, "_FORMAT_SECONDS", 0.2)
+    assert not kafka_server.Kafka(settings(tmp_path), tmp_path).format()
 
 
 class Mute(embedded.Embedded):
@@ -214,14 +215,14 @@ def test_limits_are_those_that_the_table_tells() -> None:
         "an engine that is being started": session._LIMIT,
         "the engine's first answer": client.FIRST_ANSWER,
         "the end of a statement that was interrupted and writes": statement._PATIENCE,
-        "the end of what another process left writing in a Java of its own": writer._PATIENCE,
+        "the end of what another process left writing in a Java of its own": statement_writer._PATIENCE,
         "a Spark of our own, to stop": cli_session._STOPPED,
         "the end of a verb that works with Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
         "the lock of a table": lock._PATIENCE,
         "the broker, by `status`": status._LOOK_LIMIT,
         "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(look).parameters["limit"].default,
         "the broker, while records near one without a possible time are read": timeless._PATIENCE,
-        "the broker, to take a record": sys.modules["lakehouse.topic.publish"].__dict__["_STALL_SECONDS"],
+        "the broker, to take a record": sys.modules["lakehouse.kafka.publish"].__dict__["_STALL_SECONDS"],
         "the broker, by a batch, `peek`, or to make a topic": admin._LIMIT,
         "the embedded broker or registry, to answer": embedded._START_SECONDS,
         "Dagster's storage, to be made or migrated": dagster_home._STORAGE_SECONDS,

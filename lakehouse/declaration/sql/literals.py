@@ -5,7 +5,6 @@ from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.declaration.fields import is_text
 from lakehouse.declaration.sql.functions import (
     BESIDE,
     DECIMAL,
@@ -18,6 +17,7 @@ from lakehouse.declaration.sql.functions import (
     Part,
 )
 from lakehouse.declaration.sql.parsed import quoted
+from lakehouse.decoding.fields import is_text
 
 if TYPE_CHECKING:
     from sqlglot import exp

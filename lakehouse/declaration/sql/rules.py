@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parsed
 from lakehouse.declaration.sql.sums import casts_of_texts, inexact_sums
-from lakehouse.declaration.type_rules import Problem
+from lakehouse.decoding.column_types import Problem
 
 if TYPE_CHECKING:
     from sqlglot import exp

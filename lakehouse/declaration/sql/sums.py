@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration.nested import plain_types
 from lakehouse.declaration.sql.parsed import names_of, parsed
-from lakehouse.declaration.type_rules import Problem
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.nested_types import plain_types
 
 if TYPE_CHECKING:
     from sqlglot import exp

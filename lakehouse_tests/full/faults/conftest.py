@@ -7,8 +7,8 @@ import pytest
 from lakehouse.local.broker import EmbeddedBroker
 from lakehouse.local.registry import EmbeddedRegistry
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers import Cluster
-from lakehouse_tests.helpers.servers import OneServer
+from lakehouse_tests.helpers.brokers.brokers import Cluster
+from lakehouse_tests.helpers.brokers.servers import OneServer
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.batch import ingest
 from lakehouse.errors import BrokerError
+from lakehouse.ingest import batches
+from lakehouse.kafka import look, publish
+from lakehouse.ledger.offsets import TopicState
 from lakehouse.settings import Settings
-from lakehouse.topic import look, publish
-from lakehouse.topic.offsets import TopicState
-from lakehouse_tests.helpers.clients import stored
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.clients import stored
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(2, 9)
 
@@ -101,7 +101,7 @@ def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, int
     questions: dict[str, tuple[Callable[[], object], float]] = {
         "read": (stream.merge, READ_LIMIT),
         "looked at": (lambda: look(stream.settings, stream.table.topic), 5),
-        "planned": (lambda: ingest.plan_next(stream.settings, stream.table), 10),
+        "planned": (lambda: batches.plan_next(stream.settings, stream.table), 10),
         "merged": (stream.merge, 20),
         "sent to": (lambda: publish(stream.settings, stream.table, LINES), 18),
     }

@@ -13,17 +13,17 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import LakehouseError
+from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
-from lakehouse.topic import create_topic
-from lakehouse_tests.helpers.avro_histories import AS_TEXT
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.clients import with_client
-from lakehouse_tests.helpers.registries import register
-from lakehouse_tests.helpers.scenes import WITH_STATION, as_avro, records, told, write
-from lakehouse_tests.helpers.streams import hour, record, send
-from lakehouse_tests.helpers.tables import Tables, footprint
-from lakehouse_tests.helpers.worker import Job, Point
-from lakehouse_tests.helpers.workers import Standby, standby
+from lakehouse_tests.helpers.attacks.worker import Job, Point
+from lakehouse_tests.helpers.attacks.workers import Standby, standby
+from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.brokers.registries import register
+from lakehouse_tests.helpers.brokers.streams import hour, record, send
+from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
+from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, records, told, write
+from lakehouse_tests.helpers.tables.base_files import base_folder
+from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
 pytestmark = pytest.mark.invariant(1, 3)
 
@@ -53,16 +53,16 @@ class Case:
 # of the statement in which a process dies at these points: whether its commit is there
 COMMITTED = {"file": 0, "version": 1}
 CASES = [
-    Case("before reading", Point("batch.ingest.read_records", nth=1)),
+    Case("before reading", Point("ingest.batches.read_records", nth=1)),
     Case("after the rejected write", write("after", "_rejected")),
     Case("MERGE: first data file", write("file", nth=1)),
     Case("after the commit, before anybody heard", write("after")),
     Case("MERGE: Python alone", write("file", alone=True)),
     Case("change feed: first data file", write("file", "_changes"), step=1),
-    Case("before the tables are made", Point("delta.ensure._create")),
-    Case("between the tables", Point("delta.ensure._create", "after")),
-    Case("after the tables are made", Point("delta.ensure._create", "after", nth=1)),
-    Case("after reading", Point("batch.ingest.merge_decided")),
+    Case("before the tables are made", Point("storage.schema_change.apply._create")),
+    Case("between the tables", Point("storage.schema_change.apply._create", "after")),
+    Case("after the tables are made", Point("storage.schema_change.apply._create", "after", nth=1)),
+    Case("after reading", Point("ingest.batches.merge_decided")),
     Case("rejected write: first data file", write("file", "_rejected")),
     Case("rejected write: log entry", write("version", "_rejected")),
     Case("before the MERGE", write("before", nth=1)),
@@ -74,7 +74,7 @@ CASES = [
     *(Case("without Spark: some time", write("delay", delay=0.001 * 1.9**n, quick=True)) for n in range(7)),
     Case("change feed: log entry", write("version", "_changes"), step=1),
     Case("change feed: after the commit", write("after", "_changes"), step=1),
-    Case("rollup: before it is made", Point("delta.ensure._create", nth=1), step=1),
+    Case("rollup: before it is made", Point("storage.schema_change.apply._create", nth=1), step=1),
     Case("rollup: first data file", write("file", "_by_location"), step=1),
     Case("rollup: after the commit", write("after", "_by_location"), step=1),
     Case("base load: first data file", write("file", "_base"), "base", 1),

@@ -10,18 +10,18 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-import lakehouse.spark
+import lakehouse.spark.sessions
 from lakehouse.cli import main
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.delta.ledger import read_ledger
 from lakehouse.errors import TableError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.upkeep.status import status
-from lakehouse_tests.helpers.streams import Stream, hour, record
-from lakehouse_tests.helpers.upsets import assert_all_is_right, undone
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.histories.upsets import assert_all_is_right, undone
 
 pytestmark = pytest.mark.invariant(9)
 
@@ -139,8 +139,8 @@ def damaged(broker, spark, tmp_path, monkeypatch) -> Settings:
     address = bootstrap_servers(broker)
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", address)
-    monkeypatch.setattr(lakehouse.spark, "build_session", lambda _: spark)
-    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
+    monkeypatch.setattr(lakehouse.spark.sessions, "build_session", lambda _: spark)
+    monkeypatch.setattr(lakehouse.spark.sessions, "stop_session", lambda *_: None)
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=address, _env_file=None)
     log = Path(settings.table_uri("temperatures"), "_delta_log")
     log.mkdir(parents=True)

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.batch.load import load_base
-from lakehouse.delta.table_context import TableContext
-from lakehouse.derive import refresh
+from lakehouse.derived import refresh
 from lakehouse.errors import TableError
+from lakehouse.ingest.load import load_base
+from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.upkeep.status import status
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.streams import Stream, hour, record
-from lakehouse_tests.helpers.upsets import Disk, assert_all_is_right, mounted
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.histories.upsets import Disk, assert_all_is_right, mounted
+from lakehouse_tests.helpers.tables.base_files import base_folder
 
 pytestmark = pytest.mark.invariant(1)
 

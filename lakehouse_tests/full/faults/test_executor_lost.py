@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_tests.helpers.lost_executor import ROWS
+from lakehouse_tests.helpers.attacks.lost_executor import ROWS
 from lakehouse_tests.helpers.places import ROOT
 
 pytestmark = pytest.mark.invariant(7)
@@ -18,7 +18,7 @@ EXACT = {"source_rows": ROWS, "inserted": ROWS, "updated": 0, "deleted": 0, "row
 
 def told_by(home: Path, how: str) -> dict[str, int]:
     """What a MERGE came to in which an executor died."""
-    command = [sys.executable, "-m", "lakehouse_tests.helpers.lost_executor", str(home), how]
+    command = [sys.executable, "-m", "lakehouse_tests.helpers.attacks.lost_executor", str(home), how]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
     with (home / "log").open("w") as log:
         run = subprocess.run(

@@ -5,11 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import publish
+from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import publish
-from lakehouse_tests.helpers.servers import OneServer
+from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.waiting import wait_until
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from lakehouse.batch import ingest
-from lakehouse.delta import stored_table, write
-from lakehouse.derive.refresh import refresh_rollup
+from lakehouse.derived.refresh import refresh_rollup
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.topic import create_topic, delete_topic
-from lakehouse.upkeep.maintain import maintain
-from lakehouse.upkeep.repair import propose_progress
-from lakehouse.upkeep.repair import record as record_progress
-from lakehouse.upkeep.verify import verify_keys
-from lakehouse_tests.helpers.log_tables import at_hours, is_right, logged, operations
-from lakehouse_tests.helpers.streams import clean_log, hour
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.ingest import batches
+from lakehouse.kafka import create_topic, delete_topic
+from lakehouse.operations.maintain import maintain
+from lakehouse.operations.repair import propose_progress
+from lakehouse.operations.repair import record as record_progress
+from lakehouse.operations.verify import verify_keys
+from lakehouse.storage import spark_writer, stored_table
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import clean_log, hour
+from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, logged, operations
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 8, 11)
 
@@ -29,7 +29,7 @@ def test_rows_of_a_batch_that_a_restore_made_void_stand_once_until_all_it_read_i
         log_stream.send(*at_hours(1))
         log_stream.merge()
         version = log_stream.ledger.version
-        real, restored = write.commit_append, list[object]()
+        real, restored = spark_writer.commit_append, list[object]()
 
         def restore_first(*args, **kwargs):
             if not restored:
@@ -59,7 +59,7 @@ def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(lo
     with attack("Nothing is doubled", "log table: RESTORE between the plan and the append, then maintenance"):
         log_stream.send(*at_hours(0))
         log_stream.merge()
-        version, real = log_stream.ledger.version, write.commit_append
+        version, real = log_stream.ledger.version, spark_writer.commit_append
         log_stream.send(*at_hours(1))
         log_stream.merge()
         log_stream.send(*at_hours(2, 3))
@@ -70,7 +70,7 @@ def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(lo
 
         with monkeypatch.context() as patch, by_spark():
             patch.setattr(stored_table, "commit_append", restored)
-            patch.setattr(ingest, "again", lambda step, *_: step())
+            patch.setattr(batches, "again", lambda step, *_: step())
             with pytest.raises(ConflictError, match="is void"):
                 log_stream.merge()
         assert [row[1] for row in logged(log_stream)] == [0, 2, 3]

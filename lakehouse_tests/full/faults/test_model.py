@@ -6,10 +6,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.avro_histories import AvroHistories
-from lakehouse_tests.helpers.histories import Begun, Histories, Parts
-from lakehouse_tests.helpers.log_histories import LogHistories
-from lakehouse_tests.helpers.reliability import Attack
+from lakehouse_tests.helpers.attacks.reliability import Attack
+from lakehouse_tests.helpers.histories.avro_histories import AvroHistories
+from lakehouse_tests.helpers.histories.histories import Begun, Histories, Parts
+from lakehouse_tests.helpers.histories.log_histories import LogHistories
 
 pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
 

@@ -10,10 +10,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from lakehouse.errors import DataLossError
-from lakehouse.topic import add_partitions, create_topic, delete_topic
-from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.clients import delete_before, with_client
-from lakehouse_tests.helpers.streams import Stream, hour, record, unique_table
+from lakehouse.kafka import add_partitions, create_topic, delete_topic
+from lakehouse.ledger.offsets import Range
+from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record, unique_table
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.invariant(2, 9)

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import requests
 
-from lakehouse.batch.redrive import redrive
 from lakehouse.declaration import Column
 from lakehouse.errors import RegistryError
+from lakehouse.ingest.redrive import redrive
+from lakehouse.kafka import create_topic
+from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
-from lakehouse.topic import create_topic
-from lakehouse.topic import registry as registries
-from lakehouse_tests.helpers.registries import FIRST, SECOND, order_table, register, written
-from lakehouse_tests.helpers.servers import OneServer
-from lakehouse_tests.helpers.streams import Stream
+from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse_tests.helpers.brokers.servers import OneServer
+from lakehouse_tests.helpers.brokers.streams import Stream
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 8)
 

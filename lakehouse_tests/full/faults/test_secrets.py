@@ -12,12 +12,12 @@ from threading import Event, Thread
 
 import pytest
 
-from lakehouse_tests.helpers.certificates import encrypted_for_java
+from lakehouse_tests.helpers.attacks.reliability import Attack
+from lakehouse_tests.helpers.brokers.certificates import encrypted_for_java
+from lakehouse_tests.helpers.brokers.registries import answering_registry, said
+from lakehouse_tests.helpers.brokers.secured import Secured, secured_broker
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.processes import started_by
-from lakehouse_tests.helpers.registries import answering_registry, said
-from lakehouse_tests.helpers.reliability import Attack
-from lakehouse_tests.helpers.secured import Secured, secured_broker
 
 MARK = "mark3r"
 PAIR = f"reader:{MARK}-of-registry".encode()
@@ -28,7 +28,7 @@ ENCODED = b64encode(PAIR[: len(PAIR) // 3 * 3])
 
 DECLARED = """
 from lakehouse import Avro, Column, StreamTable
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.examples.tables.temperatures import temperatures
 
 columns = [Column("id", "BIGINT", "Number.", required=True)]
 orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro(), partitions=1)
@@ -115,7 +115,7 @@ def run(environment: dict[str, str]) -> tuple[bytes, bytes]:
     seen: set[str] = set()
     over = Event()
     with subprocess.Popen(
-        [sys.executable, "-m", "lakehouse_tests.helpers.secrets_told"],
+        [sys.executable, "-m", "lakehouse_tests.helpers.attacks.secrets_told"],
         cwd=ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

@@ -15,16 +15,16 @@ from uuid import uuid4
 
 import pytest
 
+from lakehouse.kafka import create_topic
 from lakehouse.local.dagster_home import prepare_dagster_home
-from lakehouse.local.engine import engine_folder, read_address
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import create_topic
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.spark.engine import engine_folder, read_address
+from lakehouse_tests.helpers.attacks.stoppable import GATE, NAMES, Gate, compiled, tables
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.processes import started_by, still_running
-from lakehouse_tests.helpers.rows import rows_of
-from lakehouse_tests.helpers.stoppable import GATE, NAMES, Gate, compiled, tables
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.tables.rows import rows_of
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = [pytest.mark.invariant(1, 11), pytest.mark.timeout(900)]
@@ -95,7 +95,7 @@ def world(spark: Any, broker: Settings, tmp_path_factory: pytest.TempPathFactory
         "LAKEHOUSE_HOME": str(folder / "home"),
         "LAKEHOUSE_TABLES": broker.tables_root,
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(broker),
-        "LAKEHOUSE_DECLARATIONS": "lakehouse_tests.helpers.stoppable",
+        "LAKEHOUSE_DECLARATIONS": "lakehouse_tests.helpers.attacks.stoppable",
         "LAKEHOUSE_SPARK_MASTER": "local[1]",
         "LAKEHOUSE_SPARK_DRIVER_MEMORY": "640m",
         "DAGSTER_HOME": str(prepare_dagster_home(own)),

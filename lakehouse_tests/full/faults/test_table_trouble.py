@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.batch.load import load_base
 from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
-from lakehouse.topic import create_topic, delete_topic, look
-from lakehouse.upkeep import repair
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.clients import stored
-from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
-from lakehouse_tests.helpers.upsets import assert_all_is_right
+from lakehouse.ingest.load import load_base
+from lakehouse.kafka import create_topic, delete_topic, look
+from lakehouse.operations import repair
+from lakehouse_tests.helpers.brokers.clients import stored
+from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
+from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
+from lakehouse_tests.helpers.tables.base_files import base_folder
 
 pytestmark = pytest.mark.invariant(1, 10)
 

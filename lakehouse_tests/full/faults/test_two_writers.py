@@ -10,19 +10,19 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse.delta import lock, table_context
-from lakehouse.delta.lock import table_lock
 from lakehouse.errors import ConflictError
-from lakehouse.topic import create_topic, look
-from lakehouse_tests.helpers.avro_histories import AS_TEXT
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.registries import register
-from lakehouse_tests.helpers.rows import hour_of, rows_of
-from lakehouse_tests.helpers.scenes import WITH_STATION, as_avro
-from lakehouse_tests.helpers.streams import Stream, hour, record
-from lakehouse_tests.helpers.upsets import assert_all_is_right
-from lakehouse_tests.helpers.worker import Job
-from lakehouse_tests.helpers.workers import Worker
+from lakehouse.kafka import create_topic, look
+from lakehouse.storage import lock, table_context
+from lakehouse.storage.lock import table_lock
+from lakehouse_tests.helpers.attacks.worker import Job
+from lakehouse_tests.helpers.attacks.workers import Worker
+from lakehouse_tests.helpers.brokers.registries import register
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
+from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro
+from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
+from lakehouse_tests.helpers.tables.base_files import base_folder
+from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 pytestmark = pytest.mark.invariant(11)
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column
-from lakehouse.delta import stored_table
-from lakehouse.tables.temperatures import temperatures
-from lakehouse_tests.helpers.rows import rows_of
-from lakehouse_tests.helpers.streams import ABSENT, Stream, counts, record
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.storage import stored_table
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record
+from lakehouse_tests.helpers.tables.rows import rows_of
 
 pytestmark = pytest.mark.invariant(4)
 

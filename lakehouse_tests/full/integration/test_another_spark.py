@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.other_sessions import WRONG, merge_by_resource, other_session
+from lakehouse_tests.helpers.attacks.other_sessions import WRONG, merge_by_resource, other_session
+from lakehouse_tests.helpers.brokers.streams import Stream, record
 from lakehouse_tests.helpers.places import ROOT
-from lakehouse_tests.helpers.streams import Stream, record
 
 pytestmark = pytest.mark.invariant(3)
 
@@ -21,8 +21,8 @@ import sys
 from threading import Thread
 from pyspark.sql import SparkSession
 from lakehouse.settings import Settings
-from lakehouse.spark import spark_conf
-from lakehouse_tests.helpers.other_sessions import WRONG, resource_of
+from lakehouse.spark.sessions import spark_conf
+from lakehouse_tests.helpers.attacks.other_sessions import WRONG, resource_of
 
 settings = Settings(home=sys.argv[1], spark_master="local[1]", _env_file=None)
 theirs = {**WRONG, "spark.sql.legacy.setopsPrecedence.enabled": "true"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch.load import load_base, load_reference
 from lakehouse.declaration import Column
-from lakehouse.delta import stored_table
-from lakehouse.delta.write import commit_merge
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse.ingest.load import load_base, load_reference
+from lakehouse.storage import stored_table
+from lakehouse.storage.spark_writer import commit_merge
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.tables.base_files import base_folder
 
 pytestmark = pytest.mark.invariant(4, 6)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import BrokerError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic, look, publish
 from lakehouse.local.broker import EmbeddedBroker, running_broker
 from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, look, publish
+from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.waiting import wait_until
 
 OWNER = """

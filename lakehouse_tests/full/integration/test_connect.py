@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
-from lakehouse.spark import spark_conf
+from lakehouse.spark.sessions import spark_conf
 from lakehouse_tests.conftest import ENGINE, SPARK_REMOTE
 from lakehouse_tests.helpers import same_tests
 from lakehouse_tests.helpers.waiting import wait_until

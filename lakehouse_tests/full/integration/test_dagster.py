@@ -7,11 +7,11 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.batch.ingest import plan_next
 from lakehouse.defs.config import MergeConfig, RangeConfig
+from lakehouse.ingest.batches import plan_next
+from lakehouse.kafka import publish
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import publish
+from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, checks, facts
 
 

@@ -10,21 +10,21 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.delta.audit import audit
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.kafka import create_topic
+from lakehouse.ledger.audit import audit
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.ledger.offsets import Progress
 from lakehouse.settings import Settings
-from lakehouse.topic import create_topic
-from lakehouse.topic.offsets import Progress
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.scenes import records, told, write
-from lakehouse_tests.helpers.streams import hour, send
-from lakehouse_tests.helpers.tables import Tables, footprint
-from lakehouse_tests.helpers.worker import Job, Point, dying
-from lakehouse_tests.helpers.workers import Worker
+from lakehouse_tests.helpers.attacks.worker import Job, Point, dying
+from lakehouse_tests.helpers.attacks.workers import Worker
+from lakehouse_tests.helpers.brokers.streams import hour, send
+from lakehouse_tests.helpers.histories.scenes import records, told, write
+from lakehouse_tests.helpers.tables.base_files import base_folder
+from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
 pytestmark = pytest.mark.invariant(1, 3, 8, 10)
 
-MADE = Point("delta.ensure._create"), Point("delta.ensure._create", "after")
+MADE = Point("storage.schema_change.apply._create"), Point("storage.schema_change.apply._create", "after")
 # What is done, in order, and where it ends before it is done; only an end after a commit leaves something to find
 STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
     "batch": (
@@ -32,8 +32,8 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
         (
             *MADE,  # the merged table
             *MADE,  # the rejected one
-            Point("batch.ingest.read_records"),
-            Point("batch.ingest.merge_decided"),
+            Point("ingest.batches.read_records"),
+            Point("ingest.batches.merge_decided"),
             write("before", "_rejected"),
             write("after", "_rejected"),
             write("before"),

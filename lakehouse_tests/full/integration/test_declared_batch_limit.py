@@ -7,14 +7,14 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.batch.ingest import Outcome
-from lakehouse.batch.redrive import redrive
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.batches import Outcome
+from lakehouse.ingest.redrive import redrive
+from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.upkeep.rejections import list_rejected
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(12)
 

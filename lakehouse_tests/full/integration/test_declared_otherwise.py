@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from lakehouse.batch.load import load_base
-from lakehouse.batch.replay import replay
 from lakehouse.declaration import Column
-from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.base_files import base_folder
-from lakehouse_tests.helpers.streams import ABSENT, Stream, hour, record
+from lakehouse.ingest.load import load_base
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.offsets import Range
+from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, hour, record
+from lakehouse_tests.helpers.tables.base_files import base_folder
 
 pytestmark = pytest.mark.invariant(3, 4, 5, 6)
 HUMIDITY = Column("humidity", "DOUBLE", keep=True, doc="Relative humidity, percent.")

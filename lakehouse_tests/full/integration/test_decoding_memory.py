@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
 from lakehouse_tests.helpers.decoding_memory import MOST, peak_of
-from lakehouse_tests.helpers.large_records import CASES, Case, avro, flat, nested, reasons_of_first
+from lakehouse_tests.helpers.tables.large_records import CASES, Case, avro, flat, nested, reasons_of_first
 
 INNER = st.sampled_from(["0", "1234.5", '"ab"', "{}", '{"":0}', "[]", "[[]]", "null", "[" * 40 + "]" * 40, '{"a":[]}'])
 TYPES = st.sampled_from(

@@ -10,15 +10,15 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Measure
-from lakehouse.delta import stored_table, write
-from lakehouse.delta.audit import every_change_kept
-from lakehouse.derive.refresh import refresh_all
+from lakehouse.derived.refresh import refresh_all
 from lakehouse.errors import TableError
-from lakehouse.topic import create_topic
-from lakehouse.upkeep.maintain import maintain
-from lakehouse_tests.helpers.derived import followed, ledger_of, take, told
-from lakehouse_tests.helpers.rows import hour_of, rows_of
-from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record, unique_table
+from lakehouse.kafka import create_topic
+from lakehouse.ledger.audit import every_change_kept
+from lakehouse.operations.maintain import maintain
+from lakehouse.storage import spark_writer, stored_table
+from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record, unique_table
+from lakehouse_tests.helpers.tables.derived import followed, ledger_of, take, told
+from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 pytestmark = pytest.mark.invariant(10)
 ROWS = Measure("count(*)", "BIGINT", "Rows.")
@@ -52,7 +52,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(str
     def interfered(*arguments: Any, **commit: Any) -> Any:
         appended.append(commit)
         stream.sql(f"RESTORE TABLE {{changes}} TO VERSION AS OF {before}")
-        return write.commit_append(*arguments, **commit)
+        return spark_writer.commit_append(*arguments, **commit)
 
     monkeypatch.setattr(stored_table, "commit_append", interfered)
     stream.refresh()

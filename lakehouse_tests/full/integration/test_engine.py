@@ -13,27 +13,27 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.local.engine import EngineProcess, engine_folder, lives, read_address, read_token
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic, publish
+from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, publish
+from lakehouse.spark.engine import EngineProcess, engine_folder, lives, read_address, read_token
 from lakehouse_tests.full.integration.test_up import RECORDS, Up
+from lakehouse_tests.helpers.attacks.worker import Job
+from lakehouse_tests.helpers.attacks.workers import Worker
+from lakehouse_tests.helpers.brokers.sockets import exposed
+from lakehouse_tests.helpers.brokers.streams import hour, record, send, unique_table
 from lakehouse_tests.helpers.engines import home_of_workers, page, running_engine, runs, writer_of
 from lakehouse_tests.helpers.processes import ps, started_by
-from lakehouse_tests.helpers.rows import rows_of
-from lakehouse_tests.helpers.sockets import exposed
-from lakehouse_tests.helpers.streams import hour, record, send, unique_table
+from lakehouse_tests.helpers.tables.rows import rows_of
 from lakehouse_tests.helpers.waiting import wait_until
-from lakehouse_tests.helpers.worker import Job
-from lakehouse_tests.helpers.workers import Worker
 
 pytestmark = [pytest.mark.invariant(11), pytest.mark.timeout(600)]
 
 _SQL = """
 import sys
 from lakehouse.settings import Settings
-from lakehouse.spark import build_session, stop_session
+from lakehouse.spark.sessions import build_session, stop_session
 settings = Settings(home=sys.argv[1], spark_master="local[1]", spark_driver_memory="640m", _env_file=None)
 session = build_session(settings)
 session.sql(sys.argv[2]).collect()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.local.engine import Address, engine_folder, read_address
 from lakehouse.settings import Settings
+from lakehouse.spark.engine import Address, engine_folder, read_address
+from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.engines import page, running_engine
-from lakehouse_tests.helpers.reliability import Attack
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(600)
@@ -24,7 +24,7 @@ _CONF = {
 _READ = """
 import sys
 from lakehouse.settings import Settings
-from lakehouse.spark import build_session, stop_session
+from lakehouse.spark.sessions import build_session, stop_session
 session = build_session(Settings.load())
 limits = {"kafka.request.timeout.ms": "3000", "kafka.default.api.timeout.ms": "4000", "fetchOffset.numRetries": "1"}
 secret = {"kafka.sasl.jaas.config": 'x username="app" password="mark3r";', "kafka.gateway.ticket": "mark3r"}

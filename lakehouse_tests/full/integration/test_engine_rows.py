@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.local.engine import engine_folder, lives
 from lakehouse.settings import Settings
+from lakehouse.spark.engine import engine_folder, lives
+from lakehouse_tests.helpers.attacks.worker import Job
+from lakehouse_tests.helpers.attacks.workers import Worker
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.engines import home_of_workers, running_engine, writer_of
 from lakehouse_tests.helpers.processes import started_by
-from lakehouse_tests.helpers.rows import rows_of
-from lakehouse_tests.helpers.streams import Stream, hour, record
-from lakehouse_tests.helpers.worker import Job
-from lakehouse_tests.helpers.workers import Worker
+from lakehouse_tests.helpers.tables.rows import rows_of
 
 pytestmark = pytest.mark.invariant(11)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(1, 11)
 

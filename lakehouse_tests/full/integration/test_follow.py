@@ -7,11 +7,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import publish
+from lakehouse.ledger.ledger import read_ledger
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import publish
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.waiting import wait_until
 

@@ -8,16 +8,16 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.delta.audit import audit
-from lakehouse.delta.order import merged_layout
-from lakehouse.delta.parquet import partitions_without_codec
 from lakehouse.errors import AccountingError, LakehouseError, TableDamagedError
-from lakehouse.upkeep import verify
-from lakehouse.upkeep.maintain import maintain
-from lakehouse.upkeep.repair import propose_acceptance
-from lakehouse.upkeep.repair import record as record_decision
+from lakehouse.ledger.audit import audit
+from lakehouse.operations import verify
+from lakehouse.operations.maintain import maintain
+from lakehouse.operations.repair import propose_acceptance
+from lakehouse.operations.repair import record as record_decision
+from lakehouse.storage.parquet_properties import partitions_without_codec
+from lakehouse.storage.row_order import merged_layout
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.checked import Checked
-from lakehouse_tests.helpers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(1, 10)
 
@@ -75,7 +75,7 @@ def test_a_key_that_stands_twice_or_in_another_partition_is_found_and_restored(s
 def test_files_that_are_not_compressed_are_written_once_more_by_maintenance(spark, broker, monkeypatch):
     """The one of a month among them, which has no other beside it."""
     with monkeypatch.context() as patch:
-        patch.setattr("lakehouse.delta.parquet.CODEC", "UNCOMPRESSED")
+        patch.setattr("lakehouse.storage.parquet_properties.CODEC", "UNCOMPRESSED")
         stream = Stream.create(spark, broker, base=None)
         for nth, time in enumerate((hour(0), "2023-02-03T08:00")):
             stream.send(record(time=time, temperature_2m=float(nth)))

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from lakehouse.batch.ingest import merge_all
-from lakehouse.delta.table_context import TableContext
+from lakehouse.ingest.batches import merge_all
+from lakehouse.kafka import look, publish
+from lakehouse.ledger.offsets import Range
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.topic import look, publish
-from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.clients import delete_before
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, facts
 
 pytestmark = pytest.mark.invariant(9)

@@ -10,17 +10,17 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import serve
-from lakehouse.batch.sources import OpenMeteoFiles
+from lakehouse import query
 from lakehouse.cli import main
 from lakehouse.cli.output import print_table
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable
 from lakehouse.errors import BaseFileError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.sources import OpenMeteoFiles
+from lakehouse.kafka import create_topic, look, publish
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, look, publish
+from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.places import DATA
-from lakehouse_tests.helpers.streams import Stream
 
 pytestmark = pytest.mark.invariant(13)
 
@@ -100,7 +100,7 @@ def test_hostile_values_come_out_as_they_went_in(stream: Stream) -> None:
     assert {int(row.price) for row in rows} == {2}
     rollup = stream.spark.read.format("delta").load(stream.settings.table_uri(table.rollups[0].name)).collect()
     assert sorted((row.shop, row.prices) for row in rollup) == sorted((value, 1) for value in HOSTILE)
-    answer = serve.query(stream.settings, f"SELECT shop FROM {table.name}")
+    answer = query.query(stream.settings, f"SELECT shop FROM {table.name}")
     assert sorted(row[0] for row in answer.rows) == sorted(HOSTILE)
     stream.assert_accounted()
 

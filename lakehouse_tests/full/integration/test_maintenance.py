@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.batch.load import load_base
 from lakehouse.declaration import Column
-from lakehouse.delta.audit import every_change_kept
-from lakehouse.delta.ledger import Ledger, read_ledger
-from lakehouse.delta.stored_table import StoredTable
-from lakehouse.delta.table_context import TableContext
-from lakehouse.upkeep.maintain import Maintained, maintain
-from lakehouse.upkeep.verify import verify_rollup
-from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
+from lakehouse.ingest.load import load_base
+from lakehouse.ledger.audit import every_change_kept
+from lakehouse.ledger.ledger import Ledger, read_ledger
+from lakehouse.operations.maintain import Maintained, maintain
+from lakehouse.operations.verify import verify_rollup
+from lakehouse.storage.stored_table import StoredTable
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.invariant(1, 10)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lakehouse.batch import counts as batch_counts
-from lakehouse_tests.helpers.streams import Stream, counts, hour, record
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.ingest import counts as batch_counts
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record
 
 pytestmark = pytest.mark.invariant(4, 5, 6)
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.batch.replay import replay
-from lakehouse.delta.table_context import TableContext
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.offsets import Range
 from lakehouse.settings import Settings
-from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.histories import Begun, Parts
-from lakehouse_tests.helpers.model import Rules
-from lakehouse_tests.helpers.surroundings import KEYS, Letter, Ways
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.histories.histories import Begun, Parts
+from lakehouse_tests.helpers.histories.model import Rules
+from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter, Ways
 
 
 @pytest.mark.invariant(3, 5)

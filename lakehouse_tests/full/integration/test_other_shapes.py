@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Measure, Rollup, StreamTable
-from lakehouse.topic import create_topic
-from lakehouse.upkeep.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.streams import Stream
+from lakehouse.kafka import create_topic
+from lakehouse.operations.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.brokers.streams import Stream
 
 pytestmark = pytest.mark.invariant(7, 10)
 

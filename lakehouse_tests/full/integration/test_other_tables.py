@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.declaration import Column, Measure, Month, Rollup, StreamTable
-from lakehouse.topic import create_topic, publish
-from lakehouse.upkeep.verify import verify_keys, verify_rollup
-from lakehouse_tests.helpers.streams import Stream, counts
+from lakehouse.kafka import create_topic, publish
+from lakehouse.operations.verify import verify_keys, verify_rollup
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(13)
 

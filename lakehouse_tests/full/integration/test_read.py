@@ -8,10 +8,10 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
+from lakehouse.kafka import add_partitions, look, publish, read_records
+from lakehouse.ledger.offsets import Plan, Range, plan_batch
 from lakehouse.settings import Settings
-from lakehouse.topic import add_partitions, look, publish, read_records
-from lakehouse.topic.offsets import Plan, Range, plan_batch
-from lakehouse_tests.helpers.clients import stored, with_client
+from lakehouse_tests.helpers.brokers.clients import stored, with_client
 
 pytestmark = pytest.mark.invariant(2)
 

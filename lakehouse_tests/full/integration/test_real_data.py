@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from lakehouse.batch.load import load_base
-from lakehouse.delta.table_context import TableContext
-from lakehouse.topic import publish
-from lakehouse.upkeep.verify import verify_keys, verify_rollup
+from lakehouse.ingest.load import load_base
+from lakehouse.kafka import publish
+from lakehouse.operations.verify import verify_keys, verify_rollup
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.places import ROOT
-from lakehouse_tests.helpers.streams import Stream, counts
 
 REAL = ROOT.parent / "shared" / "data"
 BY_YEAR = {2009: 10, 2019: 52_560, 2020: 52_704, 2021: 52_560, 2022: 52_560, 2023: 26_064}

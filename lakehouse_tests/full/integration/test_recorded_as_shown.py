@@ -7,10 +7,10 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.errors import ConflictError, DataLossError, LakehouseError
-from lakehouse.topic.offsets import Range
-from lakehouse.upkeep import repair
-from lakehouse_tests.helpers.clients import delete_before
-from lakehouse_tests.helpers.streams import Stream, clean_log, hour, record
+from lakehouse.ledger.offsets import Range
+from lakehouse.operations import repair
+from lakehouse_tests.helpers.brokers.clients import delete_before
+from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
 
 pytestmark = pytest.mark.invariant(1, 9)
 

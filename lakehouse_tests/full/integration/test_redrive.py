@@ -7,12 +7,12 @@ from types import ModuleType
 
 import pytest
 
-from lakehouse.batch import ingest, redrive
-from lakehouse.delta.ledger import read_ledger
-from lakehouse.delta.table_context import TableContext
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.upkeep.rejections import list_rejected
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest import batches, redrive
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.operations.rejections import list_rejected
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(8)
 
@@ -34,7 +34,7 @@ def widen(stream: Stream) -> None:
     stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
 
 
-def redriven(stream: Stream, reason: str | None = None) -> list[ingest.Outcome]:
+def redriven(stream: Stream, reason: str | None = None) -> list[batches.Outcome]:
     """Redrive where no broker answers: the records are in the table."""
     alone = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
     return redrive.redrive(TableContext(stream.spark, alone, stream.table), reason)
@@ -90,7 +90,7 @@ def test_where_nothing_passes_nothing_is_committed_but_reasons_that_are_others_n
 @pytest.mark.parametrize("again", [redriven, Stream.replay])
 def test_a_crash_before_the_commit_marks_nothing_as_resolved(stream, monkeypatch, again: Callable[[Stream], object]):
     widen(stream)
-    with crashing(monkeypatch, ingest, "merge_rows"):
+    with crashing(monkeypatch, batches, "merge_rows"):
         again(stream)
     assert listed(stream)["out_of_range"] == [1, 0]
     redriven(stream)

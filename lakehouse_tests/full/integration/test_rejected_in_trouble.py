@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from lakehouse.batch import ingest
-from lakehouse.batch.rejected import store_rejected
-from lakehouse.batch.replay import replay
-from lakehouse.declaration.fields import TIMELESS
+from lakehouse.decoding.fields import TIMELESS
 from lakehouse.errors import ConflictError
-from lakehouse.topic import create_topic, delete_topic, timeless
-from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.rejected import (
+from lakehouse.ingest import batches
+from lakehouse.ingest.rejected_records import store_rejected
+from lakehouse.ingest.replay import replay
+from lakehouse.kafka import create_topic, delete_topic, timeless
+from lakehouse.ledger.offsets import Range
+from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
+from lakehouse_tests.helpers.tables.rejected import (
     HOT,
     crashing,
     dated_by_producers,
@@ -24,7 +25,6 @@ from lakehouse_tests.helpers.rejected import (
     resolved,
     wider,
 )
-from lakehouse_tests.helpers.streams import Stream, counts, record
 
 pytestmark = pytest.mark.invariant(7, 8)
 
@@ -87,7 +87,7 @@ def test_a_batch_whose_marks_another_writer_prevents_is_merged_and_the_next_redr
         return store_rejected(*decided, committed=committed)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ingest, "store_rejected", prevented)
+        patch.setattr(batches, "store_rejected", prevented)
         (batch,) = wider(stream).merge()
     assert batch.entry.metrics.inserted == 1
     assert resolved(stream, at) == []

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from lakehouse.batch.replay import replay
 from lakehouse.errors import LakehouseError
-from lakehouse.topic.offsets import Range
-from lakehouse_tests.helpers.streams import ABSENT, Stream, hour, record
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.offsets import Range
+from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, hour, record
 
 pytestmark = pytest.mark.invariant(3)
 
@@ -38,8 +38,8 @@ def test_another_process_goes_on_where_this_one_stopped(stream):
     stream.merge(until={0: 5, 1: 5, 2: 5})
     script = (
         "from dataclasses import replace\n"
-        "from lakehouse.batch.ingest import plan_next\nfrom lakehouse.settings import Settings\n"
-        "from lakehouse.tables.temperatures import temperatures\n"
+        "from lakehouse.ingest.batches import plan_next\nfrom lakehouse.settings import Settings\n"
+        "from lakehouse.examples.tables.temperatures import temperatures\n"
         f"table = replace(temperatures, name={stream.table.name!r}, topic={stream.table.topic!r}, rollups=[])\n"
         "print([(r.partition, r.start) for r in plan_next(Settings.load(), table).ranges])"
     )

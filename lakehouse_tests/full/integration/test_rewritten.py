@@ -8,17 +8,17 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable
-from lakehouse.delta.ensure import ask_nothing, ensure_table
-from lakehouse.delta.lack import Rewriting
-from lakehouse.delta.order import merged_layout
 from lakehouse.errors import TableError
-from lakehouse.topic import create_topic
-from lakehouse.upkeep.plan import plan_changes
-from lakehouse.upkeep.rewrite import rewrite_tables
-from lakehouse.upkeep.verify import verify_rollup
-from lakehouse_tests.helpers.rewrites import assert_exact, otherwise, refused
-from lakehouse_tests.helpers.sales import PRICE, narrow_sales
-from lakehouse_tests.helpers.streams import Stream, hour, record
+from lakehouse.kafka import create_topic
+from lakehouse.operations.planned_changes import plan_changes
+from lakehouse.operations.rewrite import rewrite_tables
+from lakehouse.operations.verify import verify_rollup
+from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.schema_change.apply import ask_nothing, ensure_table
+from lakehouse.storage.schema_change.diff import Rewriting
+from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
+from lakehouse_tests.helpers.tables.sales import PRICE, narrow_sales
 
 pytestmark = pytest.mark.invariant(1, 3, 7, 10)
 

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, SettingsError, TopicError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import create_topic, look, publish, read_failures, read_records
+from lakehouse.ledger.offsets import Plan, plan_batch
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import create_topic, look, publish, read_failures, read_records
-from lakehouse.topic.offsets import Plan, plan_batch
-from lakehouse_tests.helpers.certificates import Authority, encrypted_for_java
-from lakehouse_tests.helpers.secured import Secured, secured_broker
+from lakehouse_tests.helpers.brokers.certificates import Authority, encrypted_for_java
+from lakehouse_tests.helpers.brokers.secured import Secured, secured_broker
 
 PASSWORDS = {"PLAIN": 'a "quoted" word', "SCRAM-SHA-256": "another word"}
 USER = "LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD"

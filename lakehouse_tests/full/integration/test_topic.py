@@ -15,17 +15,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from lakehouse.cli.doctor import _topic
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, TopicError
+from lakehouse.kafka import PublishOptions, add_partitions, create_topic, delete_topic, look, publish, topic_names
 from lakehouse.settings import Settings
-from lakehouse.topic import (
-    PublishOptions,
-    add_partitions,
-    create_topic,
-    delete_topic,
-    look,
-    publish,
-    topic_names,
-)
-from lakehouse_tests.helpers.clients import stored, with_client
+from lakehouse_tests.helpers.brokers.clients import stored, with_client
 
 pytestmark = pytest.mark.invariant(2)
 

@@ -12,16 +12,16 @@ from urllib.request import urlopen
 
 import pytest
 
-from lakehouse.declared import declared_tables
-from lakehouse.delta.ledger import read_ledger
+from lakehouse.discovery import declared_tables
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import look, publish
+from lakehouse.kafka.registry_client import registry
+from lakehouse.ledger.ledger import read_ledger
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import look, publish
-from lakehouse.topic.registry import registry
+from lakehouse_tests.helpers.brokers.sockets import exposed, listening
 from lakehouse_tests.helpers.places import DATA, ROOT
 from lakehouse_tests.helpers.processes import started_by, still_running
-from lakehouse_tests.helpers.sockets import exposed, listening
 from lakehouse_tests.helpers.waiting import wait_until
 
 RECORDS = (DATA / "stream.jsonl").read_bytes().splitlines()

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
-from lakehouse.topic import create_topic
+from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.plans import plan_sizes
-from lakehouse_tests.helpers.streams import Stream
-from lakehouse_tests.helpers.wide_tables import wide_records, wide_table
+from lakehouse_tests.helpers.tables.wide_tables import wide_records, wide_table
 
 LARGEST = 30_000  # characters of a plan for each column, with all that it holds: up to 11,000 were seen
 

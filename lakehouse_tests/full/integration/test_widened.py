@@ -2,11 +2,11 @@
 
 import pytest
 
-from lakehouse.derive.refresh import caught_up
-from lakehouse.upkeep.verify import verify_rollup
-from lakehouse_tests.helpers.sales import narrow_sales, sale, widened
-from lakehouse_tests.helpers.streams import Stream
-from lakehouse_tests.helpers.writers import by_spark
+from lakehouse.derived.refresh import caught_up
+from lakehouse.operations.verify import verify_rollup
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import Stream
+from lakehouse_tests.helpers.tables.sales import narrow_sales, sale, widened
 
 pytestmark = pytest.mark.invariant(1, 7, 10)
 

@@ -9,13 +9,13 @@ from http.client import HTTPConnection
 
 import pytest
 
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import publish
 from lakehouse.local.broker import running_broker
 from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import bootstrap_servers
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import publish
+from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.waiting import wait_until
 

@@ -15,7 +15,7 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import table as arrow_table
 
-from lakehouse import serve
+from lakehouse import query
 from lakehouse.cli import main
 from lakehouse.cli.output import print_json, shown
 from lakehouse.settings import Settings
@@ -129,7 +129,7 @@ def test_an_unexpected_error_is_one_sentence_and_kept_whole_in_a_file(
     def fail(*_: object) -> None:
         raise ValueError("seven is not eight\nand much more")
 
-    monkeypatch.setattr(serve, "query", fail)
+    monkeypatch.setattr(query, "query", fail)
     assert main.run(["query", "SELECT 1"]) == 1
     said = one_sentence(capsys)
     assert "ValueError: seven is not eight (" in said
@@ -144,7 +144,7 @@ def test_an_interrupted_verb_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(serve, "query", interrupt)
+    monkeypatch.setattr(query, "query", interrupt)
     assert main.run(["query", "SELECT 1"]) == 130
     assert capsys.readouterr() == ("", "")
 

@@ -12,8 +12,8 @@ from deltalake import write_deltalake
 
 from lakehouse.cli.figures import Figures
 from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
 
 PLACES = {"Rome": ("41.900010", "12.500000"), "Paris": ("48.900010", "2.300003"), "London": ("51.500000", "-0.099991")}
 DECIMAL = pa.decimal128(9, 6)

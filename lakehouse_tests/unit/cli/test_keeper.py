@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import spark
 from lakehouse.cli import keeper
 from lakehouse.cli.keeper import EngineKeeper
-from lakehouse.local import engine
-from lakehouse.local.engine import engine_folder, lives, share_lock
 from lakehouse.settings import Settings
+from lakehouse.spark import engine, sessions
+from lakehouse.spark.engine import engine_folder, lives, share_lock
 from lakehouse_tests.helpers.waiting import wait_until
-from lakehouse_tests.unit.delta.test_writer import living
+from lakehouse_tests.unit.storage.test_statement_writer import living
 
 
 @pytest.fixture
@@ -22,9 +21,9 @@ def told() -> list[str]:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> EngineKeeper:
-    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.ending_engine")
+    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.attacks.ending_engine")
     monkeypatch.setattr(engine, "find_java", lambda: None)
-    monkeypatch.setattr(spark, "engine_conf", lambda _: {})
+    monkeypatch.setattr(sessions, "engine_conf", lambda _: {})
     return EngineKeeper(Settings(home=tmp_path / "home", _env_file=None), told.append)
 
 

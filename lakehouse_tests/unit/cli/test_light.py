@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_tests.helpers.logs import Written
+from lakehouse_tests.helpers.tables.logs import Written
 from lakehouse_tests.unit.cli.test_cli import VERBS
 
 SPARK = {"grpc", "pandas", "py4j", "pyspark"}

@@ -10,12 +10,12 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.declaration import Avro, Json, StreamTable
-from lakehouse.declaration.formats.avro_schemas import writer_schema
-from lakehouse.declaration.formats.framing import framed
-from lakehouse.declared import _declared_in, declared_tables
+from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.framing import framed
+from lakehouse.discovery import _declared_in, declared_tables
+from lakehouse.kafka import Record, registry_client
 from lakehouse.settings import Settings
-from lakehouse.topic import Record, registry
-from lakehouse_tests.helpers.registries import SECOND, Answer, answering_registry, said, written
+from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, said, written
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -82,7 +82,7 @@ def test_records_that_tell_nothing_make_no_file(folder: Path, capsys: pytest.Cap
 def test_examples_of_ours_are_not_written_beside(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.tables")
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.examples.tables")
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.FAILED
     assert "lakehouse init my-lake" in " ".join(capsys.readouterr().err.split())
 
@@ -133,14 +133,14 @@ OF_AVRO = written(
 def outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A broker of others is set, which is not asked, and nobody waits for a registry."""
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    monkeypatch.setattr(registry, "_PATIENCE", 0.0)
+    monkeypatch.setattr(registry_client, "_PATIENCE", 0.0)
     return monkeypatch
 
 
 def of_topic(outside: pytest.MonkeyPatch, *values: bytes | None) -> int:
     """What the command ends with for a topic that holds these values."""
     records = [Record(0, offset, 0, None, value) for offset, value in enumerate(values)]
-    outside.setattr("lakehouse.topic.newest_records", lambda *_: records)
+    outside.setattr("lakehouse.kafka.newest_records", lambda *_: records)
     return new_table("orders", "--from-topic", "orders")
 
 

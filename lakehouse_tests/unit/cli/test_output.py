@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from pyspark.logger import PySparkLogger
 
-from lakehouse import declared
-from lakehouse.cli import batches, main
+from lakehouse import discovery
+from lakehouse.cli import main, merge_verbs
 from lakehouse.cli.facts import _in_words
 from lakehouse.cli.output import counted, shown
-from lakehouse.cli.session import _silence_query_logs
+from lakehouse.cli.table_session import _silence_query_logs
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import SetupError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.offsets import Range
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic.offsets import Range
 
 
 @pytest.fixture(autouse=True)
@@ -122,10 +122,10 @@ def test_a_range_alone_is_of_the_only_table_that_is_declared(
     def stop(table: StreamTable, ranges: list[Range]) -> None:
         raise SetupError(f"{table.name} {ranges}")
 
-    monkeypatch.setattr(batches, "broker", started)
-    monkeypatch.setattr(batches, "table_context", started)
-    monkeypatch.setattr("lakehouse.batch.replay.replay", stop)
-    monkeypatch.setattr(declared, "declared_tables", lambda _: (temperatures,))
+    monkeypatch.setattr(merge_verbs, "broker", started)
+    monkeypatch.setattr(merge_verbs, "table_context", started)
+    monkeypatch.setattr("lakehouse.ingest.replay.replay", stop)
+    monkeypatch.setattr(discovery, "declared_tables", lambda _: (temperatures,))
     assert main.run(["replay", "0:0-500", "1:20-40"]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert f"temperatures {[Range(0, 0, 500), Range(1, 20, 40)]}" in said
@@ -137,7 +137,7 @@ def test_a_range_alone_asks_for_the_table_where_several_are_declared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     others = (temperatures, replace(temperatures, name="others"))
-    monkeypatch.setattr(declared, "declared_tables", lambda _: others)
+    monkeypatch.setattr(discovery, "declared_tables", lambda _: others)
     assert main.run(["replay", "0:0-500"]) == main.WRONG_USE
     said = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert "Name the table before the range 0:0-500: temperatures, others" in said

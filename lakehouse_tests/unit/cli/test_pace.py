@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakehouse.batch.ingest import Outcome
 from lakehouse.cli.pace import Pace, merging
-from lakehouse.delta.commits import Commit, Entry, Metrics
-from lakehouse.topic.offsets import Incarnation, Plan, Range
+from lakehouse.ingest.batches import Outcome
+from lakehouse.ledger.commits import Commit, Entry, Metrics
+from lakehouse.ledger.offsets import Incarnation, Plan, Range
 
 HERE = Incarnation("cluster", "topic")
 

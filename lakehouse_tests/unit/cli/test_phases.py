@@ -8,7 +8,7 @@ from lakehouse.cli import phases
 from lakehouse.cli.phases import NOW
 from lakehouse_tests.helpers.waiting import wait_until
 
-LOG = logging.getLogger("lakehouse.batch.ingest")
+LOG = logging.getLogger("lakehouse.ingest.batches")
 
 
 @pytest.fixture(autouse=True)

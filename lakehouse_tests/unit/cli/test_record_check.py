@@ -10,11 +10,11 @@ from lakehouse.cli import main
 from lakehouse.cli.record_check import checked_records, require_records
 from lakehouse.declaration import Column, Json, StreamTable
 from lakehouse.errors import LakehouseError, TopicError
-from lakehouse.tables.movie_ratings import movie_ratings
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.examples.tables.movie_ratings import movie_ratings
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.barred_format import Barred
+from lakehouse_tests.helpers.brokers.streams import record
 from lakehouse_tests.helpers.places import DATA
-from lakehouse_tests.helpers.streams import record
 
 GOOD = record()
 

@@ -12,12 +12,12 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.cli import main
 from lakehouse.cli.peek import _judged
-from lakehouse.declaration.fields import TIMELESS
-from lakehouse.declaration.verdicts import Rules
-from lakehouse.delta.commits import Commit
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic import Record, told_time
-from lakehouse.topic.offsets import Incarnation
+from lakehouse.decoding.fields import TIMELESS
+from lakehouse.decoding.verdicts import Rules
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import Record, told_time
+from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.offsets import Incarnation
 
 pytestmark = pytest.mark.invariant(8)
 

@@ -8,14 +8,14 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.declaration import StreamTable
-from lakehouse.delta.commits import Commit, Source
-from lakehouse.delta.ledger import Ledger
-from lakehouse.delta.table_context import merged_ledger
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.commits import Commit, Source
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.offsets import Incarnation, TopicState
+from lakehouse.operations import status as looked
+from lakehouse.operations.status import DerivedStatus, status
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic.offsets import Incarnation, TopicState
-from lakehouse.upkeep import status as looked
-from lakehouse.upkeep.status import DerivedStatus, status
+from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 NOT_UP_TO_DATE = 4

@@ -5,20 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import spark
-from lakehouse.cli.session import warm
+from lakehouse.cli.table_session import warm
 from lakehouse.errors import SetupError
-from lakehouse.local import engine
-from lakehouse.local.engine import engine_folder, lives, share_lock
 from lakehouse.settings import Settings
+from lakehouse.spark import engine, sessions
+from lakehouse.spark.engine import engine_folder, lives, share_lock
 from lakehouse_tests.helpers.waiting import wait_until
 
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.sleeping_engine")
+    monkeypatch.setattr(engine, "_SERVER", "lakehouse_tests.helpers.attacks.sleeping_engine")
     monkeypatch.setattr(engine, "find_java", lambda: None)
-    monkeypatch.setattr(spark, "engine_conf", lambda _: {})
+    monkeypatch.setattr(sessions, "engine_conf", lambda _: {})
     return Settings(home=tmp_path / "home", _env_file=None)
 
 

@@ -8,17 +8,18 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakehouse.batch.decode import _decoder
-from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable, formats
-from lakehouse.declaration.facts import facts_of, read_facts
-from lakehouse.declaration.formats import FORMATS, likely_formats
-from lakehouse.declaration.formats.format import Format, RegisteredSchema, UnusableSchemaError, WriterSchema
-from lakehouse.declaration.proposal import propose
-from lakehouse.declaration.quick import decode_plain
-from lakehouse.declaration.verdicts import Rules, decode_slices
+from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable
+from lakehouse.declaration.inference.proposal import propose
+from lakehouse.declaration.snapshot import facts_of, read_facts
+from lakehouse.decoding import formats
+from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.formats import FORMATS, likely_formats
+from lakehouse.decoding.formats.format import Format, RegisteredSchema, UnusableSchemaError, WriterSchema
+from lakehouse.decoding.verdicts import Rules, decode_slices
 from lakehouse.errors import DeclarationError, TopicError
+from lakehouse.ingest.decode import _decoder
+from lakehouse.kafka.publish import _writing_of, record_key
 from lakehouse.settings import Settings
-from lakehouse.topic.publish import _writing_of, record_key
 from lakehouse_tests.helpers.barred_format import Barred
 
 BARRED = Barred(("id", "city", "visits"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
-from lakehouse.declaration.fields import Field
+from lakehouse.decoding.fields import Field
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(

@@ -9,25 +9,14 @@ from typing import Any
 import pytest
 from dagster._core.definitions.utils import DISALLOWED_NAMES
 
-from lakehouse.batch.load import base_layout
-from lakehouse.declaration import (
-    Check,
-    Column,
-    Day,
-    Late,
-    Month,
-    Rollup,
-    StreamTable,
-    Value,
-    Year,
-    declared_together,
-)
+from lakehouse.declaration import Check, Column, Day, Late, Month, Rollup, StreamTable, Value, Year, declared_together
 from lakehouse.defs.build import build_defs
-from lakehouse.delta.order import merged_layout
-from lakehouse.derive.feed import changes_layout
+from lakehouse.derived.feed import changes_layout
 from lakehouse.errors import DeclarationError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.load import base_layout
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.storage.row_order import merged_layout
 from lakehouse_tests.unit.declaration.ratings import (
     ID,
     LABELS,

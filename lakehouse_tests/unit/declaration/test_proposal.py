@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Rejection, StreamTable
-from lakehouse.declaration.proposal import Proposal, propose
-from lakehouse.declaration.records import parse
-from lakehouse.declaration.values import convert
-from lakehouse.samples.temperatures import TemperatureSamples
+from lakehouse.declaration.inference.proposal import Proposal, propose
+from lakehouse.decoding.records import parse
+from lakehouse.decoding.values import convert
+from lakehouse.examples.samples.temperature_records import TemperatureSamples
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 TIMES = st.datetimes().map(lambda time: time.strftime("%Y-%m-%dT%H:%M:%SZ"))

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Json, StreamTable
-from lakehouse.declaration.formats import likely_formats
-from lakehouse.declaration.formats.avro_schemas import writer_schema
-from lakehouse.declaration.formats.format import Schemas
-from lakehouse.declaration.formats.framing import framed
-from lakehouse.declaration.proposal import Proposal, propose
-from lakehouse_tests.helpers.registries import CUSTOMER, FIRST, SECOND, written
+from lakehouse.declaration.inference.proposal import Proposal, propose
+from lakehouse.decoding.formats import likely_formats
+from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.format import Schemas
+from lakehouse.decoding.formats.framing import framed
+from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, written
 from lakehouse_tests.unit.declaration.test_proposal import types
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

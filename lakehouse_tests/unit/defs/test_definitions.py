@@ -15,11 +15,11 @@ from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.listed import Listed
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.specs import topic_spec
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse_tests.helpers.log_tables import log_table
+from lakehouse_tests.helpers.tables.log_tables import log_table
 
 TOPIC, BASE, MERGED = "temperatures_topic", "temperatures_base", "temperatures"
 REJECTED, CHANGES, ROLLUP = "temperatures_rejected", "temperatures_changes", "temperatures_by_location"

@@ -4,8 +4,8 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.build import build_defs
-from lakehouse.tables.movie_ratings import movie_ratings
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.examples.tables.movie_ratings import movie_ratings
+from lakehouse.examples.tables.temperatures import temperatures
 
 PREFIX = ("weather", "raw")
 

@@ -10,15 +10,15 @@ import pytest
 
 from lakehouse.defs import reported
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.listed import Listed
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.specs import table_specs
-from lakehouse.delta.commits import Commit, Kind
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.commits import Commit, Kind
+from lakehouse.ledger.offsets import Incarnation, Range
 from lakehouse.settings import Settings
-from lakehouse.tables.temperatures import temperatures
-from lakehouse.topic.offsets import Incarnation, Range
-from lakehouse_tests.helpers.logs import Written
+from lakehouse_tests.helpers.tables.logs import Written
 
 pytestmark = pytest.mark.invariant(12)
 

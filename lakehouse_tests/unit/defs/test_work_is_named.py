@@ -4,23 +4,23 @@ import dagster as dg
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.defs.listed import Listed
+from lakehouse.defs.catalog_entries import Listed
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import table_specs
 from lakehouse.defs.steps import Done, Run, step_of
-from lakehouse.delta import holder
 from lakehouse.errors import TableError
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.storage import lock_holder
 
 
 @pytest.fixture(autouse=True)
 def unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holder, "_work", {"what": ""})
+    monkeypatch.setattr(lock_holder, "_work", {"what": ""})
 
 
 def test_a_verb_of_the_command_line_is_named() -> None:
     main.run(["topics", "nothing-of-this-name"])
-    assert holder._work == {"what": "lakehouse topics"}
+    assert lock_holder._work == {"what": "lakehouse topics"}
 
 
 def test_a_step_of_dagster_is_named_by_its_run() -> None:
@@ -31,4 +31,4 @@ def test_a_step_of_dagster_is_named_by_its_run() -> None:
     step = step_of(listed, work, table_specs(listed)[:1])
     ended = dg.materialize([step], resources={"lakehouse": LakehouseResource()}, raise_on_error=False)
     assert not ended.success
-    assert holder._work == {"what": f"run {ended.run_id[:8]} of Dagster"}
+    assert lock_holder._work == {"what": f"run {ended.run_id[:8]} of Dagster"}

@@ -4,10 +4,10 @@ import grpc
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, SparkException
 
-from lakehouse.delta.spark_failures import table_failures
-from lakehouse.delta.table_context import again
 from lakehouse.errors import EngineLostError
 from lakehouse.errors.troubles import is_gone
+from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.table_context import again
 
 DEAD = "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = Socket closed>"
 

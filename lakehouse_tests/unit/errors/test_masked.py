@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from lakehouse.delta.failures import log_failures
 from lakehouse.errors import TableError
 from lakehouse.errors.causes import masked
 from lakehouse.errors.troubles import Trouble, trouble_of
+from lakehouse.ledger.table_failures import log_failures
 
 MANY = 100_000
 QUOTED = re.compile(r"(?<![\w])(?P<mark>['\"`])(?:\\.|(?!(?P=mark))[^\\])*(?P=mark)(?!\w)", re.DOTALL)

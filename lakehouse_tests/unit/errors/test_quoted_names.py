@@ -8,15 +8,15 @@ import pytest
 from aiokafka import errors as of_kafka
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.delta.failures import log_failures
 from lakehouse.errors import LakehouseError, RegistryError, StoreUnreachableError, TableDamagedError
 from lakehouse.errors.causes import causes_of
 from lakehouse.errors.troubles import trouble_of
+from lakehouse.kafka.connection_causes import chain_of, told_cause
+from lakehouse.kafka.registry_client import Registry
+from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
-from lakehouse.topic.causes import chain_of, told_cause
-from lakehouse.topic.registry import Registry
-from lakehouse_tests.helpers import stores
-from lakehouse_tests.helpers.registries import answering_registry
+from lakehouse_tests.helpers.brokers.registries import answering_registry
+from lakehouse_tests.helpers.tables import stores
 from lakehouse_tests.unit.errors.test_quoted_words import ANY, MADE, WORDS, over_connect
 
 NAMES = [word.translate({ord("/"): "-", ord("["): "(", ord("]"): ")"}) for word in WORDS if len(word) < 60]

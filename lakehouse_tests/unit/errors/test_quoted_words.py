@@ -14,11 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import convert_exception
 from pyspark.sql.connect import proto
 
-from lakehouse.connect.client import served_causes
-from lakehouse.delta.spark_failures import table_failures
 from lakehouse.errors import TableError
 from lakehouse.errors.causes import SERVED
 from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, trouble_of
+from lakehouse.spark.connect.client import served_causes
+from lakehouse.storage.spark_failures import table_failures
 
 WORDS = [
     *("[DELTA_CONCURRENT_APPEND] x", "io.delta.exceptions.ConcurrentAppendException: x", ANOTHER_ROW),

@@ -5,8 +5,6 @@ from functools import partial
 import pytest
 from pyspark.errors import PySparkException
 
-from lakehouse.delta.spark_failures import table_failures
-from lakehouse.delta.table_context import again
 from lakehouse.errors import (
     ConflictError,
     ExecutorLostError,
@@ -16,6 +14,8 @@ from lakehouse.errors import (
     TableError,
 )
 from lakehouse.errors.troubles import Trouble, means, telling_line, trouble_of
+from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.table_context import again
 
 TRACE = "\n\tat org.apache.spark.sql.delta.Snapshot.init(Snapshot.scala:1)"
 CUT_LOG = (

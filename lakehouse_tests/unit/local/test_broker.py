@@ -7,10 +7,10 @@ import pytest
 
 from lakehouse.errors import BrokerError
 from lakehouse.local.broker import running_broker
-from lakehouse.local.kafka import Kafka, new_cluster_id
+from lakehouse.local.kafka_server import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
-from lakehouse.settings.broker import Ports, bootstrap_servers
+from lakehouse.settings.broker_address import Ports, bootstrap_servers
 
 
 @pytest.fixture
@@ -37,12 +37,12 @@ def test_a_port_that_accepts_but_is_no_broker_does_not_answer() -> None:
 
 def test_a_cluster_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter([bytes([0b11111000]) + bytes(15), bytes(16)])
-    monkeypatch.setattr("lakehouse.local.kafka.uuid4", lambda: type("Id", (), {"bytes": next(drawn)}))
+    monkeypatch.setattr("lakehouse.local.kafka_server.uuid4", lambda: type("Id", (), {"bytes": next(drawn)}))
     assert new_cluster_id() == "A" * 22
 
 
 def test_the_data_folder_is_written_as_java_reads_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakehouse.local.kafka.ensure_jars", lambda *_: [])
+    monkeypatch.setattr("lakehouse.local.kafka_server.ensure_jars", lambda *_: [])
     folder = tmp_path / "jürgen 日本 🏠"
     folder.mkdir()
     Kafka(Settings(home=folder, _env_file=None), folder).command(Ports(1, 2))

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-import lakehouse.spark
-from lakehouse.cli import session
+import lakehouse.spark.sessions
+from lakehouse.cli import table_session
 from lakehouse.cli.services import Service, _start
 from lakehouse.errors import SettingsError
 from lakehouse.local.broker import EmbeddedBroker
-from lakehouse.local.engine import share_lock
 from lakehouse.local.registry import EmbeddedRegistry
 from lakehouse.settings import Settings
+from lakehouse.spark.engine import share_lock
 
 LOGS = ("spark.log", "webserver.log", "daemon.log", "runs.log", "dagster-storage.log")
 PARTS: dict[str, Callable[[Settings], object]] = {
@@ -38,9 +38,9 @@ def test_a_log_of_the_same_name_is_neither_deleted_nor_emptied(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = written(settings.home_folder / "logs", *LOGS)
-    monkeypatch.setattr(lakehouse.spark, "build_session", lambda _: None)
-    monkeypatch.setattr(lakehouse.spark, "stop_session", lambda *_: None)
-    with session.spark(settings):
+    monkeypatch.setattr(lakehouse.spark.sessions, "build_session", lambda _: None)
+    monkeypatch.setattr(lakehouse.spark.sessions, "stop_session", lambda *_: None)
+    with table_session.spark(settings):
         child, _ = _start(settings, Service.webserver, ["this"])
     child.stop()
     assert {file: file.read_text() for file in theirs} == theirs

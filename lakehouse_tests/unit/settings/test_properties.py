@@ -10,8 +10,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from lakehouse.cli import main
 from lakehouse.errors import SettingsError
+from lakehouse.kafka.clients import Clients, arguments, only_in_spark
 from lakehouse.settings import Settings
-from lakehouse.topic.clients import Clients, arguments, only_in_spark
 
 GIVEN = {
     "client.id": "7",

@@ -13,11 +13,11 @@ from urllib.parse import quote
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.connect import client
+from lakehouse.kafka.security import spark_security
 from lakehouse.settings import Settings
 from lakehouse.settings.remote import parse_remote
-from lakehouse.topic.security import spark_security
-from lakehouse_tests.helpers.sockets import free_address
+from lakehouse.spark.connect import client
+from lakehouse_tests.helpers.brokers.sockets import free_address
 
 SECRETS = sorted(name for name, field in Settings.model_fields.items() if "SecretStr" in repr(field.annotation))
 MARKS = [

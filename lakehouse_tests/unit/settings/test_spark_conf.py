@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lakehouse import spark
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import SettingsError
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, hidden_text, is_of_rows
+from lakehouse.spark import sessions
 
 FREE = {"spark.sql.shuffle.partitions": 8, "spark.ui.enabled": True, "spark.hadoop.fs.s3a.secret.key": "s3cret"}
 GIVEN = {"spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "true", "spark.hadoop.fs.s3a.secret.key": "s3cret"}
@@ -39,7 +39,7 @@ WRONG = [
 
 @pytest.fixture(autouse=True)
 def no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "ensure_jars", lambda *_: [Path("delta.jar")])
+    monkeypatch.setattr(sessions, "ensure_jars", lambda *_: [Path("delta.jar")])
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "")
 
 
@@ -76,11 +76,11 @@ def test_any_other_is_written_as_spark_writes_it_and_never_shown(monkeypatch: py
 
 def test_command_line_and_engine_have_what_was_given_and_another_value_is_another_engine() -> None:
     settings = with_conf(**FREE)
-    for conf in (spark.spark_conf(settings), spark.engine_conf(settings)):
+    for conf in (sessions.spark_conf(settings), sessions.engine_conf(settings)):
         assert conf["spark.sql.shuffle.partitions"] == "8"
         assert conf["spark.hadoop.fs.s3a.secret.key"] == "s3cret"
         assert conf.items() >= {**EXACT, **DELTA}.items()
-    told = {spark.fingerprint(each) for each in (with_conf(), settings, with_conf(**FREE, **{"spark.ui.port": 1}))}
+    told = {sessions.fingerprint(each) for each in (with_conf(), settings, with_conf(**FREE, **{"spark.ui.port": 1}))}
     assert len(told) == 3
 
 
@@ -88,12 +88,12 @@ def test_command_line_and_engine_have_what_was_given_and_another_value_is_anothe
 def test_a_spark_of_a_command_s_own_has_no_page_whatever_is_given(master: str) -> None:
     for given in ({}, FREE):
         settings = Settings(spark_conf=given, spark_master=master, _env_file=None)
-        assert spark.spark_conf(settings)["spark.ui.enabled"] == "false"
+        assert sessions.spark_conf(settings)["spark.ui.enabled"] == "false"
 
 
 def test_options_and_jars_of_a_person_stand_beside_those_that_are_needed() -> None:
     options, jars = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
-    conf = spark.spark_conf(with_conf(**{options: "-XX:+UseG1GC -Duser.timezone=Asia/Tokyo", jars: "/mine.jar"}))
+    conf = sessions.spark_conf(with_conf(**{options: "-XX:+UseG1GC -Duser.timezone=Asia/Tokyo", jars: "/mine.jar"}))
     ours = "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
     assert conf[options] == f"-XX:+UseG1GC -Duser.timezone=Asia/Tokyo {ours}"
     assert conf[jars] == "/mine.jar:delta.jar"
@@ -101,12 +101,12 @@ def test_options_and_jars_of_a_person_stand_beside_those_that_are_needed() -> No
 
 def test_spark_shows_no_value_that_was_given() -> None:
     given = {"spark.x-y.ticket": 1, "spark.hadoop.store.ticket": 1, REDACTION: "mine"}
-    hidden = spark.spark_conf(with_conf(**given))[REDACTION]
+    hidden = sessions.spark_conf(with_conf(**given))[REDACTION]
     for name in ("spark.x-y.ticket", "mine", "fs.SECRET.key", "spark.hadoop.store.ticket", "store.ticket"):
         assert re.search(hidden, name)
     for name in ("spark.xxy.ticket", "restore.ticket", "store.tickets"):
         assert not re.search(hidden, name)
-    assert REDACTION not in spark.spark_conf(with_conf())
+    assert REDACTION not in sessions.spark_conf(with_conf())
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_spark_shows_no_value_that_was_given() -> None:
     ],
 )
 def test_spark_shows_no_value_under_the_name_by_which_it_hands_it_on(name: str, value: str, shown_as: str) -> None:
-    hidden = spark.spark_conf(with_conf(**{name: value}))[REDACTION]
+    hidden = sessions.spark_conf(with_conf(**{name: value}))[REDACTION]
     assert re.search(hidden, shown_as)
     assert not re.search(hidden, f"a{shown_as}") and not re.search(hidden, f"{shown_as}.a")
 
@@ -129,7 +129,7 @@ def test_spark_shows_no_value_under_the_name_by_which_it_hands_it_on(name: str, 
 @pytest.mark.parametrize("given", ["(?x)ticket [0-9]+", r"\Qticket"])
 def test_a_pattern_that_reaches_to_the_end_switches_off_nothing_that_is_hidden(given: str) -> None:
     assert hidden_text(given) == f"{hidden_text(None)}|{given}"
-    conf = spark.spark_conf(with_conf(**{"spark.hadoop.store.ticket": 1, REDACTION: given}))
+    conf = sessions.spark_conf(with_conf(**{"spark.hadoop.store.ticket": 1, REDACTION: given}))
     assert conf[REDACTION].endswith(f"|{given}") and "^store\\.ticket$" in conf[REDACTION]
 
 
@@ -154,5 +154,5 @@ def test_what_is_not_known_to_leave_rows_as_they_are_is_of_rows() -> None:
 
 
 def test_nothing_that_a_spark_is_started_with_is_taken_back_in_a_session_on_it() -> None:
-    started = spark.engine_conf(with_conf(**FREE))
-    assert [name for name in started if is_of_rows(name) and name not in {**DELTA, **spark._OF_SESSIONS}] == []
+    started = sessions.engine_conf(with_conf(**FREE))
+    assert [name for name in started if is_of_rows(name) and name not in {**DELTA, **sessions._OF_SESSIONS}] == []

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lakehouse.declaration import Day, Month, RecordKey, Value
-from lakehouse.tables.temperatures import temperatures
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Example, read
 from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, more
 

@@ -1,0 +1,37 @@
+"""What precedes a value that was written with a schema registry: a zero byte, and the id of its schema.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+import struct
+
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.records import require_value
+
+_FRAME = ">BI"
+FRAME_SIZE = 5
+"""Bytes before a value."""
+
+
+def unframed(value: bytes | None) -> tuple[int, bytes]:
+    """The id of a value's schema, and the value with it, as it came.
+
+    Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``wrong_magic`` and ``truncated``.
+    """
+    value = require_value(value)
+    if value[0] != 0:
+        raise Rejection("wrong_magic", f"the first byte is {value[0]}, and 0 before what a schema registry knows")
+    if len(value) < FRAME_SIZE:
+        raise Rejection("truncated", f"the record ends after {len(value)} bytes, within the id of its schema")
+    _, schema_id = struct.unpack_from(_FRAME, value)
+    return schema_id, value
+
+
+def framed(schema_id: int, value: bytes) -> bytes:
+    """Return a value with the id of its schema before it."""
+    return struct.pack(_FRAME, 0, schema_id) + value
+
+
+def has_frame(value: bytes) -> bool:
+    """Whether a value may begin with the id of a schema, and something follows it."""
+    return value[0] == 0 and len(value) > FRAME_SIZE

@@ -1,0 +1,81 @@
+"""Hourly air temperature at six places, from weather files and a topic of readings."""
+
+from pathlib import Path
+
+from lakehouse.declaration import Column, Json, Measure, Month, Reference, Rollup, StreamTable
+from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.ingest.sources import OpenMeteoFiles
+
+_LATITUDE = Column(
+    "latitude", "DECIMAL(9,6)", required=True, between=(-90, 90), doc="Degrees north of the equator (WGS 84)."
+)
+_LONGITUDE = Column(
+    "longitude", "DECIMAL(9,6)", required=True, between=(-180, 180), doc="Degrees east of Greenwich (WGS 84)."
+)
+_READING = "CAST(temperature_2m AS DECIMAL(18,6))"
+
+temperatures = StreamTable(
+    name="temperatures",
+    topic="temperatures",
+    doc="Air temperature 2 m above the ground: one row for each place and hour.",
+    file=__file__,
+    format=Json(),
+    columns=[
+        _LATITUDE,
+        _LONGITUDE,
+        Column(
+            "observed_at",
+            "TIMESTAMP",
+            required=True,
+            source="time",
+            pattern="%Y-%m-%dT%H:%M",
+            doc="The hour of the reading, UTC.",
+        ),
+        Column(
+            "temperature_2m",
+            "DOUBLE",
+            between=(-100, 70),
+            keep=True,
+            doc="Air temperature at 2 m in degrees Celsius; NULL where no record had a value.",
+        ),
+    ],
+    key=["latitude", "longitude", "observed_at"],
+    partition_by=Month("observed_at"),
+    base=OpenMeteoFiles(default_folder=Path("data/temperatures/base")),
+    references=[
+        Reference(
+            name="locations",
+            file=Path("data/temperatures/locations.jsonl"),
+            columns=[
+                _LATITUDE,
+                _LONGITUDE,
+                Column("elevation", "DOUBLE", doc="Metres above sea level."),
+                Column("name", "STRING", required=True, doc="Name of the place."),
+            ],
+            key=["latitude", "longitude"],
+            doc="The places that are measured: one row for each.",
+        )
+    ],
+    rollups=[
+        Rollup(
+            name="temperatures_by_location",
+            by=["latitude", "longitude", "observed_month"],
+            doc="Temperatures by place and month; figures by year and of all time derive from them.",
+            measures={
+                "rows": Measure("count(*)", "BIGINT", "Hours with a row."),
+                "readings": Measure("count(temperature_2m)", "BIGINT", "Hours with a temperature."),
+                "temperature_min": Measure("min(temperature_2m)", "DOUBLE", "Lowest, degrees Celsius."),
+                "temperature_max": Measure("max(temperature_2m)", "DOUBLE", "Highest, degrees Celsius."),
+                "temperature_sum": Measure(
+                    f"sum({_READING})", "DECIMAL(28,6)", "Sum of the readings, exact: averages of longer spans."
+                ),
+                "temperature_avg": Measure(
+                    f"CAST(sum({_READING}) / count(temperature_2m) AS DOUBLE)", "DOUBLE", "Mean, degrees Celsius."
+                ),
+                "first_observed_at": Measure("min(observed_at)", "TIMESTAMP", "First hour with a row, UTC."),
+                "last_observed_at": Measure("max(observed_at)", "TIMESTAMP", "Last hour with a row, UTC."),
+            },
+        )
+    ],
+    samples=TemperatureSamples(),
+)

@@ -1,0 +1,69 @@
+"""Records → a log table: each that may enter is a row of its own, exactly once.
+
+A row is told from others by where its record stands and when the broker got it: a broker that was rolled back gives
+the same positions to other records.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sql import quoted
+from lakehouse.decoding import staged
+from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.rejected_records import Decided, is_covered
+from lakehouse.ledger.commits import Entry
+from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
+from lakehouse.storage.stored_table import Expected, StoredTable
+
+
+def append_records(merged: StoredTable, decided: Decided, counts: Counts) -> Entry:
+    """Append the records of a batch that may enter, in one commit; nothing of the table is read.
+
+    Those that may be there already (of a replay or a redrive, and where a commit before read as far and does not
+    count) are inserted by their positions instead: what is there is stale. Raises what ``commit_merge`` raises.
+    """
+    commit = decided.commit
+    if not counts.rows:
+        return merged.commit_nothing(commit)
+    rows = _rows(decided, merged.layout.names)
+    if commit.kind != "batch" or not _are_new(decided):
+        return _insert(merged, rows, decided, counts)
+    text = counts.text + counts.rows * len(decided.plan.incarnation.text)
+    return merged.append(rows, commit, Expected(counts.rows, text))
+
+
+def _are_new(decided: Decided) -> bool:
+    """Whether no commit, be it one that does not count, has read records of these ranges."""
+    reached = decided.merged.reached.get(decided.plan.incarnation.text, {})
+    return all(part.start >= reached.get(part.partition, 0) for part in decided.plan.ranges if part.span)
+
+
+def _rows(decided: Decided, names: Sequence[str]) -> DataFrame:
+    """The records that may enter, as rows of the table."""
+    incarnation = f"{quoted(decided.plan.incarnation.text)} AS incarnation"
+    record = f"struct({incarnation}, {staged.PARTITION} AS partition, {staged.OFFSET} AS offset, {staged.TIME} AS time)"
+    rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
+    return rows.select(*(f"`{name}`" for name in names))
+
+
+def _insert(merged: StoredTable, rows: DataFrame, decided: Decided, counts: Counts) -> Entry:
+    """Insert the rows whose record is not there; the others are counted as stale, and no file is written for them.
+
+    They are told before the MERGE, and it has a clause for rows that match though none does: Delta then counts its
+    source twice, and commits nothing where the counts differ.
+    """
+    covered = is_covered("_there", decided.plan)
+    there = merged.rows().select(F.col(RECORD).alias("_there")).where(covered).distinct()
+    marked = rows.join(there, F.expr(f"{RECORD} = _there"), "left")
+    marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
+    new = f"NOT s.{staged.STALE}"
+    spec = MergeSpec(
+        f"{equal_keys([RECORD])} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
+        from_source([RECORD]),
+        from_source(merged.layout.names),
+        insert_if=new,
+    )
+    return merged.merge(marked.hint(counts.join), spec, decided.commit)

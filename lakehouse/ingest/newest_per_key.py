@@ -1,0 +1,58 @@
+"""Rows → one row for each key: the newest, and of each kept column its newest value."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
+from lakehouse.decoding import staged
+from lakehouse.storage.layout import TableColumn
+from lakehouse.storage.row_order import KEPT, ORDER, kept_order, order_of
+
+
+def newest_per_key(rows: DataFrame, table: StreamTable, *, alone: bool = False) -> DataFrame:
+    """Reduce rows to one for each key: the newest row, and of each kept column its newest value.
+
+    In: declared columns, partition column and order (``_time``, ``_partition``, ``_offset``, ``_base``). Out: as
+    the merged table stores them; the order of a kept column is NULL where no row of the key has a value, nor a null
+    that erases: that one has its order, and no value. Where each row is ``alone`` for its key, as was counted, it is
+    the newest, and nothing is compared.
+    """
+    apart = {*table.key, *table.keep}
+    own = [c.name for c in table.stored if c.name not in apart]
+    columns = ", ".join(f"`{c}`" for c in [*own, *(f"_{c.name}" for c in ORDER)])
+    came_with = ", ".join(_read_as(kept_order(table), table).values())
+    parts = {"_newest": (f"struct({columns})", "true")}
+    parts |= {f"_newest_{name}": (f"struct(`{name}`, {came_with})", _brings(table, name)) for name in table.keep}
+    if alone:
+        taken = (F.expr(f"IF({there}, {part}, NULL)").alias(name) for name, (part, there) in parts.items())
+        reduced = rows.select(*table.key, *taken)
+    else:
+        newest = f"max_by({{}}, {order_of(table)}) FILTER (WHERE {{}})"
+        taken = (F.expr(newest.format(*part)).alias(name) for name, part in parts.items())
+        reduced = rows.groupBy(*table.key).agg(*taken)
+    values = [F.col(f"_newest_{name}.{name}") for name in table.keep]
+    orders = [F.expr(_named("_newest", ORDER, table)).alias(RECORD)]
+    if table.keep:
+        kept = ", ".join(f"'{name}', {_named(f'_newest_{name}', kept_order(table), table)}" for name in table.keep)
+        orders.append(F.expr(f"named_struct({kept})").alias(KEPT))
+    return reduced.select(*table.key, *(F.col(f"_newest.{c}") for c in own), *values, *orders)
+
+
+def _brings(table: StreamTable, name: str) -> str:
+    """Whether a row brings something for a kept column, in SQL."""
+    value = f"`{name}` IS NOT NULL"
+    return f"({value} OR {staged.NULL_SAID}{name})" if name in table.null_erases else value
+
+
+def _named(newest: str, fields: Sequence[TableColumn], table: StreamTable) -> str:
+    """An order as it is stored; its fields are NULL where there is no newest row."""
+    read = (f"'{name}', {newest}.{column}" for name, column in _read_as(fields, table).items())
+    return f"named_struct({', '.join(read)})"
+
+
+def _read_as(fields: Sequence[TableColumn], table: StreamTable) -> dict[str, str]:
+    """The columns of a record that was read, by the fields of an order as it is stored."""
+    return {field.name: f"`{table.version}`" if field.name == "version" else f"_{field.name}" for field in fields}

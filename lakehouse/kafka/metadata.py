@@ -1,0 +1,154 @@
+"""Who a topic is: its id, its cluster's id and its partitions.
+
+aiokafka speaks Metadata up to version 5; ids came later. This is version 12 (Kafka 3.1), sent through
+aiokafka's own connection, which is why aiokafka is pinned exactly. The request never creates a topic.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import InvalidTopicError, UnknownTopicOrPartitionError, for_code
+from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
+
+from lakehouse.errors import BrokerRefusedError
+from lakehouse.ledger.offsets import Incarnation
+
+_MISSING = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
+_NO_ID = bytes(16)
+_TAGS = ("tags", TaggedFields)
+
+
+@dataclass(frozen=True)
+class TopicMetadata:
+    """A topic as the broker knows it; ``leaders`` holds the broker that leads each partition, or -1."""
+
+    topic: str
+    incarnation: Incarnation
+    internal: bool
+    leaders: dict[int, int]
+
+
+def require_ids(found: TopicMetadata) -> None:
+    """Raise ``BrokerRefusedError`` where the broker gives the topic, or itself, no id: no loss could be told then."""
+    lacking = {
+        "its cluster": not found.incarnation.cluster_id,
+        "the topic": found.incarnation.topic_id == _text(_NO_ID),
+    }
+    without = " and ".join(name for name, lacks in lacking.items() if lacks)
+    if without:
+        raise BrokerRefusedError(
+            f"The broker tells no id of {without}: a topic that is deleted and created again could not be told from"
+            " this one, and its records would be lost without a word",
+            where=f"topic {found.topic}",
+            action="Nothing was written. Use a broker that gives ids to its cluster and to topics, as Kafka 3.1 does;"
+            " one that was upgraded needs its inter.broker.protocol.version raised to 2.8 at least.",
+        )
+
+
+async def describe(admin: AIOKafkaAdminClient, topics: Sequence[str] | None = None) -> list[TopicMetadata]:
+    """Return what the broker knows of these topics, or of all; a topic that does not exist is left out."""
+    client = admin._client
+    answer = await client.send(client.get_random_node(), _MetadataRequest(topics))
+    return [
+        TopicMetadata(
+            name, Incarnation(answer.cluster_id or "", _text(topic_id)), internal, {part[1]: part[2] for part in parts}
+        )
+        for code, name, topic_id, internal, parts, *_ in answer.topics
+        if _exists(code)
+    ]
+
+
+def _exists(code: int) -> bool:
+    if code in _MISSING:
+        return False
+    error = for_code(code)
+    if code and not error.retriable:
+        raise error()
+    return True
+
+
+def _text(topic_id: bytes) -> str:
+    return urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+class _Uuid(AbstractType[bytes]):  # type: ignore[misc]
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        return value
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> bytes:
+        return data.read(16)
+
+
+class _ResponseV12(Response):  # type: ignore[misc]
+    API_KEY = 3
+    API_VERSION = 12
+    SCHEMA = Schema(
+        ("throttle_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32), ("host", CompactString()), ("port", Int32), ("rack", CompactString()), _TAGS
+            ),
+        ),
+        ("cluster_id", CompactString()),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("name", CompactString()),
+                ("topic_id", _Uuid),
+                ("internal", Boolean),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", CompactArray(Int32)),
+                        ("in_sync", CompactArray(Int32)),
+                        ("offline", CompactArray(Int32)),
+                        _TAGS,
+                    ),
+                ),
+                ("authorized_operations", Int32),
+                _TAGS,
+            ),
+        ),
+        _TAGS,
+    )
+
+
+class _RequestV12(RequestStruct):  # type: ignore[misc]
+    FLEXIBLE_VERSION = True
+    API_KEY = 3
+    API_VERSION = 12
+    RESPONSE_TYPE = _ResponseV12
+    SCHEMA = Schema(
+        ("topics", CompactArray(("topic_id", _Uuid), ("name", CompactString()), _TAGS)),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_authorized_operations", Boolean),
+        _TAGS,
+    )
+
+
+class _MetadataRequest(Request[_RequestV12]):  # type: ignore[misc]
+    API_KEY = 3
+
+    def __init__(self, topics: Sequence[str] | None) -> None:
+        self._topics = topics
+
+    def build(self, request_struct_class: type[_RequestV12]) -> _RequestV12:
+        topics: list[Any] | None = None
+        if self._topics is not None:
+            topics = [(_NO_ID, name, {}) for name in self._topics]
+        return request_struct_class(topics, False, False, {})

@@ -1,0 +1,55 @@
+"""The records of a plan as a Spark DataFrame."""
+
+import json
+from typing import TYPE_CHECKING
+
+from lakehouse.decoding import staged
+from lakehouse.kafka.security import spark_security
+from lakehouse.ledger.offsets import Plan
+from lakehouse.settings import Settings
+from lakehouse.settings.broker_address import bootstrap_servers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS = (
+    f"timestamp AS {staged.TIME}",
+    f"partition AS {staged.PARTITION}",
+    f"offset AS {staged.OFFSET}",
+    f"key AS {staged.KEY}",
+    f"value AS {staged.VALUE}",
+    f"headers AS {staged.HEADERS}",
+)
+_READING = {
+    "includeHeaders": "true",
+    "failOnDataLoss": "true",
+    "kafka.isolation.level": "read_committed",
+    # Small reads are slow and broken ones hang for minutes with the defaults. A leader that died has a
+    # successor after 9 seconds (the broker's default): a read waits longer than that, and then ends.
+    "kafka.fetch.max.wait.ms": "50",
+    "kafka.request.timeout.ms": "5000",
+    "kafka.default.api.timeout.ms": "10000",
+    "kafkaConsumer.pollTimeoutMs": "12000",
+    "fetchOffset.numRetries": "1",
+}
+OFFSETS_A_TASK = 50_000  # a longer range is split: one partition keeps all cores busy, not one
+
+
+def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "DataFrame":
+    """Return the committed records of the plan's ranges, and no others: one row for each record.
+
+    Columns: ``_partition`` INT, ``_offset`` BIGINT, ``_time`` TIMESTAMP, ``_key`` BINARY (NULL: none),
+    ``_value`` BINARY (NULL: none), ``_headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
+    Records that are gone, or a broker that is, fail the action that reads the DataFrame.
+    """
+    ranges = [part for part in plan.ranges if part.span] or plan.ranges
+    chosen = {
+        "maxRecordsPerPartition": str(OFFSETS_A_TASK),
+        "kafka.bootstrap.servers": bootstrap_servers(settings),
+        "assign": json.dumps({plan.topic: [part.partition for part in ranges]}),
+        "startingOffsets": json.dumps({plan.topic: {str(part.partition): part.start for part in ranges}}),
+        "endingOffsets": json.dumps({plan.topic: {str(part.partition): part.end for part in ranges}}),
+    }
+    given = {f"kafka.{name}": value for name, value in settings.client_properties.items()}
+    options = {**_READING, **given, **chosen, **spark_security(settings)}
+    return spark.read.format("kafka").options(**options).load().selectExpr(*_COLUMNS)

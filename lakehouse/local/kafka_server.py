@@ -1,0 +1,91 @@
+"""How Kafka is run on one machine: its command, its properties and its data folder."""
+
+import fcntl
+import subprocess
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from uuid import uuid4
+
+from lakehouse.local.jars import ensure_jars
+from lakehouse.local.java import find_java
+from lakehouse.settings import Settings
+from lakehouse.settings.broker_address import LOOPBACK, Ports
+
+_HERE = Path(__file__).parent
+_FORMAT_SECONDS = 60.0
+
+
+class Kafka:
+    """Kafka in one folder, which holds its data, its properties and its log."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self._settings = settings
+        self._data = folder / "data"
+        self._properties = folder / "server.properties"
+        self.log = folder / "broker.log"
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a broker still holds the data: one whose parent was killed takes a moment to end."""
+        lock = self._data / ".lock"
+        if not lock.exists():
+            return False
+        with lock.open("ab") as handle:
+            try:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+        return False
+
+    def command(self, ports: Ports) -> list[str]:
+        """Write the properties for these ports and return the command that runs the broker in front."""
+        client, controller = f"PLAINTEXT://{ports.address}", f"{LOOPBACK}:{ports.controller}"
+        own = (
+            f"listeners={client},CONTROLLER://{controller}\n"
+            f"advertised.listeners={client}\n"
+            f"controller.quorum.voters=1@{controller}\n"
+            f"log.dirs={_escaped(str(self._data))}\n"
+        )
+        self._properties.write_text((_HERE / "broker.properties").read_text() + own)
+        return [*self._java("512m"), "kafka.Kafka", str(self._properties)]
+
+    def format(self) -> bool:
+        """Prepare the data folder, for the properties written last; one that was prepared stays as it is.
+
+        Returns whether it is prepared now; the log holds the reason where it is not.
+        """
+        if (self._data / "meta.properties").exists():
+            return True
+        tool = [*self._java("128m"), "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        command = [*tool, "--cluster-id", new_cluster_id(), "--config", str(self._properties)]
+        with self.log.open("ab") as output:
+            try:
+                done = subprocess.run(command, stdout=output, stderr=output, check=False, timeout=_FORMAT_SECONDS)
+            except subprocess.TimeoutExpired:
+                return False
+            return done.returncode == 0
+
+    def _java(self, memory: str) -> list[str]:
+        flags = [f"-Xmx{memory}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+        logging = f"-Dlog4j2.configurationFile={(_HERE / 'kafka-log4j2.properties').as_uri()}"
+        class_path = ":".join(str(jar) for jar in ensure_jars(self._settings, "broker"))
+        return [str(find_java().path), *flags, logging, "-cp", class_path]
+
+    def last_error(self) -> str:
+        """The last line of the log that names an error; empty where none does."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return next((line.strip() for line in reversed(lines) if "ERROR" in line or "Exception" in line), "")
+
+
+def _escaped(text: str) -> str:
+    """A value as Java reads properties: what is not ASCII is escaped, each half of a surrogate pair by itself."""
+    code_units = text.encode("utf-16-be").hex("-", 2).split("-")
+    return "".join(f"\\u{unit}" if int(unit, 16) > 0x7F else chr(int(unit, 16)) for unit in code_units)
+
+
+def new_cluster_id() -> str:
+    """Draw a cluster id as Kafka writes it; never one that a command line would take for an option."""
+    while True:
+        text = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text

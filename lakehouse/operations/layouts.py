@@ -1,0 +1,39 @@
+"""The tables that follow from a declaration, as they are stored."""
+
+from collections.abc import Iterator
+
+from lakehouse.declaration import StreamTable
+from lakehouse.derived.feed import changes_layout
+from lakehouse.derived.rollup import rollup_layout
+from lakehouse.ingest.kept_schemas import schemas_layout
+from lakehouse.ingest.load import base_layout, reference_layout
+from lakehouse.ingest.rejected_records import rejected_layout
+from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout
+from lakehouse.storage.row_order import merged_layout
+
+
+def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that are made from the merged one."""
+    if not table.is_log:
+        yield changes_layout(table, settings)
+    for rollup in table.rollups:
+        yield rollup_layout(table, rollup, settings)
+
+
+def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that are made where there is something to put into them."""
+    if table.has_schemas:
+        yield schemas_layout(table, settings)
+    if table.base:
+        yield base_layout(table, settings)
+    for reference in table.references:
+        yield reference_layout(table, reference, settings)
+
+
+def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """Every table of a declaration, the merged one first."""
+    yield merged_layout(table, settings)
+    yield rejected_layout(table, settings)
+    yield from derived_layouts(settings, table)
+    yield from loaded_layouts(settings, table)

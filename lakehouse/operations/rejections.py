@@ -1,0 +1,62 @@
+"""Which records are rejected, by reason; without a JVM."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehouse.declaration import StreamTable
+from lakehouse.ingest.unresolved_rejections import unresolved
+from lakehouse.ledger.ledger import ledger_of
+from lakehouse.ledger.log import open_table
+from lakehouse.operations.open_rejections import quoted_text
+from lakehouse.query import query
+from lakehouse.settings import Settings
+from lakehouse.storage.table_context import whole_ledger
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none.
+
+    ``time`` is ``None`` where it is beyond any timestamp (``detail`` tells it), a text before year 1 and after 9999.
+    """
+
+    incarnation: str
+    partition: int
+    offset: int
+    time: datetime | str | None
+    key: bytes | None
+    value: bytes | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The rejected records of one reason: how many, and the newest of them."""
+
+    reason: str
+    count: int
+    samples: tuple[Sample, ...]
+
+
+def list_rejected(settings: Settings, table: StreamTable, reason: str | None = None, limit: int = 3) -> list[Reason]:
+    """List the rejected records by reason, the most frequent first, with ``limit`` samples of each; without a JVM.
+
+    Left out are those that were resolved and those that are pending.
+    """
+    ledger, name = whole_ledger(settings, table), table.rejected_name
+    if open_table(settings.table_uri(name)) is None:
+        return []
+    ledger_of(settings, name)
+    which = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
+    sample = (
+        "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"
+        " 'time': time, 'key': key, 'value': value, 'detail': detail}"
+    )
+    newest = "{'time': time, 'partition': position.partition, 'offset': position.offset}"
+    found = query(
+        settings,
+        f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
+        f" WHERE {which}{unresolved(ledger, quoted_text)} GROUP BY reason ORDER BY 2 DESC, 1",
+        [name],
+    )
+    return [Reason(why, count, tuple(Sample(**each) for each in newest[:limit])) for why, count, newest in found.rows]

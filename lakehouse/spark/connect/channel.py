@@ -1,0 +1,47 @@
+"""The connection to an engine on loopback, with its token."""
+
+from pathlib import Path
+
+import grpc
+from pyspark.sql.connect.client import ChannelBuilder
+
+from lakehouse.local.ports import accepts
+from lakehouse.settings.broker_address import LOOPBACK
+from lakehouse.spark.engine import Address, read_address, read_token
+
+_USER = "lakehouse"  # the same for everybody who has the token: a session is found by its id alone
+
+
+class EngineChannel(ChannelBuilder):
+    """How a client reaches an engine: by its number, so that the token goes to no other program.
+
+    PySpark itself sends a token without TLS only to ``localhost``, which may be another address of the machine.
+    """
+
+    def __init__(self, address: Address, token: str, session: str | None = None) -> None:
+        params = {self.PARAM_USER_ID: _USER} | ({self.PARAM_SESSION_ID: session} if session else {})
+        super().__init__(params=params)
+        self._port = address.port
+        self._credentials = grpc.composite_channel_credentials(
+            grpc.local_channel_credentials(), grpc.access_token_call_credentials(token)
+        )
+
+    @property
+    def host(self) -> str:
+        """The address, as PySpark shows it."""
+        return LOOPBACK
+
+    def toChannel(self) -> grpc.Channel:  # noqa: N802 - PySpark's name
+        """Open the connection."""
+        return self._secure_channel(f"{LOOPBACK}:{self._port}", self._credentials)
+
+
+def open_channel(folder: Path, session: str | None = None) -> EngineChannel | None:
+    """How the engine of this folder is reached, ``None`` where nothing listens there (yet).
+
+    ``SetupError`` where it is somebody else's.
+    """
+    address = read_address(folder)
+    if address is None or not accepts(LOOPBACK, address.port):
+        return None
+    return EngineChannel(address, read_token(folder), session)

@@ -1,0 +1,143 @@
+"""The order of rows: what makes one newer than another, as the merged table stores it and as SQL compares it.
+
+It is total: a declared version column first, then broker timestamp, partition, offset and, for rows without an
+offset, the number of the commit that brought them from the base table. It is stored in one column (``_record``; of
+kept columns in ``_kept``) and compared as a struct built in place, in which NULL is smallest: base rows are older
+than any record.
+"""
+
+from dataclasses import dataclass
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.snapshot import facts_of
+from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout, TableColumn
+
+ORDER = (
+    TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC; NULL for base rows."),
+    TableColumn("partition", "INT", "Partition of the record; NULL for base rows."),
+    TableColumn("offset", "BIGINT", "Offset of the record; NULL for base rows."),
+    TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."),
+)
+POSITION = (
+    TableColumn("incarnation", "STRING", "Which topic: the id of its cluster, a slash, its own id."),
+    TableColumn("partition", "INT", "Partition."),
+    TableColumn("offset", "BIGINT", "Offset."),
+)
+_LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
+KEPT = "_kept"
+_RECORD_DOC = "The newest record of the row, or where its base row came from."
+_LOGGED_DOC = "The record of the row: where it stands, and when the broker got it."
+_KEPT_DOC = "Of each column that is merged by itself, what it came with."
+
+
+def merged_layout(table: StreamTable, settings: Settings) -> Layout:
+    """How the merged table is stored: declared columns, partition column, the order of the row and of kept columns.
+
+    Of a log table, whose rows replace none, the record of the row instead of its order.
+    """
+    columns = [TableColumn.declared(column) for column in table.stored]
+    said = (_LOGGED_DOC, _LOGGED) if table.is_log else (_RECORD_DOC, ORDER)
+    columns.append(TableColumn.struct(RECORD, *said))
+    if table.keep:
+        orders = [TableColumn.struct(n, _kept_doc(n), kept_order(table)) for n in table.keep]
+        columns.append(TableColumn.struct(KEPT, _KEPT_DOC, orders))
+    named = table.key or [*(c.name for c in table.columns if c.type in ("TIMESTAMP", "DATE")), RECORD]
+    return Layout(
+        table.name,
+        settings.table_uri(table.name),
+        table.doc,
+        columns,
+        table.partition_by.name if table.partition_by else None,
+        statistics=[*named, *(name for name in table.cluster_by if name not in named)],
+        change_data=True,
+        retention=table.retention,
+        anchors=[*table.key, RECORD],
+        key=table.key,
+        declaration=table.fingerprint,
+        cluster_by=table.cluster_by,
+        of=table.name,
+        fixed=[*table.key, *([table.version] if table.version else [])],
+        declares=facts_of(table),
+        kept_by=table.version or "" if table.keep else "",
+        sync=settings.sync,
+    )
+
+
+def identity(table: StreamTable) -> tuple[str, ...]:
+    """The columns that tell one row of the merged table from another: the key, or the record of the row."""
+    return tuple(table.key) or (RECORD,)
+
+
+def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:
+    """The fields of the order of a kept column: as those of a row, and the declared version."""
+    if not table.version:
+        return ORDER
+    return (
+        TableColumn("version", table.by_name[table.version].type, "Version of the record; NULL is oldest."),
+        *ORDER,
+    )
+
+
+def _kept_doc(name: str) -> str:
+    return f"The record {name} came with."
+
+
+def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str:
+    """The order of a row, or of a kept column of it, as a SQL struct that compares rightly.
+
+    ``side`` is the alias of a row as it is stored (``t``) or is going to be (``s``); without one, of a record that was
+    read.
+    """
+    at = _came_with(table, side, name)
+    parts = [at["offset"]] if table.order == "offset" else [at["time"], at["partition"], at["offset"]]
+    if table.version:
+        # a version counts between records only: base rows are older whatever they say
+        parts.insert(0, f"IF({at['offset']} IS NULL, NULL, {at['version']})")
+    return f"struct({', '.join([*parts, at['base']])})"
+
+
+def _came_with(table: StreamTable, side: str, name: str | None) -> dict[str, str]:
+    """The fields of an order in SQL."""
+    if name and side == "t":
+        return stored_with(table, name)
+    before = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
+    version = f"{before}version" if name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
+    return {"version": version} | {c.name: f"{before}{c.name}" for c in ORDER}
+
+
+def stored_with(table: StreamTable, name: str) -> dict[str, str]:
+    """What the stored value (of ``t``) of a kept column came with: the fields of its order in SQL.
+
+    A value without an order beside it came while the column was not kept: with its row. Where there is an order and no
+    value, that was erased by the record. The version of an order from
+    before one was declared is that of the row, where both came with one record; else nobody knows it, and it is NULL.
+    """
+    kept, row = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
+    with_row = f"{kept}offset IS NULL AND {kept}base IS NULL AND t.`{name}` IS NOT NULL"
+    fields = {c.name: f"IF({with_row}, {row}{c.name}, {kept}{c.name})" for c in ORDER}
+    if table.version:
+        same = " AND ".join(f"{fields[each]} = {row}{each}" for each in ("offset", "partition", "time"))
+        fields["version"] = f"IF({kept}version IS NULL AND {same}, t.`{table.version}`, {kept}version)"
+    return fields
+
+
+@dataclass(frozen=True)
+class Newer:
+    """When a source row ``s`` is newer than the target row ``t``: as a whole, and for each kept column."""
+
+    row: str
+    keep: dict[str, str]
+
+
+def newer_than_stored(table: StreamTable) -> Newer:
+    """When a source row is newer than the stored one of its key.
+
+    Where it brings nothing for a kept column it has no order of it, which is newer than none.
+    """
+
+    def beats(name: str | None = None) -> str:
+        return f"{order_of(table, 's', name)} > {order_of(table, 't', name)}"
+
+    return Newer(f"({beats()})", {name: f"({beats(name)})" for name in table.keep})

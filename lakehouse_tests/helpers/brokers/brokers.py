@@ -1,0 +1,148 @@
+"""Brokers that get into trouble: nodes of a cluster that are killed and come back, one broker that is restarted."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from aiokafka.admin import AIOKafkaAdminClient
+from pyspark.sql import DataFrame
+
+from lakehouse.ingest import batches
+from lakehouse.kafka import read_records
+from lakehouse.local.kafka_server import Kafka, new_cluster_id
+from lakehouse.local.ports import broker_answers, draw_ports
+from lakehouse.local.process import Child
+from lakehouse.settings import Settings
+from lakehouse.settings.broker_address import LOOPBACK, Ports
+from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.waiting import wait_until
+
+NODE = """
+node.id={number}
+controller.quorum.voters={voters}
+controller.quorum.election.timeout.ms=500
+controller.quorum.fetch.timeout.ms=1000
+default.replication.factor=3
+min.insync.replicas=2
+log.cleaner.backoff.ms=200
+"""
+
+
+class Node:
+    """One broker and controller of a cluster, as a process."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self.number = number
+        self.ports: Ports = draw_ports(folder)
+        self._command: list[str] = []
+        self._child: Child | None = None
+
+    def prepare(self, voters: str, cluster_id: str) -> None:
+        command = Kafka(Settings(_env_file=None), self._folder).command(self.ports)
+        properties = Path(command[-1])
+        properties.write_text(properties.read_text() + NODE.format(number=self.number, voters=voters))
+        self._command = ["-Xmx256m" if part.startswith("-Xmx") else part for part in command]
+        tool = [*self._command[:-2], "kafka.tools.StorageTool", "format", "--cluster-id", cluster_id]
+        subprocess.run([*tool, "--config", str(properties)], check=True, capture_output=True)
+
+    def start(self) -> None:
+        self._child = Child(self._command, self._folder / "log")
+
+    def kill(self) -> None:
+        assert self._child
+        self._child.kill()
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.stop(2.0)
+
+    def answers(self) -> bool:
+        return broker_answers(self.ports.broker)
+
+
+class Cluster:
+    """Three nodes; a topic has three replicas of each partition, of which two have to take a record."""
+
+    def __init__(self, folder: Path) -> None:
+        self.nodes = {number: Node(folder / str(number), number) for number in (1, 2, 3)}
+        voters = ",".join(f"{n}@{LOOPBACK}:{node.ports.controller}" for n, node in self.nodes.items())
+        servers = ",".join(node.ports.address for node in self.nodes.values())
+        self.settings = Settings(home=folder / "home", kafka_bootstrap_servers=servers, _env_file=None)
+        cluster_id = new_cluster_id()
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda node: node.prepare(voters, cluster_id), self.nodes.values()))
+
+    def start(self) -> None:
+        for node in self.nodes.values():
+            node.start()
+        assert wait_until(lambda: all(node.answers() for node in self.nodes.values()), 60)
+
+    def stop(self) -> None:
+        for node in self.nodes.values():
+            node.stop()
+
+    def partitions(self, topic: str) -> dict[int, tuple[int, list[int]]]:
+        """Leader and replicas in sync of each partition."""
+        (found,) = with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.describe_topics([topic]))
+        return {part["partition"]: (part["leader"], part["isr"]) for part in found["partitions"]}
+
+    @contextmanager
+    def leader_killed(self, topic: str) -> Iterator[Callable[[], None]]:
+        """Give a function that kills the leader of partition 0; afterwards the node is brought back in sync."""
+        leader = self.nodes[self.partitions(topic)[0][0]]
+        try:
+            yield leader.kill
+        finally:
+            leader.kill()
+            leader.start()
+            assert wait_until(lambda: self._whole(topic), 60)
+
+    def _whole(self, topic: str) -> bool:
+        return all(node.answers() for node in self.nodes.values()) and all(
+            len(in_sync) == len(self.nodes) for _, in_sync in self.partitions(topic).values()
+        )
+
+
+class Interference:
+    """Lets something happen, once, to the next batch that is merged."""
+
+    def __init__(self, monkeypatch: Any, folder: Path) -> None:
+        self._monkeypatch = monkeypatch
+        self._folder = folder
+
+    def before_reading(self, action: Callable[[], object]) -> None:
+        """Between plan and read."""
+
+        def interfered(*arguments: Any) -> DataFrame:
+            self._monkeypatch.setattr(batches, "read_records", read_records)
+            action()
+            return read_records(*arguments)
+
+        self._monkeypatch.setattr(batches, "read_records", interfered)
+
+    def while_reading(self, pid: int, number: signal.Signals) -> Path:
+        """Send a signal to a process when the first partition is read; the file returned exists from then on."""
+        sent = self._folder / uuid4().hex
+
+        def passed_on(rows: Iterator[Any]) -> Iterator[Any]:
+            for batch in rows:
+                with suppress(FileExistsError):
+                    sent.touch(exist_ok=False)
+                    os.kill(pid, number)
+                yield batch
+
+        def interfered(*arguments: Any) -> DataFrame:
+            self._monkeypatch.setattr(batches, "read_records", read_records)
+            frame = read_records(*arguments)
+            return frame.mapInArrow(passed_on, frame.schema)
+
+        self._monkeypatch.setattr(batches, "read_records", interfered)
+        return sent

@@ -1,0 +1,133 @@
+"""A topic of Avro records on a real broker, with their schemas in a real registry, or in one that only answers."""
+
+import io
+import json
+import ssl
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import fastavro
+
+from lakehouse.declaration import Avro, Column, Late, Measure, Rollup, StreamTable
+from lakehouse.decoding.formats.framing import framed
+from lakehouse.kafka.registry_client import registry
+from lakehouse.settings import Settings
+
+FIRST = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "total", "type": "double"},
+    ],
+}
+CUSTOMER = {"type": "record", "name": "Customer", "fields": [{"name": "name", "type": ["null", "string"]}]}
+SECOND = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "customer", "type": ["null", CUSTOMER], "default": None},
+        {"name": "total", "type": ["null", "double"]},
+        *FIRST["fields"][:2],
+        {"name": "channel", "type": "string", "default": "shop"},
+    ],
+}
+COLUMNS = (
+    Column("id", "DECIMAL(20,0)", "Number of the order.", required=True),
+    Column("ordered_at", "TIMESTAMP", "When it was ordered, UTC.", source="at", required=True),
+    Column("total", "DOUBLE", "What it costs.", between=(0, 1e6)),
+    Column("customer", "STRING", "Who ordered it.", source=("customer", "name")),
+)
+
+
+def order_table(**changes: Any) -> StreamTable:
+    """A table of Avro records, nested, with a decimal key and no partition, under a name and topic of its own."""
+    name = f"orders_{uuid4().hex[:12]}"
+    measures = {"orders": Measure("count(*)", "BIGINT", "Orders."), "dearest": Measure("max(total)", "DOUBLE", "")}
+    rollup = Rollup(f"{name}_by_customer", by=["customer"], measures=measures, doc="Orders by customer.")
+    said: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], partitions=1, format=Avro())
+    return StreamTable(name, name, "Orders.", **(said | changes))
+
+
+def late_after(days: int) -> Late:
+    from datetime import timedelta
+
+    return Late("ordered_at", timedelta(days=days))
+
+
+def register(settings: Settings, table: StreamTable, schema: Mapping[str, Any]) -> int:
+    with registry(settings) as talk:
+        return talk.register(f"{table.topic}-value", json.dumps({**schema, "namespace": table.name}))
+
+
+def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
+    into = io.BytesIO()
+    fastavro.schemaless_writer(into, fastavro.parse_schema(dict(schema)), value)
+    return into.getvalue()
+
+
+def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    return [framed(schema_id, body(schema, value)) for value in values]
+
+
+Answer = tuple[int, str]  # its status, and what it says
+_UNKNOWN: Answer = 404, '{"error_code": 40403, "message": "not found"}'
+_REFUSED: Answer = 401, '{"error_code": 401, "message": "not allowed"}'
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that a registry was asked: for what, and who was said to ask."""
+
+    path: str
+    told: str | None
+
+
+def said(schema: Any, **more: Any) -> Answer:
+    """How a registry tells a schema, given as its text or as what that says."""
+    return 200, json.dumps({"schema": schema if isinstance(schema, str) else json.dumps(schema), **more})
+
+
+@contextmanager
+def answering_registry(
+    answers: Mapping[str, Answer],
+    allowed: Collection[str] = (),
+    certificate: tuple[Path, Path] | None = None,
+) -> Iterator[tuple[str, list[Asked]]]:
+    """A registry that gives these answers by their paths, the same one each time: its address, and what it was asked.
+
+    With ``allowed`` it refuses everybody who tells something else; with a certificate and its key it speaks TLS.
+    """
+    asked = list[Asked]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(Asked(self.path, self.headers.get("Authorization")))
+            status, answer = answers.get(self.path.removesuffix("?deleted=true"), _UNKNOWN)
+            if allowed and asked[-1].told not in allowed:
+                status, answer = _REFUSED
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()

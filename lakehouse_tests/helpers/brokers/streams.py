@@ -1,0 +1,181 @@
+"""A topic and its tables for one test: send records, merge them, look at the rows."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from aiokafka import AIOKafkaProducer
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import StreamTable
+from lakehouse.derived import refresh
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest import batches
+from lakehouse.ingest.batches import Outcome, Request
+from lakehouse.ingest.replay import replay
+from lakehouse.kafka import create_topic
+from lakehouse.ledger.audit import audit
+from lakehouse.ledger.commits import Entry
+from lakehouse.ledger.ledger import Ledger, read_ledger
+from lakehouse.operations import repair
+from lakehouse.settings import Settings
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
+
+BASE_RECORD = {"latitude": 13.0, "longitude": 77.600006, "time": "2023-01-01T00:00", "temperature_2m": 20.0}
+ABSENT = object()
+
+
+def record(**overrides: Any) -> bytes:
+    """One good record; a test names only what matters. ``ABSENT`` leaves a field out."""
+    fields = {**BASE_RECORD, **overrides}
+    return json.dumps({name: value for name, value in fields.items() if value is not ABSENT}).encode()
+
+
+def hour(number: int) -> str:
+    return f"2023-01-{1 + number // 24:02d}T{number % 24:02d}:00"
+
+
+def unique_table(**changes: Any) -> StreamTable:
+    """The temperatures table under a name and a topic of its own."""
+    name = f"t_{uuid4().hex[:12]}"
+    rollups = [replace(rollup, name=f"{name}_by_location") for rollup in temperatures.rollups]
+    return replace(temperatures, **{"name": name, "topic": name, "rollups": rollups, **changes})
+
+
+def send(
+    settings: Settings, topic: str, values: Sequence[bytes | None], partition: int = 0, key: bytes = b"key"
+) -> None:
+    """Write values into one partition, in order; on return every replica in sync has them, and a look sees them."""
+
+    async def run() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), acks="all")
+        await producer.start()
+        try:
+            sent = [await producer.send(topic, value, key=key, partition=partition) for value in values]
+            for acknowledged in sent:
+                await acknowledged
+        finally:
+            await producer.stop()
+
+    asyncio.run(run())
+
+
+@dataclass
+class Stream:
+    """A table under test with its topic on a real broker; several tests may share its history."""
+
+    spark: SparkSession
+    settings: Settings
+    table: StreamTable
+    _used: int = 0
+
+    @classmethod
+    def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
+        table = unique_table(**changes)
+        create_topic(settings, table)
+        return cls(spark, settings, table)
+
+    def hours(self, many: int) -> list[str]:
+        """Hours that no test of this history had before."""
+        self._used += many
+        return [hour(number) for number in range(self._used - many, self._used)]
+
+    def send_hours(self, many: int, partition: int = 0) -> list[str]:
+        """Send a record for each of so many new hours; returns the hours."""
+        hours = self.hours(many)
+        self.send(*(record(time=each) for each in hours), partition=partition)
+        return hours
+
+    def send(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> None:
+        send(self.settings, self.table.topic, values, partition, key)
+
+    def merge(self, max_records: int | None = None, **request: Any) -> list[Outcome]:
+        return batches.merge_all(self.context, Request(max_records, **request))
+
+    def replay(self, **request: Any) -> list[Outcome]:
+        return replay(self.context, None, Request(**request))
+
+    def accept_gap(self) -> Entry:
+        """What a person decides who is shown a gap and says yes."""
+        proposed = repair.propose_gap(self.settings, self.table)
+        assert proposed, "no record is missing"
+        return repair.record(self.context, proposed)
+
+    @property
+    def context(self) -> TableContext:
+        return TableContext(self.spark, self.settings, self.table)
+
+    @property
+    def uri(self) -> str:
+        return self.settings.table_uri(self.table.name)
+
+    @property
+    def ledger(self) -> Ledger:
+        return read_ledger(self.uri, self.table.name, whole=True)
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run a statement in which {t}, {rejected}, {changes} and {rollup} are the tables."""
+        names = {"t": self.table.name, "rejected": self.table.rejected_name, "changes": self.table.changes_name}
+        names["rollup"] = self.table.rollups[0].name
+        tables = {short: f"delta.`{self.settings.table_uri(name)}`" for short, name in names.items()}
+        return [tuple(row) for row in self.spark.sql(statement.format(**tables)).collect()]
+
+    def temperatures(self) -> dict[str, float | None]:
+        """The temperature of every hour in the table."""
+        rows = [(hour_of(row), row["temperature_2m"]) for row in rows_of(self.settings, self.table.name)]
+        assert len(rows) == len(dict(rows)), "a key stands twice"
+        return dict(rows)
+
+    def snapshot(self) -> list[tuple[Any, ...]]:
+        """Every column of every row, in the order of the temperatures' key."""
+        return self.snapshot_of("latitude, longitude, observed_at")
+
+    def snapshot_of(self, key: str) -> list[tuple[Any, ...]]:
+        """Every column of every row, in the order of a key."""
+        return self.sql(f"SELECT * FROM {{t}} ORDER BY {key}")
+
+    def rejected(self) -> list[tuple[Any, ...]]:
+        return self.sql(
+            "SELECT position.partition, position.offset, reason FROM {rejected}"
+            " WHERE resolved_number IS NULL ORDER BY 1, 2"
+        )
+
+    def refresh(self) -> tuple[Any, Any]:
+        rollup = self.table.rollups[0]
+        return (
+            refresh.refresh_changes(self.context),
+            refresh.refresh_rollup(self.context, rollup),
+        )
+
+    def assert_accounted(self) -> None:
+        failed = [finding for finding in audit(self.ledger) if not finding.passed]
+        assert not failed
+
+
+def counts(entry: Entry) -> dict[str, int]:
+    """The accounting of one commit."""
+    commit, counted = entry.commit, entry.metrics
+    return {
+        "read": commit.read,
+        "rejected": commit.rejected,
+        "duplicate": commit.duplicate,
+        "inserted": counted.inserted,
+        "updated": counted.updated,
+        "stale": counted.stale,
+    }
+
+
+def clean_log(uri: str) -> None:
+    """Leave of the log its newest commit and a checkpoint: as after log retention."""
+    table = DeltaTable(uri)
+    table.create_checkpoint()
+    for file in Path(uri, "_delta_log").glob("*.json"):
+        if int(file.stem) < table.version():
+            file.unlink()

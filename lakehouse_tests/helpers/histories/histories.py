@@ -1,0 +1,244 @@
+"""Random histories: a state machine that does to real tables what users, brokers and strangers do.
+
+After every step the merged, rejected, changes and rollup tables and the accounting equal the model's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from lakehouse.declaration import StreamTable
+from lakehouse.derived import refresh
+from lakehouse.ingest import batches
+from lakehouse.ingest.batches import Outcome, Request
+from lakehouse.ingest.load import load_base
+from lakehouse.ingest.redrive import redrive
+from lakehouse.ingest.replay import replay
+from lakehouse.kafka import add_partitions
+from lakehouse.ledger.audit import audit
+from lakehouse.ledger.offsets import Range
+from lakehouse.operations.maintain import maintain
+from lakehouse.settings import Settings
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.histories.model import Counted, Key, Model, Moment, Rules
+from lakehouse_tests.helpers.histories.surroundings import (
+    KEYS,
+    RULES,
+    TEMPERATURES,
+    Letter,
+    declared,
+    letters,
+    make_topic,
+    post,
+    write_base,
+)
+from lakehouse_tests.helpers.tables.tables import Tables
+
+SEVERAL = 8  # versions after which maintenance has something to do
+FEW = st.lists(letters, min_size=1, max_size=8)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The real parts a history runs on; ``on_step`` hears of every step that was compared."""
+
+    spark: SparkSession
+    settings: Settings
+    folder: Callable[[], Any]
+    on_step: Callable[[], None]
+
+
+class Histories(RuleBasedStateMachine):
+    """One table and its topic, from nothing; a subclass sets ``parts``."""
+
+    parts: Parts
+
+    @initialize()
+    def begin(self) -> None:
+        self.model = Model()
+        self.spark = self.parts.spark
+        self.settings = self.parts.settings
+        self.table = self.declared(self.model.rules)
+        self.tables = Tables(self.settings, self.table)
+        make_topic(self.settings, self.table.topic, partitions=2)
+        self.model.topic = {0: [], 1: []}
+        self.compared = self.maintained = -1
+
+    @staticmethod
+    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        """The table under these rules."""
+        return declared(rules, like)
+
+    @rule(sent=FEW, partition=st.integers(0, 3))
+    def send(self, sent: list[Letter], partition: int) -> None:
+        partition %= len(self.model.topic)
+        self.model.topic[partition] += post(self.settings, self.table.topic, partition, sent)
+
+    @rule(sent=FEW, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
+    def send_and_merge(self, sent: list[Letter], partition: int, size: int | None) -> None:
+        self.send(sent, partition)
+        self.merge(size)
+
+    @rule(size=st.sampled_from([None, 2, 7]))
+    def merge(self, size: int | None) -> None:
+        with by_spark(len(self.model.moments) % 2 == 0):  # now one writes, now the other
+            outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table), Request(size))
+        self._note_creation()
+        based = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
+        if based:
+            self._expect(outcomes.pop(0), based)
+        for outcome in outcomes:
+            self._expect(outcome, self.model.batch(ranges_of(outcome)))
+        ends = {partition: len(records) for partition, records in self.model.topic.items()}
+        assert {p: self.model.now.progress.get(p, 0) for p in ends} == ends, "all there was is merged"
+
+    def _note_creation(self) -> None:
+        self.model.moments.setdefault(0, Moment())
+
+    def _expect(self, outcome: Outcome, counted: Counted) -> None:
+        commit, metrics = outcome.entry.commit, outcome.entry.metrics
+        done = Counted(
+            read=commit.read,
+            rejected=commit.rejected,
+            late=commit.late,
+            duplicate=commit.duplicate,
+            inserted=metrics.inserted,
+            updated=metrics.updated,
+            stale=metrics.stale,
+        )
+        assert done == counted, f"{commit.kind} {commit.number}"
+        self.model.committed(outcome.entry.version)
+
+    @precondition(lambda self: any(self.model.now.progress.values()))
+    @rule(data=st.data())
+    def replay(self, data: st.DataObject) -> None:
+        ranges = []
+        for partition, end in self.model.now.progress.items():
+            start = data.draw(st.integers(0, end), label=f"start of {partition}")
+            ranges.append(Range(partition, start, data.draw(st.integers(start, end), label="end")))
+        request = Request(data.draw(st.sampled_from([None, 4]), label="size"))
+        for outcome in replay(TableContext(self.spark, self.settings, self.table), ranges, request):
+            self._expect(outcome, self.model.replay(ranges_of(outcome)))
+
+    @precondition(lambda self: self.model.rejected())
+    @rule()
+    def redrive(self) -> None:
+        outcomes = redrive(TableContext(self.spark, self.settings, self.table))
+        counted = self.model.redrive()
+        assert len(outcomes) == (0 if counted is None else 1)
+        if counted:
+            self._expect(outcomes[0], counted)
+
+    @rule(rules=st.sampled_from(RULES))
+    def declare(self, rules: Any) -> None:
+        self.model.rules = rules
+        self.table = self.declared(rules, self.table)
+
+    @rule()
+    def restart(self) -> None:
+        spark: Any = self.parts.spark
+        self.spark = spark.cloneSession() if is_remote() else spark.newSession()
+
+    @rule(values=st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, *TEMPERATURES]), min_size=1))
+    def reload_base(self, values: dict[Any, float | None]) -> None:
+        folder = write_base(self.parts.folder(), values)
+        before = dict(self.model.base)
+        loaded = load_base(TableContext(self.spark, self.settings, self.table), folder)
+        self.model.load_base(values, loaded.version if loaded.changed else self.model.base_version)
+        assert loaded.changed == (before != self.model.base)
+
+    @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL)
+    @rule()
+    def maintenance(self) -> None:
+        maintain(TableContext(self.spark, self.settings, self.table))
+        self.maintained = self.tables.version
+        self.model.committed(self.maintained)
+
+    @precondition(lambda self: len(self.model.moments) > 1)
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        version = data.draw(st.sampled_from(sorted(self.model.moments)), label="version")
+        if version == self.tables.version:
+            return
+        self._foreign(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+        self.model.restore(version)
+        self.model.committed(self.tables.version)
+
+    @precondition(lambda self: self.model.now.rows)
+    @rule(data=st.data(), temperature=st.sampled_from(TEMPERATURES))
+    def foreign_update(self, data: st.DataObject, temperature: float) -> None:
+        self.overwrite(data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key"), temperature)
+
+    def overwrite(self, key: Key, temperature: float) -> None:
+        self._foreign(f"UPDATE {{t}} SET temperature_2m = {temperature}D WHERE {_is(key)}")
+        self.model.overwrite(key, temperature)
+        self.model.committed(self.tables.version)
+
+    @precondition(lambda self: self.model.now.rows)
+    @rule(data=st.data())
+    def foreign_delete(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key")
+        self._foreign(f"DELETE FROM {{t}} WHERE {_is(key)}")
+        del self.model.now.rows[key]
+        self.model.committed(self.tables.version)
+
+    @precondition(lambda self: self.tables.exists)
+    @rule()
+    def foreign_optimize(self) -> None:
+        self._foreign("OPTIMIZE {t}")
+        self.model.committed(self.tables.version)
+
+    def _foreign(self, statement: str) -> None:
+        self.spark.sql(statement.format(t=f"delta.`{self.tables.uri}`")).collect()
+
+    @precondition(lambda self: len(self.model.topic) < 4)
+    @rule()
+    def add_partition(self) -> None:
+        partition = len(self.model.topic)
+        add_partitions(self.settings, self.table.topic, partition + 1)
+        self.model.topic[partition] = []
+
+    @invariant()
+    def tables_equal_the_model(self) -> None:
+        if not self.tables.exists:
+            return
+        if self.tables.version != self.compared:
+            refresh.refresh_changes(TableContext(self.spark, self.settings, self.table))
+            for rollup in self.table.rollups:
+                refresh.refresh_rollup(TableContext(self.spark, self.settings, self.table), rollup)
+            self.compared = self.tables.version
+            assert self.tables.merged() == self.model.now.rows
+            assert self.tables.changes() == self.model.changes()
+            assert self.tables.rollup() == self.model.rollup()
+        ledger = self.tables.ledger()
+        assert self.tables.rejected(ledger) == self.model.rejected()
+        assert {name: n for name, n in ledger.totals.model_dump().items() if n} == {
+            name: n for name, n in self.model.now.totals.items() if n
+        }
+        assert not [finding for finding in audit(ledger) if not finding.passed]
+        self.parts.on_step()
+
+
+class Begun(Histories):
+    """A history that begins with a table, so that every step of it is compared."""
+
+    @initialize(sent=FEW)
+    def begin(self, sent: list[Letter]) -> None:
+        Histories.begin(self)
+        self.send_and_merge(sent, 0, None)
+
+
+def ranges_of(outcome: Outcome) -> dict[int, tuple[int, int]]:
+    assert outcome.plan is not None
+    return {part.partition: (part.start, part.end) for part in outcome.plan.ranges}
+
+
+def _is(key: Any) -> str:
+    latitude, longitude, hour = key
+    return f"latitude = {latitude}BD AND longitude = {longitude}BD AND observed_at = TIMESTAMP'{hour:%Y-%m-%d %H:%M}'"

@@ -1,0 +1,147 @@
+"""Random histories of a log table: each record that may enter is a row, once, whatever is done to its table.
+
+The model is that of the keyed tables but for the merge: a position is its own key, and nothing replaces a row.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+from lakehouse.declaration import Late, StreamTable
+from lakehouse.derived import refresh
+from lakehouse.ingest import batches
+from lakehouse.ledger.audit import audit
+from lakehouse.operations.verify import verify_keys, verify_rollup
+from lakehouse.storage import stored_table
+from lakehouse.storage.spark_writer import commit_append
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.histories.histories import FEW, Histories, ranges_of
+from lakehouse_tests.helpers.histories.model import LATE_AFTER, Counted, Key, Model, Order, Row, Rules
+from lakehouse_tests.helpers.histories.surroundings import NULLS, Letter, make_topic
+from lakehouse_tests.helpers.tables.log_tables import COLUMNS, log_table
+from lakehouse_tests.helpers.tables.rows import rows_of
+from lakehouse_tests.helpers.tables.tables import Tables
+
+
+class LogModel(Model):
+    """A log table, step by step: its rows by position."""
+
+    def _merge(self, rows: Iterable[tuple[Any, float | None, Order]], _: Collection[Order] = ()) -> Counted:
+        inserted = stale = 0
+        for key, temperature, order in rows:
+            position: Any = order[2:]
+            stale += position in self.now.rows
+            inserted += position not in self.now.rows
+            self.now.rows.setdefault(position, Row(temperature, key, None))
+        return Counted(inserted=inserted, stale=stale)
+
+
+class LogHistories(Histories):
+    """One log table and its topic, from nothing; a subclass sets ``parts``."""
+
+    reload_base = None  # type: ignore[assignment]
+    foreign_update = None  # type: ignore[assignment]
+    foreign_delete = None  # type: ignore[assignment]
+    add_partition = None  # type: ignore[assignment]
+    foreign_optimize = None  # type: ignore[assignment]
+
+    @initialize(sent=FEW)
+    def begin(self, sent: list[Letter]) -> None:
+        self.model = LogModel()
+        self.spark = self.parts.spark
+        self.settings = self.parts.settings
+        self.table = self.declared(self.model.rules)
+        self.tables = Tables(self.settings, self.table)
+        make_topic(self.settings, self.table.topic, partitions=2)
+        self.model.topic = {0: [], 1: []}
+        self.compared = self.maintained = -1
+        self.send_and_merge(sent, 0, None)
+
+    @staticmethod
+    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        column = replace(COLUMNS[3], between=(-100, rules.hottest), null_values=NULLS)
+        late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
+        return replace(like or log_table(), columns=[*COLUMNS[:3], column], late=late)
+
+    @precondition(lambda self: self.model.now.rows)
+    @rule(data=st.data())
+    def somebody_deletes(self, data: st.DataObject) -> None:
+        position: Any = data.draw(st.sampled_from(sorted(self.model.now.rows)), label="position")
+        self._foreign(f"DELETE FROM {{t}} WHERE _record.partition = {position[0]} AND _record.offset = {position[1]}")
+        del self.model.now.rows[position]
+        self.model.committed(self.tables.version)
+
+    @precondition(lambda self: len(self.model.moments) > 1)
+    @rule(data=st.data(), sent=FEW)
+    def a_restore_comes_between(self, data: st.DataObject, sent: list[Letter]) -> None:
+        """The table goes back between the plan of a batch and its commit, which is void, its rows in the table."""
+        planned_on = self.tables.version
+        version = data.draw(st.sampled_from(sorted(self.model.moments)), label="version")
+        if version == planned_on:
+            return
+        self.send(sent, 0)
+        restored = list[int]()
+
+        def append_to_restored(*args: Any, **kwargs: Any) -> Any:
+            if not restored:
+                self._foreign(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+                restored.append(version)
+            return commit_append(*args, **kwargs)
+
+        with pytest.MonkeyPatch.context() as patch, by_spark():
+            patch.setattr(stored_table, "commit_append", append_to_restored)
+            outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table))
+        if restored:
+            self._void(version, planned_on)
+        for outcome in outcomes:
+            self._expect(outcome, self.model.batch(ranges_of(outcome)))
+
+    def _void(self, version: int, planned_on: int) -> None:
+        progress = self.model.now.progress
+        read = [record for p, records in self.model.topic.items() for record in records[progress.get(p, 0) :]]
+        self.model.now.decided |= {record.position: record.reason(self.model.rules) for record in read}
+        self.model.restore(version)
+        self.model.committed(planned_on + 1)
+        for record in (each for each in read if each.reason(self.model.rules) is None):
+            place: Any = record.position
+            self.model.now.rows[place] = Row(record.temperature, record.key or (), None)
+        self.model.committed(planned_on + 2)
+
+    @invariant()
+    def tables_equal_the_model(self) -> None:
+        if not self.tables.exists:
+            return
+        if self.tables.version != self.compared:
+            self._compare()
+            self.compared = self.tables.version
+        assert self.tables.rejected(self.tables.ledger()) == self.model.rejected()
+        self.parts.on_step()
+
+    def _compare(self) -> None:
+        context = TableContext(self.spark, self.settings, self.table)
+        (rollup,) = self.table.rollups
+        refresh.refresh_rollup(context, rollup)
+        rows = rows_of(self.settings, self.table.name)
+        assert len(rows) == len(self.model.now.rows)
+        told: dict[Any, Any] = {_position(row): _told(row) for row in rows}
+        assert told == {position: (row.temperature, row.order) for position, row in self.model.now.rows.items()}
+        ledger = self.tables.ledger()
+        assert {name: n for name, n in ledger.totals.model_dump().items() if n} == {
+            name: n for name, n in self.model.now.totals.items() if n
+        }
+        assert not [finding for finding in audit(ledger) if not finding.passed]
+        assert verify_keys(context).passed
+        assert verify_rollup(context, rollup).passed
+
+
+def _position(row: dict[str, Any]) -> tuple[int, int]:
+    return row["_record"]["partition"], row["_record"]["offset"]
+
+
+def _told(row: dict[str, Any]) -> tuple[float | None, Key]:
+    return row["temperature_2m"], (row["latitude"], row["longitude"], row["observed_at"])

@@ -1,0 +1,156 @@
+"""What surrounds a table in a random history: letters to send, a topic whose broker time is chosen, base files."""
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from hypothesis import strategies as st
+
+from lakehouse.declaration import Late, StreamTable
+from lakehouse.errors import TopicError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import look
+from lakehouse.settings import Settings
+from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.brokers.streams import unique_table
+from lakehouse_tests.helpers.histories.model import LATE_AFTER, Key, Record, Rules
+from lakehouse_tests.helpers.waiting import wait_until
+
+PLACES = [(Decimal("13.000000"), Decimal("77.600006")), (Decimal("51.500000"), Decimal("-0.099991"))]
+HOURS = [datetime(2023, 1, 1, 0, tzinfo=UTC), datetime(2023, 1, 31, 23, tzinfo=UTC), datetime(2023, 2, 1, tzinfo=UTC)]
+KEYS: list[Key] = [(*place, hour) for place in PLACES for hour in HOURS]
+TEMPERATURES = [-5.5, 0.0, 20.0, 20.25]
+HOT = 80.0
+DELAYS = [timedelta(hours=hours) for hours in (0, 1, 2, 26)] + [LATE_AFTER, LATE_AFTER + timedelta(minutes=1)]
+RULES = [Rules(), Rules(hottest=100.0), Rules(rejects_late=False), Rules(hottest=100.0, rejects_late=False)]
+RULES += [Rules(null_erases=True), Rules(hottest=100.0, rejects_late=False, null_erases=True)]
+PLACEHOLDER = -999.0
+NULLS = ("-999",)
+Ways = Literal["null", "missing", "placeholder"]
+MALFORMED: dict[str, bytes | None] = {
+    "tombstone": None,
+    "truncated": b'{"latitude": 13.0',
+    "not_an_object": b"[1]",
+    "invalid_utf8": b'{"latitude": "\xff"}',
+}
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What is to be sent: a row, or the reason for which it is malformed; ``delay`` until the broker gets it.
+
+    ``without`` is how it has no temperature.
+    """
+
+    key: Key
+    temperature: float | None
+    delay: timedelta
+    without: Ways = "null"
+    malformed: str | None = None
+
+    @property
+    def value(self) -> bytes | None:
+        if self.malformed:
+            return MALFORMED[self.malformed]
+        latitude, longitude, hour = self.key
+        fields: dict[str, Any] = {"latitude": float(latitude), "longitude": float(longitude)}
+        fields["time"] = f"{hour:%Y-%m-%dT%H:%M}"
+        if self.temperature is not None or self.without == "null":
+            fields["temperature_2m"] = self.temperature
+        elif self.without == "placeholder":
+            fields["temperature_2m"] = PLACEHOLDER
+        return json.dumps(fields).encode()
+
+
+letters = st.builds(
+    Letter,
+    st.sampled_from(KEYS),
+    st.sampled_from([None, *TEMPERATURES, *TEMPERATURES, HOT]),
+    st.sampled_from(DELAYS),
+    st.sampled_from(get_args(Ways)),
+    st.sampled_from([None] * 9 + list(MALFORMED)),
+)
+
+
+def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+    """The temperatures table under rules of the model; ``like``: under the names it has already."""
+    table = like or unique_table(partitions=2)
+    column = replace(temperatures.by_name["temperature_2m"], between=(-100, rules.hottest))
+    column = replace(column, null_values=NULLS, null_erases=rules.null_erases)
+    late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
+    return replace(table, columns=[*temperatures.columns[:3], column], late=late)
+
+
+def make_topic(settings: Settings, topic: str, partitions: int) -> None:
+    """Create a topic in which the broker time of a record is what its sender says."""
+    configs = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
+    wanted = NewTopic(topic, partitions, 1, topic_configs=configs)
+    with_client(AIOKafkaAdminClient, settings, lambda admin: admin.create_topics([wanted]))
+    assert wait_until(lambda: _partitions_of(settings, topic) == partitions, 120)
+
+
+def _partitions_of(settings: Settings, topic: str) -> int:
+    """How many partitions a topic has; none until the broker knows a topic that it has just created."""
+    try:
+        return len(look(settings, topic).end)
+    except TopicError:
+        return 0
+
+
+def post(settings: Settings, topic: str, partition: int, sent: list[Letter]) -> list[Record]:
+    """Send letters into a partition, in order, and return them as the records they became."""
+
+    async def run() -> list[Any]:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), linger_ms=5)
+        await producer.start()
+        try:
+            futures = [
+                await producer.send(
+                    topic, letter.value, b"key", partition, int((letter.key[2] + letter.delay).timestamp() * 1000)
+                )
+                for letter in sent
+            ]
+            return [await future for future in futures]
+        finally:
+            await producer.stop()
+
+    return [
+        Record(
+            partition=partition,
+            offset=found.offset,
+            broker_time=letter.key[2] + letter.delay,
+            key=None if letter.malformed else letter.key,
+            temperature=letter.temperature,
+            malformed=letter.malformed,
+            says_null=letter.temperature is None and letter.without == "null",
+        )
+        for letter, found in zip(sent, asyncio.run(run()), strict=True)
+    ]
+
+
+def write_base(folder: Path, values: dict[Key, float | None]) -> Path:
+    """Write base files, one for each place."""
+    for number, (latitude, longitude) in enumerate(PLACES):
+        rows = [(hour, value) for (*place, hour), value in values.items() if tuple(place) == (latitude, longitude)]
+        if not rows:
+            continue
+        archive = {
+            "latitude": float(latitude),
+            "longitude": float(longitude),
+            "timezone": "GMT",
+            "utc_offset_seconds": 0,
+            "hourly_units": {"time": "iso8601", "temperature_2m": "°C"},
+            "hourly": {
+                "time": [f"{hour:%Y-%m-%dT%H:%M}" for hour, _ in rows],
+                "temperature_2m": [value for _, value in rows],
+            },
+        }
+        (folder / f"place-{number}.json").write_text(json.dumps(archive, ensure_ascii=False), encoding="utf-8")
+    return folder

@@ -1,0 +1,77 @@
+"""What happens to tables and disks in these tests, and what has to hold when it is over."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lakehouse.operations.verify import verify_rollup
+from lakehouse_tests.helpers.brokers.streams import Stream
+
+_LAST = "max_by(struct(change, temperature_2m_after), struct(number, source_version)) AS last"
+
+
+def assert_all_is_right(stream: Stream) -> None:
+    """Bring feed and rollup up to date: they tell what the merged table holds, which is accounted for."""
+    stream.refresh()
+    key = "latitude, longitude, observed_at"
+    told = stream.sql(
+        f"SELECT {key}, last.temperature_2m_after FROM (SELECT {key}, {_LAST} FROM {{changes}} GROUP BY {key})"
+        " WHERE last.change <> 'delete' ORDER BY 1, 2, 3"
+    )
+    assert told == stream.sql(f"SELECT {key}, temperature_2m FROM {{t}} ORDER BY 1, 2, 3")
+    finding = verify_rollup(stream.context, stream.table.rollups[0])
+    assert finding.passed, finding.detail
+    stream.assert_accounted()
+
+
+@contextmanager
+def undone(folder: Path, aside: Path) -> Iterator[None]:
+    """Put a folder back as it was, whatever happened to it."""
+    shutil.copytree(folder, aside / folder.name)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder) if folder.is_dir() else folder.unlink(missing_ok=True)
+        shutil.move(aside / folder.name, folder)
+
+
+class Disk:
+    """A small disk, mounted on a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._filling = folder / "filling"
+
+    def remount(self, option: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{option}", self.folder], check=True)
+
+    def fill(self, left: int = 0) -> None:
+        """Use up all of it but ``left`` bytes."""
+        stands = os.statvfs(self.folder)
+        self._filling.write_bytes(bytes(max(0, stands.f_bavail * stands.f_frsize - left)))
+
+    def clear(self) -> None:
+        self._filling.unlink(missing_ok=True)
+
+
+@contextmanager
+def mounted(folder: Path, size: str) -> Iterator[Disk]:
+    """Mount a small disk; skips the test where the machine does not allow it."""
+    folder.mkdir()
+    try:
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError as error:
+        pytest.skip(f"There is no mount command: {error}")
+    if done.returncode:
+        pytest.skip(f"A small disk cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield Disk(folder)
+    finally:
+        subprocess.run(["umount", folder], check=True)

@@ -1,0 +1,87 @@
+"""Records of few bytes that become much when they are decoded, each kind with the table that takes them."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from lakehouse.declaration import Avro, Column, StreamTable
+from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.verdicts import Rules, decode_slices
+from lakehouse_tests.helpers.decoding_memory import RECORDS
+
+Case = tuple[StreamTable, list[bytes], Schemas]
+_NULLS = [{"name": f"e{number}", "type": "null"} for number in range(16)]
+_EACH = {"type": "record", "name": "Each", "fields": [{"name": "v", "type": "long"}, *_NULLS]}
+EMPTY = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": {"type": "array", "items": _EACH}}],
+}
+"""Each byte is a record of seventeen fields."""
+
+
+def table(*columns: Column, **said: Any) -> StreamTable:
+    return StreamTable("t", "t", "T.", [Column("id", "STRING", "Which.", required=True), *columns], key=["id"], **said)
+
+
+def repeated(record: bytes, total: int = RECORDS) -> list[bytes]:
+    return [record] * max(1, total // len(record))
+
+
+def filled(inner: str, size: int) -> bytes:
+    """A record of so many bytes at most, full of the same."""
+    return f'{{"id":"a","n":[{",".join([inner] * max(1, (size - 20) // (len(inner) + 1)))}]}}'.encode()
+
+
+def in_avro(items: int) -> bytes:
+    count, number = b"", items << 1
+    while number >= 0x80:
+        count, number = count + bytes([number & 0x7F | 0x80]), number >> 7
+    return framed(1, b"\x02a" + count + bytes([number]) + bytes(items) + b"\x00")
+
+
+def avro(items: int, total: int = RECORDS) -> Case:
+    return table(format=Avro()), repeated(in_avro(items), total), Schemas({1: WriterSchema(json.dumps(EMPTY))}, {})
+
+
+def flat(inner: str, size: int) -> Case:
+    return table(), repeated(filled(inner, size)), NO_SCHEMAS
+
+
+def nested(type_: str, inner: str, size: int, columns: int = 1) -> Case:
+    """Columns of a type that all take their values from the same field."""
+    taking = [Column(f"n{number}", type_, "Some.", source="n") for number in range(columns)]
+    return table(*taking), repeated(filled(inner, size), min(RECORDS, 8 * size)), NO_SCHEMAS
+
+
+def wide(columns: int, record: bytes, total: int) -> Case:
+    return (
+        table(*(Column(f"c{each}", "DECIMAL(38,2)", "One.") for each in range(columns))),
+        repeated(record, total),
+        NO_SCHEMAS,
+    )
+
+
+LISTS = f"STRUCT<{', '.join(f'f{number}: ARRAY<INT>' for number in range(200))}>"
+CASES: dict[str, Callable[[], Case]] = {
+    "Avro, one record": lambda: avro(980_000, 1),
+    "Avro, many records": lambda: avro(50_000, 600_000),
+    "JSON of lists in lists": lambda: flat("[" * 30 + "]" * 30, 10_000),
+    "JSON, one record": lambda: flat("{}", RECORDS),
+    "JSON, one record of short texts": lambda: flat('"ab"', RECORDS),
+    "nested JSON": lambda: nested(f"ARRAY<{LISTS}>", '{"f0":[]}', 60_000),
+    "many columns": lambda: wide(1_000, b'{"id":"a"}', 30_000),
+}
+
+
+def reasons_of_first(case: Case) -> set[str | None]:
+    """The reasons that the quick and the strict path give for the first record of a case."""
+    table, (record, *_), schemas = case
+    rules = Rules(table.fields, None, table.format.parser(schemas))
+    values = pa.array([record], pa.binary())
+    slices = [some for path in (decode_plain, None) for some in decode_slices(values, None, rules, path)]
+    return {row["_reason"] for some in slices for row in some.verdicts.to_pylist()}

@@ -1,0 +1,86 @@
+"""What a failure to read changes means: only what is gone for good may be told as a net difference."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
+
+from lakehouse.derived import changes
+from lakehouse.derived.changes import Upstream, net_changes
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.commits import Source
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.settings import Settings
+from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.stored_table import StoredTable
+
+pytestmark = pytest.mark.invariant(10)
+
+OTHER_COLUMNS = PySparkException("[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA] Retrieving table changes")
+CALL = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:1)"
+ABORTED = f"org.apache.spark.SparkException: Job aborted{CALL}"
+GONE = [
+    "[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [0 , 3]",
+    f"{ABORTED}\nCaused by: java.io.FileNotFoundException: File file:/tables/t/_change_data/x.parquet does not exist",
+    "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (No such file or directory)",
+    "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (Datei oder Verzeichnis nicht gefunden)",
+]
+NOT_EXIST = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///t/x. File does not exist."
+PASSING = [
+    "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (Permission denied)",
+    "java.io.FileNotFoundException: /tmp/blockmgr-1/0c/temp_shuffle_x (Too many open files)",
+    "java.io.FileNotFoundException: /tmp/blockmgr-77/11/rdd_5_0 (No such file or directory)",
+    "java.io.FileNotFoundException: /tmp/blockmgr-1/0c/shuffle.index (No space left on device)",
+    f"{NOT_EXIST}{CALL}\nCaused by: java.io.FileNotFoundException: /t/x (Too many open files)",
+    f"{NOT_EXIST}{CALL}\nCaused by: java.net.SocketTimeoutException: Read timed out",
+    "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (Stale file handle)",
+]
+
+
+def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | None:
+    """Read the changes of two versions, where one reading after the other fails."""
+    errors = iter(failures)
+
+    def fail(*_: object) -> None:
+        raise next(errors)
+
+    monkeypatch.setattr(changes, "_read_changes", fail)
+    monkeypatch.setattr(changes, "session_settings", lambda *_: nullcontext())
+    layout = merged_layout(temperatures, Settings())
+    none: Any = None
+    ledger = Ledger(layout.uri, exists=True, table_id="id", version=3)
+    return net_changes(Upstream(temperatures, StoredTable(none, layout), ledger), Source(table_id="id", version=1))
+
+
+@pytest.mark.parametrize("said", GONE)
+def test_changes_that_are_gone_are_told_as_a_net_difference(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    assert read(monkeypatch, PySparkException(said)) is None
+    assert read(monkeypatch, OTHER_COLUMNS, PySparkException(said)) is None
+
+
+@pytest.mark.parametrize("said", PASSING)
+def test_a_failure_that_passes_is_no_sign_that_changes_are_gone(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    with pytest.raises(PySparkException):
+        read(monkeypatch, PySparkException(said))
+
+
+@pytest.mark.parametrize("said", [*PASSING, "[INTERNAL_ERROR] Something else", "Job aborted: ExecutorLostFailure"])
+def test_behind_other_columns_no_other_failure_is_a_net_difference(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    with pytest.raises(PySparkException):
+        read(monkeypatch, OTHER_COLUMNS, PySparkException(said))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OTHER_COLUMNS,
+        AnalysisException("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `v` cannot be resolved"),
+        PySparkException("[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Expected INT, Found DOUBLE"),
+    ],
+)
+def test_where_columns_were_missing_or_others_in_between_it_is_a_net_difference(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    assert read(monkeypatch, OTHER_COLUMNS, error) is None

@@ -1,0 +1,56 @@
+"""Which rows the change feed takes: every change once, also where a version number comes again."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pytest
+
+from lakehouse.declaration import Column, StreamTable
+from lakehouse.derived.feed import insert_spec
+
+pytestmark = pytest.mark.invariant(10)
+
+TABLE = StreamTable(
+    name="t",
+    topic="t",
+    doc="d",
+    columns=[Column("k", "INT", required=True, doc="d"), Column("v", "INT", doc="d")],
+    key=["k"],
+)
+NAMES = ["k", "source_table_id", "source_version", "committed_at", "number", "v_after"]
+FIRST, SECOND = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def feed() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    types = "k INT, source_table_id VARCHAR, source_version BIGINT, committed_at TIMESTAMPTZ, number INT, v_after INT"
+    connection.execute(f"CREATE TABLE t ({types}); CREATE TABLE s ({types})")
+    return connection
+
+
+def take(feed: duckdb.DuckDBPyConnection, number: int, *changes: tuple[int, datetime | None, int]) -> None:
+    """One commit with changes of one key: the version that made them, when (NULL: a net difference), the value."""
+    rows: list[Any] = [[1, "id", version, at, number, value] for version, at, value in changes]
+    feed.execute("DELETE FROM s")
+    feed.executemany("INSERT INTO s VALUES (?, ?, ?, ?, ?, ?)", rows)
+    feed.execute(f"MERGE INTO t USING s {insert_spec(TABLE, NAMES).clauses}".replace("`", '"'))
+
+
+def told(feed: duckdb.DuckDBPyConnection) -> list[int]:
+    return [value for (value,) in feed.execute("SELECT v_after FROM t ORDER BY number, source_version").fetchall()]
+
+
+def test_a_table_back_from_a_backup_goes_through_the_same_versions_again(feed: duckdb.DuckDBPyConnection) -> None:
+    take(feed, 1, (40, FIRST, 2), (41, FIRST, 3))
+    take(feed, 2, (40, None, 2))
+    take(feed, 3, (41, SECOND, 4))
+    take(feed, 4, (40, None, 2))
+    assert told(feed) == [2, 3, 2, 4, 2]
+
+
+def test_a_change_that_is_told_already_is_not_told_again(feed: duckdb.DuckDBPyConnection) -> None:
+    take(feed, 1, (40, FIRST, 2))
+    take(feed, 2, (40, FIRST, 2), (41, SECOND, 3))
+    assert told(feed) == [2, 3]

@@ -1,0 +1,70 @@
+"""Decoding runs where this package is not: on Spark's workers, which get it by value."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+
+from lakehouse import declaration
+from lakehouse.declaration import Column, Late
+from lakehouse.decoding import records
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.decode import _decoder
+
+ELSEWHERE = """
+import pickle, sys
+sys.modules["lakehouse"] = None  # an import of it fails
+decode, fields = pickle.load(sys.stdin.buffer)
+print(decode(b'{"n":12345678901.5,"at":"2023-01-01","few":1}', fields))
+"""
+
+
+def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
+    columns = [
+        Column("n", "DECIMAL(38,18)", "A number.", between=(0.5, 1e12)),
+        Column("at", "DATE", "A day.", pattern="%Y-%m-%d"),
+        Column("few", "INT", "A count."),
+    ]
+    cloudpickle.register_pickle_by_value(declaration)
+    shipped = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
+    done = subprocess.run([sys.executable, "-c", ELSEWHERE], input=shipped, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"Decimal('12345678901.500000000000000000')" in done.stdout
+
+
+WORKER = """
+import pickle, sys
+for name in ["lakehouse", *sys.argv[1:]]:
+    sys.modules[name] = None  # an import of it fails
+decode, batches = pickle.load(sys.stdin.buffer)
+print([verdicts.to_pylist() for verdicts in decode(iter(batches))])
+print("orjson" in sys.modules and sys.modules["orjson"] is not None)
+"""
+GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","temperature_2m":10.4}'
+
+
+LATE = Late("observed_at", timedelta(days=9_000), "accept")
+
+
+@pytest.mark.parametrize("late", [None, LATE])
+@pytest.mark.parametrize(
+    ("missing", "quick"), [([], True), (["orjson"], False), (["numpy"], False), (["orjson", "numpy"], False)]
+)
+def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], quick: bool, late: Late | None) -> None:
+    """Where records may be late, the broker's times are sent with them."""
+    values = pa.array([GOOD, None, b"{", GOOD[:-1] + b',"time":1}', GOOD], pa.binary())
+    batch = (values, pa.array([1, 2, None, 4, 2**61], pa.int64())) if late else values
+    decode = _decoder(replace(temperatures, late=late))
+    shipped = cloudpickle.dumps((decode, [batch, batch]))
+    done = subprocess.run([sys.executable, "-c", WORKER, *missing], input=shipped, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    here = [verdicts.to_pylist() for verdicts in decode(iter([batch, batch]))]
+    assert [row["_reason"] for row in here[0]] == [None, "tombstone", "truncated", "duplicate_name", None]
+    assert [row["_late"] for row in here[0]] == [False, False, False, False, late is not None]
+    rows, used = done.stdout.decode().splitlines()
+    assert rows == repr(here)
+    assert used == str(quick)

@@ -1,0 +1,31 @@
+"""What records become while they are decoded fits into a worker; ``full`` has more kinds, and a search."""
+
+from pathlib import Path
+
+import pytest
+
+from lakehouse_tests.helpers.decoding_memory import MOST, peak_of
+from lakehouse_tests.helpers.tables.large_records import CASES, Case, avro, nested, reasons_of_first
+
+pytestmark = pytest.mark.invariant(8)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["Avro, many records", "JSON of lists in lists"])
+def test_a_worker_takes_little_memory_whatever_records_hold(name: str, tmp_path: Path) -> None:
+    table, records, schemas = CASES[name]()
+    assert peak_of(tmp_path, table, records, schemas) < MOST
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (avro(100_000, 1), None),
+        (nested("ARRAY<DECIMAL(38,0)>", "1", 400_000, columns=20), "too_large"),
+        (nested("ARRAY<DECIMAL(38,0)>", "1", 4_000, columns=20), None),
+    ],
+    ids=["Avro", "columns", "small columns"],
+)
+def test_only_a_record_that_fits_into_no_worker_is_rejected(case: Case, expected: str | None) -> None:
+    assert reasons_of_first(case) == {expected}

@@ -1,0 +1,123 @@
+"""Base files and reference files: what is read, and that a file which cannot be is named."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakehouse.errors import BaseFileError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest.sources import OpenMeteoFiles, read_reference
+from lakehouse_tests.helpers.places import DATA
+from lakehouse_tests.helpers.tables.base_files import base_archive, base_table
+
+pytestmark = pytest.mark.invariant(6, 13)
+
+FILES = OpenMeteoFiles(DATA / "base")
+FIELDS = temperatures.fields
+LOCATIONS = temperatures.references[0]
+NO_SESSION: Any = None  # a file is refused before Spark is asked
+FIRST = datetime(2022, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[[str, str | bytes | pa.Table], BaseFileError]:
+    """Writes one file beside a good one, reads the folder and returns the error."""
+
+    def read(name: str, content: str | bytes | pa.Table) -> BaseFileError:
+        (tmp_path / "a.json").write_text(json.dumps(base_archive()))
+        if isinstance(content, pa.Table):
+            pq.write_table(content, tmp_path / name)
+        else:
+            (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        with pytest.raises(BaseFileError) as raised:
+            FILES.read(NO_SESSION, tmp_path, FIELDS)
+        assert raised.value.where == str(tmp_path / name)
+        assert "Nothing was loaded" in str(raised.value)
+        return raised.value
+
+    return read
+
+
+def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BaseFileError, match="no base files") as empty:
+        FILES.read(NO_SESSION, tmp_path, FIELDS)
+    assert empty.value.where == str(tmp_path)
+    with pytest.raises(BaseFileError, match="no such folder"):
+        FILES.read(NO_SESSION, tmp_path / "missing", FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("notes.txt", "hello", "Neither a JSON nor a Parquet file"),
+        ("lines.json", '{"latitude":1}\n{"latitude":2}', "trailing_bytes"),
+        ("cut.json", json.dumps(base_archive())[:80], "truncated"),
+        ("twice.json", '{"latitude":1,"latitude":2}', "duplicate_name"),
+        ("nan.json", json.dumps(base_archive(latitude=float("nan"))), "not_finite"),
+        ("bytes.json", b'{"latitude":"\xff"}', "invalid_utf8"),
+        ("array.json", "[]", "not_an_object"),
+        ("empty.json", "", "empty_value"),
+        ("record.json", '{"latitude":1,"longitude":2,"time":"2022-01-01T00:00"}', "No Open-Meteo archive"),
+        ("hourless.json", json.dumps(base_archive(hourly={})), "not equally long"),
+        ("text.json", json.dumps(base_archive(hourly={"time": "2022"})), "No Open-Meteo archive"),
+        ("one.json", json.dumps(base_archive(hourly={"time": ["2022-01-01T00:00"]})), "No 'temperature_2m'"),
+        ("local.json", json.dumps(base_archive(utc_offset_seconds=-32400)), "-32400 seconds away from UTC"),
+        ("units.json", json.dumps(base_archive(hourly_units={"temperature_2m": "°F"})), "The unit of 'temperature_2m'"),
+        ("broken.parquet", b"PAR1 is how it begins", "Not a readable Parquet file"),
+        ("empty.parquet", b"", "Not a readable Parquet file"),
+        ("column.parquet", base_table(time=None), "No 'time'"),
+        ("null.parquet", base_table(latitude=[51.5, None]), "Row 1: null_field, 'latitude'"),
+        ("nan.parquet", base_table(temperature_2m=[4.2, float("nan")]), "Row 1: not_finite"),
+        ("type.parquet", base_table(temperature_2m=["4.2", "4.3"]), "Row 0: wrong_type"),
+        ("range.parquet", base_table(latitude=[51.5, 151.5]), "Row 1: out_of_range"),
+        ("date.parquet", base_table(time=["2022-01-01T00:00", "2022-02-30T00:00"]), "Row 1: no_such_date"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_named_with_its_reason(
+    refused: Callable[[str, Any], BaseFileError], name: str, content: Any, said: str
+) -> None:
+    assert said in refused(name, content).what
+
+
+def test_arrays_of_unequal_length_are_refused(refused: Callable[[str, Any], BaseFileError]) -> None:
+    hourly = {"time": ["2022-01-01T00:00", "2022-01-01T01:00"], "temperature_2m": [4.2]}
+    assert "{'time': 2, 'temperature_2m': 1}" in refused("b.json", json.dumps(base_archive(hourly=hourly))).what
+
+
+def test_a_row_that_cannot_be_loaded_is_named_by_its_place(refused: Callable[[str, Any], BaseFileError]) -> None:
+    hourly = {"time": ["2022-01-01T00:00", "2022-01-01 01:00"], "temperature_2m": [4.2, 4.3]}
+    assert refused("b.json", json.dumps(base_archive(hourly=hourly))).what.startswith("Row 1: wrong_time_format")
+
+
+def test_a_folder_inside_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "2022.json").mkdir()
+    with pytest.raises(BaseFileError, match=r"Neither a JSON nor a Parquet file .*2022\.json"):
+        FILES.read(NO_SESSION, tmp_path, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ('{"latitude":1,"longitude":2}', "Line 2: missing_field, 'name'"),
+        ("", "Line 2: empty_value"),
+        ("{", "Line 2: truncated"),
+        ('{"latitude":1.0000004,"longitude":2,"name":"again"}', "Line 2 repeats the key"),
+    ],
+)
+def test_a_reference_line_that_cannot_be_loaded_is_named(tmp_path: Path, second: str, said: str) -> None:
+    file = tmp_path / "places.jsonl"
+    file.write_text('{"latitude":1,"longitude":2,"name":"x"}\n' + second + "\n")
+    with pytest.raises(BaseFileError, match=said) as raised:
+        read_reference(NO_SESSION, LOCATIONS, file)
+    assert raised.value.where == str(file)
+
+
+def test_a_missing_reference_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BaseFileError, match=r"cannot be read: No such file.*places\.jsonl"):
+        read_reference(NO_SESSION, LOCATIONS, tmp_path / "places.jsonl")

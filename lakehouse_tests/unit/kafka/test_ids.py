@@ -1,0 +1,51 @@
+"""A topic or a cluster without an id is refused: a loss could not be told there."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lakehouse.defs.waiting import is_away
+from lakehouse.errors import BrokerRefusedError
+from lakehouse.kafka.metadata import describe, require_ids
+
+pytestmark = pytest.mark.invariant(9)
+
+TOPIC_ID = bytes(range(16))
+
+
+class Broker:
+    """Stands for a client of a broker that gives such ids: no broker that we can start leaves one out."""
+
+    def __init__(self, cluster_id: str | None, topic_id: bytes) -> None:
+        self._client = self
+        topic = (0, "readings", topic_id, False, [(0, 0, 1)])
+        self._answer = SimpleNamespace(cluster_id=cluster_id, topics=[topic])
+
+    def get_random_node(self) -> int:
+        return 1
+
+    async def send(self, *_: Any) -> Any:
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "topic_id", "lacks"),
+    [
+        (None, TOPIC_ID, "no id of its cluster:"),
+        ("", TOPIC_ID, "no id of its cluster:"),
+        ("c", bytes(16), "no id of the topic:"),
+        (None, bytes(16), "no id of its cluster and the topic:"),
+    ],
+)
+def test_a_topic_without_an_id_or_in_a_cluster_without_one_is_refused(cluster_id, topic_id, lacks):
+    (found,) = asyncio.run(describe(Broker(cluster_id, topic_id)))
+    with pytest.raises(BrokerRefusedError, match=f"{lacks}.*topic readings.*Nothing was written") as caught:
+        require_ids(found)
+    assert not is_away(caught.value), "no wait cures it: the sensor reports it"
+
+
+def test_a_topic_with_ids_is_taken():
+    (found,) = asyncio.run(describe(Broker("c", TOPIC_ID)))
+    require_ids(found)

@@ -1,0 +1,176 @@
+"""Lines of JSON are written by a schema of Avro as what they mean there, or not at all."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable
+from lakehouse.decoding.formats.avro_declared import schema_of_fields
+from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro_writing import line_writer
+from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError
+from lakehouse.errors import TopicError
+from lakehouse_tests.helpers.brokers.registries import COLUMNS, order_table
+
+
+def of(type_: Any) -> str:
+    return json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]})
+
+
+NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+
+
+def read_back(schema: str, line: bytes) -> Any:
+    writer = writer_schema(schema)
+    return Avro().parser(Schemas({1: writer}, {}))(line_writer(1, writer)(line))
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+LOCAL = {"type": "long", "logicalType": "local-timestamp-micros"}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "told", "value"),
+    [
+        ("long", "7", 7),
+        ("int", "7.0", 7),
+        ("double", "7", 7.0),
+        ("boolean", "true", True),
+        (["null", "string"], "null", None),
+        (["null", "string"], '"a"', "a"),
+        (["null", "string", "long"], "5", 5),
+        (DECIMAL, "1.25", Decimal("1.25")),
+        (DECIMAL, '"1.25"', Decimal("1.25")),
+        (MILLIS, "1000", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+        (MILLIS, '"1970-01-01T00:00:01Z"', datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+        (MILLIS, '"1970-01-01T00:00:01"', datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+        ({"type": "int", "logicalType": "date"}, '"1970-01-02"', date(1970, 1, 2)),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, '"A"', "A"),
+        ({"type": "array", "items": "long"}, "[1, 2]", [1, 2]),
+        ({"type": "map", "values": ["null", "long"]}, '{"a": 1, "b": null}', {"a": 1, "b": None}),
+    ],
+)
+def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) -> None:
+    assert read_back(of(type_), f'{{"v": {told}}}'.encode()) == {"v": value}
+
+
+@pytest.mark.parametrize(
+    ("type_", "line"),
+    [
+        ("long", b"{"),
+        ("long", b"[1]"),
+        ("long", b"{}"),
+        ("long", b'{"v": 1.5}'),
+        ("long", b'{"v": "1"}'),
+        ("long", b'{"v": true}'),
+        ("long", b'{"v": 9223372036854775808}'),
+        ("int", b'{"v": 3000000000}'),
+        ("int", b'{"v": 1e99999999}'),
+        ("double", b'{"v": 1e400}'),
+        (MILLIS, b'{"v": "2026-01-01T00:00:00.0005Z"}'),
+        (LOCAL, b'{"v": "2026-01-01T00:00:00+02:00"}'),
+        ("long", b'{"v": 1, "more": 2}'),
+        ("string", b'{"v": null}'),
+        (DECIMAL, b'{"v": 1.255}'),
+        (DECIMAL, b'{"v": 12345.67}'),
+        (DECIMAL, b'{"v": "much"}'),
+        (MILLIS, b'{"v": "tomorrow"}'),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, b'{"v": "B"}'),
+        (["null", "long"], b'{"v": "text"}'),
+        (NODE, b'{"v": ' + b'{"next": ' * 400 + b"null" + b"}" * 400 + b"}"),
+    ],
+)
+def test_a_line_that_means_nothing_there_is_an_error_with_its_number(type_: Any, line: bytes) -> None:
+    writer = writer_schema(of(type_))
+    with pytest.raises(TopicError, match="Line 1 cannot be written by schema 1"):
+        line_writer(1, writer)(line)
+
+
+def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None:
+    more = [
+        Column("paid", "BOOLEAN", "Whether."),
+        Column("number", "INT", "A number.", required=True),
+        Column("day", "DATE", "A day."),
+        Column("hour", "TIMESTAMP", "An hour.", pattern="%Y-%m-%dT%H"),
+        Column("seen", "TIMESTAMP", "A moment.", epoch="seconds"),
+        Column("city", "STRING", "Where.", source=("customer", "address", "city")),
+        Column("trace", "STRING", "Of a header.", source=RecordHeader("trace")),
+    ]
+    table: StreamTable = replace(order_table(), columns=[*COLUMNS, *more])
+    line = {
+        "id": 5,
+        "at": "2026-01-01T12:00:00Z",
+        "total": 2.5,
+        "customer": {"name": "Ann", "address": {"city": "Oslo"}},
+        "number": 1,
+        "day": "2026-01-02",
+        "hour": "2026-01-01T12",
+        "seen": 3,
+    }
+    writer = writer_schema(schema_of_fields(table.name, table.fields))
+    row = table.decode(line_writer(1, writer)(json.dumps(line).encode()), schemas={1: writer})
+    assert row == {
+        "id": Decimal(5),
+        "ordered_at": datetime(2026, 1, 1, 12, tzinfo=UTC),
+        "total": 2.5,
+        "customer": "Ann",
+        "paid": None,
+        "number": 1,
+        "day": date(2026, 1, 2),
+        "hour": datetime(2026, 1, 1, 12, tzinfo=UTC),
+        "seen": datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),
+        "city": "Oslo",
+        "trace": None,
+    }
+
+
+def nested_schema(*columns: Column) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(schema_of_fields("R", order_table(columns=[*COLUMNS, *columns]).fields))
+    writer_schema(json.dumps(made))
+    return {each["name"]: each["type"] for each in made["fields"]}
+
+
+STREET = Column("street", "STRUCT<street: STRING>", "Where.", source="address")
+CITY = Column("city", "STRING", "Where.", source=("address", "city"))
+
+
+@pytest.mark.parametrize("columns", [(STREET, CITY), (CITY, STREET)])
+def test_a_schema_has_what_a_struct_takes_of_an_object_and_what_columns_take_beside_it(columns) -> None:
+    _, address = nested_schema(*columns)["address"]
+    assert {each["name"] for each in address["fields"]} == {"street", "city"}
+
+
+def test_a_schema_has_arrays_and_maps_of_what_may_be_null() -> None:
+    lines = Column("lines", "ARRAY<STRUCT<sku: STRING, by: MAP<STRING, INT>>>", "What.")
+    _, array = nested_schema(lines)["lines"]
+    _, item = array["items"]
+    assert [each["type"] for each in item["fields"]] == [
+        ["null", "string"],
+        ["null", {"type": "map", "values": ["null", "int"]}],
+    ]
+
+
+def test_a_field_of_two_types_has_no_schema() -> None:
+    lines = [Column(f"l{name}", f"ARRAY<STRUCT<{name}: INT>>", "", source="lines") for name in "ab"]
+    with pytest.raises(UnusableSchemaError, match="'lines' as values of two types"):
+        nested_schema(*lines)
+
+
+@pytest.mark.parametrize("columns", [(0, 1), (1, 0)])
+def test_a_field_that_is_taken_whole_and_in_parts_has_no_schema(columns) -> None:
+    taken = (CITY, Column("all", "MAP<STRING, STRING>", "All.", source="address"))
+    with pytest.raises(UnusableSchemaError, match="'address' both whole and in parts"):
+        nested_schema(*(taken[number] for number in columns))
+
+
+def test_a_schema_is_of_use_or_none_however_deep_in_a_program_it_is_asked() -> None:
+    deep: Any = "long"
+    for number in range(60):
+        deep = ["null", {"type": "record", "name": f"R{number}", "fields": [{"name": "in", "type": deep}]}]
+    with pytest.raises(UnusableSchemaError, match="nested in more than 150 levels"):
+        writer_schema(of(deep))

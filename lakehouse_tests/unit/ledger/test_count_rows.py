@@ -1,0 +1,38 @@
+"""How many rows a table or some of its partitions hold, as the log alone tells."""
+
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from lakehouse.ledger.active_files import count_rows
+
+JANUARY, MARCH = date(2023, 1, 1), date(2023, 3, 1)
+BY_MONTH = "observed_month"
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    """Three rows of January, in two files, and one of March."""
+    for months in ([JANUARY, MARCH], [JANUARY, JANUARY]):
+        rows = pa.table({"id": range(2), BY_MONTH: pa.array(months, pa.date32())})
+        write_deltalake(tmp_path / "t", rows, partition_by=[BY_MONTH], mode="append")
+    return str(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("months", "rows"),
+    [(["2023-01-01"], 3), (["2023-03-01", "2023-02-01"], 1), (["2023-01-01", "2023-03-01"], 4), ([], 0), (None, 4)],
+)
+def test_the_rows_of_some_partitions_are_those_of_their_files(uri, months, rows):
+    assert count_rows(uri, BY_MONTH, months) == rows
+
+
+def test_a_table_without_partitions_is_counted_whole(uri):
+    assert count_rows(uri) == count_rows(uri, None, ["2023-01-01"]) == 4
+
+
+def test_where_there_is_no_table_there_are_no_rows(tmp_path):
+    assert count_rows(str(tmp_path / "none"), BY_MONTH, ["2023-01-01"]) == 0

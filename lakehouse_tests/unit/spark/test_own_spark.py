@@ -1,0 +1,85 @@
+"""A Java of our own: how it is stopped, and what is said of one that has ended."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext
+
+from lakehouse.errors import EngineLostError
+from lakehouse.spark.own_spark import stop_spark
+from lakehouse.storage.spark_failures import table_failures
+
+
+@contextmanager
+def java(program: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in the place of the Java that PySpark started."""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (3, "has ended: its memory was full. Raise LAKEHOUSE_SPARK_DRIVER_MEMORY, then run it again"),
+        (9, "has ended. Run it again"),
+    ],
+)
+def test_of_a_java_that_ended_the_cause_and_the_setting_that_helps_are_told(
+    code: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        java(f"raise SystemExit({code})", monkeypatch),
+        pytest.raises(EngineLostError, match=told),
+        table_failures("t"),
+    ):
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
+class Session:
+    """Stands for a session in a Java of this process."""
+
+    _jsparkSession: Any = None  # noqa: N815 - PySpark's name
+
+    def __init__(self, stop: Callable[[], object], left: bool = False) -> None:
+        self.stop = stop
+        self.release_session_on_close = not left
+
+
+_DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(1, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.timeout(60)
+def test_a_java_that_does_not_stop_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    never: Any = Event()
+    with java(_DEAF, monkeypatch) as process:
+        assert process.stdout and process.stdout.readline()
+        stop_spark(Session(never.wait), 0.1)  # type: ignore[arg-type]
+        assert process.poll() is not None
+        assert SparkContext._gateway is None, "the next session starts another"
+    never.set()
+
+
+def test_a_java_in_which_a_statement_was_left_behind_is_ended_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with java("import time; time.sleep(600)", monkeypatch) as process:
+        stop_spark(Session(lambda: pytest.fail("asked"), left=True), 60)  # type: ignore[arg-type]
+        assert process.poll() is not None
+
+
+def test_a_java_that_stops_goes_on_for_the_next_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    with java("import time; time.sleep(600)", monkeypatch) as process:
+        stop_spark(Session(lambda: None), 60)  # type: ignore[arg-type]
+        assert process.poll() is None

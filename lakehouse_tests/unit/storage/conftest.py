@@ -1,0 +1,15 @@
+"""A table whose log was written without a JVM."""
+
+from pathlib import Path
+
+import pytest
+
+from lakehouse_tests.helpers.tables.logs import Written
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Written:
+    """Three batches, as versions 1 to 3; the progress is the number of rows."""
+    table = Written.create(tmp_path / "t")
+    table.batches(3)
+    return table

@@ -1,0 +1,49 @@
+"""A table that is as declared is left alone, without Spark."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from lakehouse.errors import TableError
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.storage.layout import VERSION_COLUMN, Layout, TableColumn
+from lakehouse.storage.schema_change.apply import ensure_table
+
+NO_SPARK: Any = None
+INNER = (TableColumn("at", "TIMESTAMP", "d"), TableColumn("n", "INT", "d"))
+
+
+def created(folder: Path, *columns: TableColumn) -> Layout:
+    layout = Layout("t", str(folder / "t"), "d", columns)
+    inner = pa.struct([("at", pa.timestamp("us", "UTC")), ("n", pa.int32())])
+    schema = pa.schema([("k", pa.decimal128(9, 6)), ("_r", inner)])
+    DeltaTable.create(layout.uri, schema, configuration=layout.lasting)
+    return layout
+
+
+def test_a_table_as_its_layout_says_gets_no_commit(tmp_path: Path) -> None:
+    layout = created(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
+    assert ensure_table(NO_SPARK, layout) == read_ledger(layout.uri, "t")
+    assert DeltaTable(layout.uri).version() == 0
+
+
+@pytest.mark.parametrize(("type_", "in_struct"), [("DECIMAL(9,2)", "INT"), ("DECIMAL(9,6)", "BIGINT")])
+def test_a_column_of_another_type_is_named(tmp_path: Path, type_: str, in_struct: str) -> None:
+    inner = [INNER[0], TableColumn("n", in_struct, "d")]
+    layout = created(tmp_path, TableColumn("k", type_, "d"), TableColumn.struct("_r", "d", inner))
+    with pytest.raises(TableError, match="Column (k|_r.n) of t is (decimal|int)"):
+        ensure_table(NO_SPARK, layout)
+
+
+def test_kept_values_that_came_with_another_version_column_are_compared_with_none_of_it(tmp_path: Path) -> None:
+    layout = created(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
+    table = DeltaTable(layout.uri)
+    table.alter.set_table_properties({VERSION_COLUMN: "a"}, raise_if_not_exists=False)
+    for same in ("a", ""):
+        assert ensure_table(NO_SPARK, replace(layout, kept_by=same)) is not None
+    with pytest.raises(TableError, match="came with versions of a, and b is declared"):
+        ensure_table(NO_SPARK, replace(layout, kept_by="b"))

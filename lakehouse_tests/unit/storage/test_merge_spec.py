@@ -1,0 +1,65 @@
+"""The text of a MERGE. DuckDB reads it, once the columns that it sets have no alias; ``real`` has Spark read it."""
+
+import duckdb
+import pytest
+
+from lakehouse.storage.merge_spec import MergeSpec, equal_keys, equal_values, from_source, keyed_spec
+
+Rows = list[tuple[int | None, str | None]]
+STORED: Rows = [(1, "one"), (2, None), (3, "three")]
+
+
+def merged(spec: MergeSpec, source: list[tuple[int | None, str | None, bool]], stored: Rows = STORED) -> Rows:
+    """What the table holds after the MERGE."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (k INT, v VARCHAR); CREATE TABLE s (k INT, v VARCHAR, gone BOOLEAN)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", stored)
+        connection.executemany("INSERT INTO s VALUES (?, ?, ?)", source)
+        clauses = spec.clauses.replace("`", '"').replace('t."v" =', '"v" =').replace("<=>", "IS NOT DISTINCT FROM")
+        connection.execute(f"MERGE INTO t USING s {clauses}")
+        return connection.execute("SELECT k, v FROM t ORDER BY k").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("spec", "rows"),
+    [
+        (MergeSpec(equal_keys(["k"]), insert=from_source(["k", "v"])), [*STORED, (4, "four")]),
+        (
+            MergeSpec(equal_keys(["k"]), from_source(["v"]), from_source(["k", "v"])),
+            [(1, "new"), (2, None), (3, None), (4, "four")],
+        ),
+        (MergeSpec(equal_keys(["k"]), from_source(["v"]), update_if="s.k = 1"), [(1, "new"), *STORED[1:]]),
+        (MergeSpec(equal_keys(["k"]), from_source(["v"]), delete_if="s.gone"), [(1, "new"), (2, None)]),
+        (MergeSpec("false", insert=from_source(["k", "v"]), insert_if="s.k > 9"), STORED),
+        (
+            MergeSpec(f"{equal_keys(['k'])} AND s.k < 2", insert=from_source(["k", "v"]), delete_unmatched=True),
+            [(1, "one"), (2, None), (3, None), (4, "four")],
+        ),
+        (keyed_spec(["k", "v"], ["k"], "gone"), [(1, "new"), (2, None), (4, "four")]),
+    ],
+)
+def test_rows_are_updated_inserted_and_deleted_as_it_says(spec: MergeSpec, rows: Rows) -> None:
+    source: list[tuple[int | None, str | None, bool]] = [
+        (1, "new", False),
+        (2, None, False),
+        (3, None, True),
+        (4, "four", False),
+    ]
+    assert merged(spec, source) == rows
+
+
+def test_a_column_of_any_name_is_one_column() -> None:
+    spec = MergeSpec(equal_values(["a`b"]), from_source(["a`b"]))
+    assert spec.clauses == "ON t.`a``b` <=> s.`a``b` WHEN MATCHED THEN UPDATE SET t.`a``b` = s.`a``b`"
+
+
+def test_keyed_rows_with_a_null_key_meet_each_other_and_what_is_gone_is_not_inserted() -> None:
+    spec = keyed_spec(["k", "v"], ["k"], "gone")
+    source: list[tuple[int | None, str | None, bool]] = [(None, "none", False), (1, None, True), (9, "nine", True)]
+    once = merged(spec, source)
+    assert once == [(2, None), (3, "three"), (None, "none")]
+    assert merged(spec, source, once) == once
+
+
+def test_a_keyed_row_is_written_only_where_a_column_differs() -> None:
+    assert "WHEN MATCHED AND NOT (t.`v` <=> s.`v`) THEN UPDATE" in keyed_spec(["k", "v"], ["k"], "gone").clauses

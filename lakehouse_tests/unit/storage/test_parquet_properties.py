@@ -1,0 +1,98 @@
+"""Files written without Spark are as Spark's: compressed, in row groups that are no larger."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+
+from lakehouse.decoding.staged import STALE
+from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse.storage.parquet_properties import ROW_GROUP, partitions_without_codec
+from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
+
+BARE = WriterProperties(compression="UNCOMPRESSED")
+
+
+def files(layout: Layout) -> Iterator[pq.FileMetaData]:
+    return (pq.read_metadata(uri) for uri in DeltaTable(layout.uri).file_uris())
+
+
+@pytest.mark.parametrize("how", ["append", "merge", "store"])
+def test_files_are_compressed_however_rows_are_written(tmp_path: Path, how: str) -> None:
+    layout = replace(made(tmp_path), change_data=True)
+    if how == "append":
+        append_quickly(layout, rows(OSLO), next_commit(layout))
+    elif how == "merge":
+        merge_quickly(layout, rows((*OSLO, False)), ["place"], "gone", next_commit(layout))
+    else:
+        stale = pa.array([False])
+        store_quickly(layout, rows(OSLO).append_column(STALE, stale), ["place"], None, next_commit(layout, "batch"))
+    written = [file.row_group(0).column(number) for file in files(layout) for number in range(file.num_columns)]
+    assert {column.compression for column in written} == {"SNAPPY"}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_row_group_has_no_more_bytes_than_one_of_spark(tmp_path: Path, inside: bool) -> None:
+    """Texts that do not compress: one of them is as large as a hundred others, as many are empty."""
+    texts = [os.urandom(size // 2).hex() for size in [20_000_000, *[400_000] * 400]] + [None] * 400
+    values = pa.array(texts)
+    field = pa.StructArray.from_arrays([values], ["text"]) if inside else values
+    table = pa.table({"k": pa.array(range(len(texts)), pa.int32()), "v": field})
+    text = TableColumn("text", "STRING", "d")
+    column = TableColumn.struct("v", "d", [text]) if inside else replace(text, name="v")
+    layout = Layout("t", str(tmp_path / "t"), "d", [TableColumn("k", "INT", "d"), column], statistics=("k",))
+    DeltaTable.create(layout.uri, table.schema, configuration=layout.properties)
+    append_quickly(layout, table, next_commit(layout))
+    groups = [file.row_group(number) for file in files(layout) for number in range(file.num_row_groups)]
+    assert sum(group.num_rows for group in groups) == len(texts)
+    assert max(group.total_byte_size for group in groups) < ROW_GROUP
+    assert len(groups) < 10
+
+
+def parted(folder: Path) -> Layout:
+    columns = [TableColumn("place", "STRING", "d"), TableColumn("n", "INT", "d")]
+    return Layout("t", str(folder / "t"), "d", columns, "n", statistics=("place",))
+
+
+def test_only_partitions_with_a_file_that_is_not_compressed_are_written_anew(tmp_path: Path) -> None:
+    layout = parted(tmp_path)
+    assert partitions_without_codec(layout) == set(), "it is not there"
+    first, more = ({"place": ["a"] * 2, "n": pa.array(values, pa.int32())} for values in ([1, None], [2, 3]))
+    write_deltalake(layout.uri, pa.table(first), partition_by=["n"], writer_properties=BARE)
+    write_deltalake(layout.uri, pa.table(more), mode="append")
+    assert partitions_without_codec(layout) == {"1", None}
+    statement = layout.writing_anew({"1", None})
+    assert statement == f"OPTIMIZE delta.`{layout.uri}` WHERE `n` IN (1) OR `n` IS NULL ZORDER BY (`place`)"
+    assert layout.writing_anew({None}).endswith(" WHERE `n` IS NULL ZORDER BY (`place`)")
+    assert partitions_without_codec(replace(layout, uri=f"s3://{layout.uri}")) == set()
+    for file in Path(layout.uri, "n=1").iterdir():
+        file.unlink()
+    assert partitions_without_codec(layout) == {None}, "Spark says which file is missing"
+
+
+def test_a_table_without_partitions_is_written_anew_as_one(tmp_path: Path) -> None:
+    layout = made(tmp_path)
+    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=BARE)
+    assert partitions_without_codec(layout) == {None}
+    assert layout.writing_anew({None}) == f"OPTIMIZE delta.`{layout.uri}` ZORDER BY (`place`)"
+
+
+def test_a_large_partition_is_left_to_the_next_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = made(tmp_path)
+    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=BARE)
+    monkeypatch.setattr("lakehouse.storage.parquet_properties._MOST_REWRITTEN", 100)
+    assert partitions_without_codec(layout) == set()
+
+
+def test_a_file_of_another_name_is_left_where_it_is_compressed(tmp_path: Path) -> None:
+    layout = made(tmp_path)
+    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=BARE)
+    (file,) = (Path(uri) for uri in DeltaTable(layout.uri).file_uris())
+    pq.write_table(rows(PARIS), file, compression="zstd")
+    assert partitions_without_codec(layout) == set()

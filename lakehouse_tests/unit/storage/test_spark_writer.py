@@ -1,0 +1,41 @@
+"""What is said of a commit that does not count."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lakehouse.errors import ConflictError
+from lakehouse.ledger.commits import Commit, Kind
+from lakehouse.storage import spark_writer
+from lakehouse.storage.layout import Layout
+from lakehouse_tests.helpers.tables.logs import NAME, Written
+
+
+@pytest.mark.invariant(1, 11)
+def test_a_commit_planned_before_a_restore_is_not_put_down_to_another_writer_alone(tmp_path: Path) -> None:
+    table = Written.create(tmp_path / "t")
+    table.batches(2)
+    planned = table._next("batch").table_version
+    table.restore(1)
+    table.merge(7)
+
+    def before(info: dict[str, str]) -> dict[str, str]:
+        return info | {"userMetadata": json.dumps(json.loads(info["userMetadata"]) | {"table_version": planned})}
+
+    table.edit(4, before)
+    commit = Commit.model_validate_json(table.table.history(1)[0]["userMetadata"])
+    assert table.ledger.undone == {2, 3} and table.rows == [7, 1000]
+    with pytest.raises(ConflictError, match="Commit 3 of t does not count: .*another writer, or .*RESTORE"):
+        spark_writer._require_committed(Layout(NAME, str(table.folder), "", ()), commit)
+
+
+@pytest.mark.invariant(7)
+@pytest.mark.parametrize(
+    ("kind", "is_proof"),
+    [("batch", True), ("base", True), ("replay", True), ("redrive", True), ("rejected", False), ("load", False)],
+)
+def test_delta_is_asked_for_counts_that_fit_where_they_are_proof(kind: Kind, is_proof: bool) -> None:
+    """Elsewhere it may leave out to count a source: where Spark joins without generated code, and no row is near."""
+    said = spark_writer._fence("t", Commit(kind=kind, number=1, attempt="a", table_version=0))
+    assert ("spark.databricks.delta.commandInvariantChecksThrow" in said) == is_proof

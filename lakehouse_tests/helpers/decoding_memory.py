@@ -5,6 +5,7 @@ while it decodes all others and writes what becomes of them.
 """
 
 import io
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ RECORDS = 8 * 1000 * 1000  # bytes of records for which that holds
 def peak_of(folder: Path, table: StreamTable, records: list[bytes], schemas: Schemas = NO_SCHEMAS) -> int:
     """Bytes that a worker takes at most for these records, beyond those of an idle one."""
     asked, batch = folder / "asked", folder / "records.arrow"
-    asked.write_bytes(cloudpickle.dumps((table, schemas, records[0])))
+    asked.write_bytes(pickle.dumps((table, schemas, records[0])))
     values = pa.record_batch([pa.array(records, pa.binary())], ["_value"])
     with pa.OSFile(str(batch), "wb") as file, pa.ipc.new_stream(file, values.schema) as stream:
         stream.write_batch(values)

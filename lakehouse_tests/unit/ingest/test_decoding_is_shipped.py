@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakehouse import declaration
+from lakehouse import decoding
 from lakehouse.declaration import Column, Late
 from lakehouse.decoding import records
 from lakehouse.examples.tables.temperatures import temperatures
@@ -29,7 +29,7 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
         Column("at", "DATE", "A day.", pattern="%Y-%m-%d"),
         Column("few", "INT", "A count."),
     ]
-    cloudpickle.register_pickle_by_value(declaration)
+    cloudpickle.register_pickle_by_value(decoding)
     shipped = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
     done = subprocess.run([sys.executable, "-c", ELSEWHERE], input=shipped, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

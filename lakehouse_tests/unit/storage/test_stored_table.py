@@ -41,8 +41,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(name)
         return real(uri, name, whole=whole)
 
-    for module in ("lack", "ledger", "reform", "stored_table"):
-        monkeypatch.setattr(f"lakehouse.storage.{module}.read_ledger", read)
+    for module in (
+        "ledger.ledger",
+        "storage.schema_change.diff",
+        "storage.schema_change.rewrite",
+        "storage.stored_table",
+    ):
+        monkeypatch.setattr(f"lakehouse.{module}.read_ledger", read)
     return asked
 
 

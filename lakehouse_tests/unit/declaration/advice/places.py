@@ -11,10 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 import lakehouse.declaration
+import lakehouse.decoding
 from lakehouse.declaration.sql import NotComputable
 from lakehouse.errors import DeclarationError
 
-_FOLDER = Path(lakehouse.declaration.__file__).parent
+_FOLDERS = [Path(package.__path__[0]) for package in (lakehouse.declaration, lakehouse.decoding)]
+_SOURCES = sorted(file for folder in _FOLDERS for file in folder.rglob("*.py"))
 _ERRORS = (NotComputable, DeclarationError)
 _NAMES = {each.__name__ for each in _ERRORS}
 Place = tuple[str, int]
@@ -25,7 +27,7 @@ Place = tuple[str, int]
 def places() -> dict[Place, int]:
     """Every place, and the line at which its statement ends; what hands on a fact of another place is none."""
     found = {}
-    for file in sorted(_FOLDER.rglob("*.py")):
+    for file in _SOURCES:
         for node in _telling(ast.parse(file.read_text(encoding="utf-8"))):
             found[str(file), node.lineno] = node.end_lineno or node.lineno
     return found
@@ -44,7 +46,7 @@ def _telling(tree: ast.Module) -> Iterator[ast.expr]:
 def overlooked() -> list[str]:
     """What tells a fact in a form that ``places`` does not see, so that no example is asked for it."""
     found = []
-    for file in sorted(_FOLDER.rglob("*.py")):
+    for file in _SOURCES:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         seen = {id(each) for each in _telling(tree)}
         nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Call))
@@ -103,7 +105,7 @@ def _note_problems(seen: list[Place], noted: ExitStack) -> None:
     """Note where facts are yielded."""
 
     def watch(frame: FrameType, event: str, told: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(str(_FOLDER)):
+        if not frame.f_code.co_filename.startswith(tuple(map(str, _FOLDERS))):
             return None
         frame.f_trace_lines = False
         if event == "return" and type(told) is tuple:

@@ -3,11 +3,21 @@
 import pytest
 
 from lakehouse.declaration import Json
-from lakehouse_tests.unit.declaration.advice import columns, computed, measures, references, rows, tables, times, types
+from lakehouse_tests.unit.declaration.advice import (
+    columns,
+    computed,
+    formats,
+    measures,
+    references,
+    rows,
+    tables,
+    times,
+    types,
+)
 from lakehouse_tests.unit.declaration.advice.example import Example, bytes_of
 from lakehouse_tests.unit.declaration.advice.places import overlooked, place_of, places
 
-TOPICS = (columns, times, types, tables, rows, references, measures, computed)
+TOPICS = (columns, times, types, formats, tables, rows, references, measures, computed)
 EXAMPLES = [example for topic in TOPICS for example in topic.EXAMPLES]
 each_error = pytest.mark.parametrize("example", EXAMPLES, ids=[example.fact[:60] for example in EXAMPLES])
 

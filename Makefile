@@ -23,10 +23,10 @@ check: install ## Lint, format, types, import rules, and that every test can be 
 	$(BIN)/python -m pytest --collect-only --quiet --quiet
 
 test: install ## What a change breaks, in minutes; a part of it: make test ARGS="-k offsets"
-	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/real lakehouse_tests/unit $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" lakehouse_tests/real lakehouse_tests/unit $(ARGS)
 
-test-slice: install ## A few minutes of the tests at full scale, chosen by the committed tree
-	$(BIN)/python -m pytest -n 2 --dist loadgroup lakehouse_tests/full --slice tree $(ARGS)
+test-slice: install ## A few minutes of all other tests, chosen by the committed tree
+	$(BIN)/python -m pytest -n 2 --dist loadgroup lakehouse_tests/full lakehouse_tests/real --slice tree $(ARGS)
 
 test-all: install ## Every test, at full scale: hours
 	$(BIN)/python -m pytest $(PARALLEL) --write-durations $(ARGS)

@@ -1,4 +1,6 @@
-"""Runs a slice of the tests at full scale, so that a few changes after each other run all of them.
+"""Runs a slice of the tests that no change runs by itself, so that a few changes after each other run all of them.
+
+These are the tests at full scale, and those elsewhere that are marked as slow.
 
 ``--slice tree`` chooses it by the hash of the committed tree, ``--slice 3`` by its number. The slices take about
 equally long, by the seconds that the tests took (``full/durations.json``, which ``--write-durations`` writes
@@ -8,7 +10,7 @@ anew). A slice has two halves, one for each process; a file stays in one of them
 import json
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from math import ceil
 from pathlib import Path
 
@@ -19,6 +21,11 @@ from lakehouse_tests.helpers.places import ROOT
 DURATIONS = ROOT / "lakehouse_tests" / "full" / "durations.json"
 HALF = 120.0  # seconds in which one of the two processes ends, about
 _SHORT = 1.0  # seconds: what takes less is not in the table
+
+
+def waits_for_a_slice(test: str, marks: Container[str]) -> bool:
+    """Whether a test is left to the slices: it is at full scale, or marked as slow."""
+    return "slow" in marks or Path(file_of(test)).is_relative_to(DURATIONS.parent.relative_to(ROOT))
 
 
 def file_of(test: str) -> str:
@@ -80,7 +87,7 @@ def read_durations() -> dict[str, float]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("slices")
     group.addoption("--slice", help="Run one slice of the tests: its number, or 'tree'.")
-    group.addoption("--write-durations", action="store_true", help="Write how long each test at full scale took.")
+    group.addoption("--write-durations", action="store_true", help="Write how long each of those tests took.")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -88,7 +95,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = config.getoption("--slice")
     if chosen is None:
         return
-    halves = halves_of(chosen, partition([item.nodeid for item in items], read_durations()))
+    waiting = [item.nodeid for item in items if waits_for_a_slice(item.nodeid, item.keywords)]
+    halves = halves_of(chosen, partition(waiting, read_durations()))
     place = {test: number for number, half in enumerate(halves) for test in half}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in place])
     items[:] = [item for item in items if item.nodeid in place]
@@ -97,13 +105,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class _Clock:
-    """Sums up how long each test at full scale took, what it set up included."""
+    """Sums up how long each test took that waits for a slice, what it set up included."""
 
     def __init__(self) -> None:
         self._took: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if Path(file_of(report.nodeid)).is_relative_to(DURATIONS.parent.relative_to(ROOT)):
+        if waits_for_a_slice(report.nodeid, report.keywords):
             self._took[function_of(report.nodeid)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
@@ -116,5 +124,6 @@ class _Clock:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: a test that a slice runs, and not every change.")
     if config.getoption("--write-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Clock())

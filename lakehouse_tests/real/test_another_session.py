@@ -29,6 +29,7 @@ def rows(stream: Stream) -> list[tuple[str, str, float]]:
     return [(str(month), str(at), value) for month, at, value in told]
 
 
+@pytest.mark.slow
 def test_a_key_stands_once_whatever_the_time_zone_of_another_session(stream: Stream, spark: SparkSession) -> None:
     merge_by_resource(stream, record(time=LAST_OF_MONTH, temperature_2m=1.0))
     with other_session(spark, {"spark.sql.session.timeZone": "Europe/Berlin"}):
@@ -36,6 +37,7 @@ def test_a_key_stands_once_whatever_the_time_zone_of_another_session(stream: Str
     assert rows(stream) == [("2023-01-01", "2023-01-31 23:30:00", 2.0)]
 
 
+@pytest.mark.slow
 def test_both_hours_that_a_clock_shows_twice_are_rows_of_a_table_without_partitions(
     spark: SparkSession, broker: Settings
 ) -> None:

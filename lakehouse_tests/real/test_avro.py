@@ -100,6 +100,7 @@ def test_records_of_an_unknown_schema_are_redriven_once_it_is_there(stream: Stre
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 def test_replay_and_redrive_need_no_registry_and_a_batch_waits_for_it_in_vain(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_registry_that_gives_an_id_another_meaning_stops_the_batch(
     assert outcome.entry.metrics.inserted == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_learnt_of_a_registry_in_which_any_kept_id_means_something_else(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +233,7 @@ def test_the_newest_records_are_shown_as_they_would_be_decoded(
     assert registry_url(stream.settings) in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
     real = registries.Registry.schema
@@ -244,6 +247,7 @@ def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch:
     assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
 
 
+@pytest.mark.slow
 def test_an_id_of_no_record_in_avro_rejects_its_records_and_says_why_also_after_a_replay(stream: Stream) -> None:
     with registries.registry(stream.settings) as talk:
         text = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'

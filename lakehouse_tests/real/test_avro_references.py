@@ -19,7 +19,7 @@ from lakehouse.settings.registry_address import registry_url
 from lakehouse_tests.helpers.brokers.registries import COLUMNS, FIRST, order_table, written
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
-pytestmark = pytest.mark.invariant(3, 8)
+pytestmark = [pytest.mark.invariant(3, 8), pytest.mark.slow]
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ADDRESS: dict[str, Any] = {"type": "record", "name": "Address", "fields": [{"name": "city", "type": "string"}]}

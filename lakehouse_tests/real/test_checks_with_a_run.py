@@ -52,6 +52,7 @@ def test_a_run_checks_what_it_touched_and_leaves_the_rest_to_who_asks(
     assert "touched none" in nothing["touched_groups_stored"].description
 
 
+@pytest.mark.slow
 def test_a_touched_key_that_stands_twice_stops_the_run_without_a_check_of_its_own(checked: Checked) -> None:
     """The rows merged are counted where they met the table: a key that stands twice is counted twice."""
     checked.send(PLACES[0], 0)

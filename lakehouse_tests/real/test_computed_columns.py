@@ -65,6 +65,7 @@ def test_a_text_whose_exponent_is_far_is_no_decimal(spark) -> None:
     assert told == dict.fromkeys((*far, None, "e", "")) | {text: Decimal(said) for text, said in near.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_what_can_be_computed_is_what_spark_makes_of_the_sql_as_it_was_written(spark, seed: int) -> None:
     chance = Random(1000 + seed)
@@ -147,6 +148,7 @@ def test_rows_hold_what_follows_from_them_and_move_with_it(spark, broker) -> Non
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 def test_a_column_that_is_computed_from_now_on_is_null_in_rows_that_are_there(spark, broker) -> None:
     before = orders(SIZE)
     stream = Stream(spark, broker, before)

@@ -28,7 +28,7 @@ def stream(shared: Stream) -> Iterator[Stream]:
         yield shared
 
 
-@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_few_changes_give_the_same_rows_with_and_without_spark(stream, quick):
     first, second, third = stream.hours(3)
     take(stream, {first: 1.0, second: 2.0})
@@ -88,6 +88,7 @@ def test_what_changes_no_row_is_no_change_and_a_second_refresh_writes_nothing(st
     assert [derived.version for derived in stream.refresh()] == versions
 
 
+@pytest.mark.slow
 def test_the_checks_name_the_rows_that_are_wrong(stream):
     (hour,) = stream.hours(1)
     stream.send(record(latitude=60.5, time=hour))
@@ -107,6 +108,7 @@ def test_the_checks_name_the_rows_that_are_wrong(stream):
     stream.sql("UPDATE {rollup} SET rows = 1 WHERE latitude = 60.5")
 
 
+@pytest.mark.slow
 def test_figures_by_year_and_of_all_time_derive_from_the_months(stream):
     times = {"2023-02-01T00:00": -4.0, "2022-02-01T00:00": 1.5}
     stream.send(*(record(latitude=40.5, time=time, temperature_2m=value) for time, value in times.items()))

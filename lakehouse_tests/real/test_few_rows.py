@@ -89,6 +89,7 @@ def stream(spark, broker) -> Stream:
     return Stream.create(spark, broker, columns=[*temperatures.columns, *added], version="revision")
 
 
+@pytest.mark.slow
 def test_rows_counts_and_changes_are_those_that_spark_makes(stream, spark, broker):
     sent(stream)
     other = Stream.create(spark, broker, columns=stream.table.columns, version="revision")
@@ -127,6 +128,7 @@ def test_a_key_that_somebody_made_to_stand_twice_is_refused(stream):
     assert stream.ledger.version == before
 
 
+@pytest.mark.slow
 def test_rows_read_from_their_files_are_those_that_delta_reads(stream):
     sent(stream)
     stream.sql("UPDATE {t} SET observed_month = NULL WHERE observed_at = TIMESTAMP'2023-01-01 03:00:00'")

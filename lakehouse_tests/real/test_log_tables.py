@@ -70,6 +70,7 @@ def test_a_replay_in_any_split_writes_no_row_and_no_file(log_stream):
     is_right(log_stream)
 
 
+@pytest.mark.slow
 def test_a_batch_of_which_no_record_may_enter_is_a_commit_without_rows(log_stream):
     log_stream.send(b"{", None)
     (outcome,) = log_stream.merge()
@@ -78,6 +79,7 @@ def test_a_batch_of_which_no_record_may_enter_is_a_commit_without_rows(log_strea
     is_right(log_stream)
 
 
+@pytest.mark.slow
 def test_what_a_new_declaration_takes_is_redriven_once(log_stream):
     log_stream.send(*at_hours(0), record(time=hour(1), temperature_2m=99.0))
     log_stream.merge()
@@ -108,6 +110,7 @@ def test_a_table_with_a_key_does_not_become_a_log_table_nor_the_other_way_round(
         assert DeltaTable(log_stream.uri).version() == before
 
 
+@pytest.mark.slow
 def test_a_column_declared_later_is_null_in_rows_from_before(log_stream):
     log_stream.send(*at_hours(0))
     log_stream.merge()

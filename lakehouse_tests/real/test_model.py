@@ -23,7 +23,7 @@ DRAWN = settings(
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
-pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
+pytestmark = [pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10), pytest.mark.slow]
 
 
 def test_a_random_history_of_a_log_table_gives_each_record_once(

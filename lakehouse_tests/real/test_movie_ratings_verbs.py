@@ -11,7 +11,7 @@ import lakehouse.spark.sessions
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.commands import told
 
-pytestmark = pytest.mark.invariant(4, 7, 8, 10)
+pytestmark = [pytest.mark.invariant(4, 7, 8, 10), pytest.mark.slow]
 
 PATIENT = """
 from dataclasses import replace

@@ -106,6 +106,7 @@ def assert_a_replay_changes_nothing(stream: Stream) -> None:
     assert told(stream, "struct(*)") == rows
 
 
+@pytest.mark.slow
 def test_a_log_table_holds_them_and_polars_reads_its_rows(spark, broker) -> None:
     name = f"log_{uuid4().hex[:8]}"
     columns = [replace(column, keep=False) for column in COLUMNS]
@@ -139,6 +140,7 @@ def test_another_type_of_what_is_within_is_refused(spark, broker) -> None:
         other.merge()
 
 
+@pytest.mark.slow
 def test_records_of_avro_hold_them_by_the_schema_that_follows_from_the_declaration(spark, registry) -> None:
     columns = [replace(c, epoch=None) for c in COLUMNS]
     stream = stream_of(spark, registry, orders(format=Avro(), columns=columns))
@@ -155,6 +157,7 @@ def test_records_of_avro_hold_them_by_the_schema_that_follows_from_the_declarati
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_table_of_twenty_columns_with_maps_is_merged_and_derived(spark, broker) -> None:
     """Where Spark derives filters from the comparison of such rows, the change feed never ends."""

@@ -43,10 +43,10 @@ def order(number: int, days: float, **fields: Any) -> bytes:
 @pytest.mark.parametrize(
     ("partition_by", "key", "names"),
     [
-        (Day("paid_at"), ["id"], ["2026-01-01", "2026-01-02", "2027-02-05"]),
+        pytest.param(Day("paid_at"), ["id"], ["2026-01-01", "2026-01-02", "2027-02-05"], marks=pytest.mark.slow),
         (Month("day"), ["id", "day"], ["2026-01-01", "2027-02-01"]),
-        (Year("paid_at"), ["id", "paid_at"], ["2026-01-01", "2027-01-01"]),
-        (Value("shop"), ["id"], [None, "-2", "400"]),
+        pytest.param(Year("paid_at"), ["id", "paid_at"], ["2026-01-01", "2027-01-01"], marks=pytest.mark.slow),
+        pytest.param(Value("shop"), ["id"], [None, "-2", "400"], marks=pytest.mark.slow),
     ],
     ids=lambda each: each.name if hasattr(each, "name") else None,
 )

@@ -79,6 +79,7 @@ def test_another_key_is_refused_before_anything_is_written(spark, broker):
     assert stream.ledger.version == version
 
 
+@pytest.mark.slow
 def test_a_table_from_before_keys_were_told_is_given_its_own(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
     stream.send(record(time=hour(0)))
@@ -91,6 +92,7 @@ def test_a_table_from_before_keys_were_told_is_given_its_own(spark, broker):
     assert planned(stream, stream.table) == []
 
 
+@pytest.mark.slow
 def test_what_the_run_stops_at_is_refused_and_nothing_behind_it_is_told(spark, broker):
     stream = Stream.create(spark, broker, references=())
     stream.send(record(time=hour(0)))

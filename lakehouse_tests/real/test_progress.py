@@ -199,6 +199,7 @@ def test_foreign_commits_between_ours_are_passed_and_named(stream):
     assert stream.temperatures() == {**rows, hour: 20.0}
 
 
+@pytest.mark.slow
 def test_maintenance_changes_no_row_and_carries_the_ledger_on_past_its_log(stream):
     for _ in range(2):
         stream.send_hours(1)

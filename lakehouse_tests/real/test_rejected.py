@@ -83,6 +83,7 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     assert resolved(stream, at) == [(at, outcome.entry.commit.number)]
 
 
+@pytest.mark.slow
 def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_read(stream, monkeypatch):
     """A compacted topic has holes: what stood in one was not read, so it did not pass."""
     at = end(stream)
@@ -98,6 +99,7 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
 BEYOND = [2**63 - 1, 1_700_000_000_000_000_000, -(2**63)]  # milliseconds: Spark's source reads none of them
 
 
+@pytest.mark.slow
 def test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_other(stream):
     at = end(stream)
     hours = stream.hours(4)
@@ -122,6 +124,7 @@ def test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_ot
     assert listed(stream, at) == {TIMELESS: [at + 2, at + 1, at]}
 
 
+@pytest.mark.slow
 def test_where_nothing_is_rejected_or_decided_anew_nothing_is_written(stream):
     at = end(stream)
     stream.send(b"{")

@@ -70,6 +70,7 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_what_is_there(stre
     stream.refresh()
 
 
+@pytest.mark.slow
 def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_names(stream: Stream) -> None:
     stream.send(sale(3, 1, 1))
     stream.merge()

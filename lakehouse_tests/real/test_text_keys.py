@@ -80,6 +80,7 @@ FOUND = r"regexp_matches(name, '\p{Cc}')"  # as docs/vocabulary.md has it
 DELETED = r"regexp_like(name, '\p{Cc}')"
 
 
+@pytest.mark.slow
 @pytest.mark.invariant(8)
 def test_rows_of_binary_keys_are_found_and_taken_out_and_a_replay_rejects_their_records(spark, broker):
     def of_the_key(table: StreamTable, source: RecordKey) -> StreamTable:

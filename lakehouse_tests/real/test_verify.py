@@ -92,6 +92,7 @@ def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, m
     assert "2.000000" not in touched.detail, "the run did not touch it"
 
 
+@pytest.mark.slow
 def test_the_advice_is_told_however_many_rows_are_wrong(stream: Stream) -> None:
     (declared,) = stream.table.rollups
     uri = stream.settings.table_uri(declared.name)

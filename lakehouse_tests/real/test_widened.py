@@ -31,7 +31,9 @@ def by_whom(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("by_whom", [False, True], indirect=True, ids=["few rows", "by Spark"])
+@pytest.mark.parametrize(
+    "by_whom", [False, pytest.param(True, marks=pytest.mark.slow)], indirect=True, ids=["few rows", "by Spark"]
+)
 def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_them(stream: Stream, by_whom) -> None:
     before, totals = stream.snapshot_of("id"), stream.ledger.totals
     stream.table = widened(stream.table)
@@ -78,6 +80,7 @@ def assert_all_is_right_and_a_replay_changes_nothing(stream: Stream) -> None:
     assert stream.snapshot_of("id") == rows
 
 
+@pytest.mark.slow
 def test_every_reader_opens_a_table_that_was_widened(stream: Stream) -> None:
     stream.table = widened(stream.table)
     caught_up(stream.context, stream.merge)

@@ -5,9 +5,19 @@ from collections import Counter
 import pytest
 
 from lakehouse_tests.helpers.places import ROOT
-from lakehouse_tests.helpers.slices import DURATIONS, HALF, file_of, function_of, halves_of, partition, read_durations
+from lakehouse_tests.helpers.slices import (
+    DURATIONS,
+    HALF,
+    file_of,
+    function_of,
+    halves_of,
+    partition,
+    read_durations,
+    waits_for_a_slice,
+)
 
-FULL = sorted(str(file.relative_to(ROOT)) for file in DURATIONS.parent.rglob("test_*.py"))
+FILES = [*DURATIONS.parent.rglob("test_*.py"), *(ROOT / "lakehouse_tests" / "real").glob("test_*.py")]
+FULL = sorted(str(file.relative_to(ROOT)) for file in FILES if "full" in file.parts or "mark.slow" in file.read_text())
 
 
 def test_every_test_is_in_exactly_one_slice() -> None:
@@ -17,6 +27,12 @@ def test_every_test_is_in_exactly_one_slice() -> None:
     assert Counter(test for half in halves for test in half) == Counter(tests)
     slices = [halves_of(str(number), halves) for number in range(len(halves) // 2)]
     assert Counter(test for halves in slices for half in halves for test in half) == Counter(tests)
+
+
+def test_tests_at_full_scale_and_slow_ones_wait_for_a_slice_and_no_others() -> None:
+    assert waits_for_a_slice("lakehouse_tests/full/faults/test_crash.py::test_one[a]", {"test_one[a]"})
+    assert waits_for_a_slice("lakehouse_tests/real/test_avro.py::test_one", {"test_one", "slow"})
+    assert not waits_for_a_slice("lakehouse_tests/real/test_avro.py::test_one", {"test_one", "invariant"})
 
 
 def test_the_table_tells_of_files_that_exist() -> None:

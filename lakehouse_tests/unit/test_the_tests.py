@@ -17,15 +17,39 @@ from lakehouse_tests.helpers.places import ROOT
 TESTS = ROOT / "lakehouse_tests"
 
 
-def marked(file: Path) -> set[int]:
-    """The invariants that a file of tests names."""
-    calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+def named_in(node: ast.AST) -> set[int]:
+    """The invariants that the marks in a piece of a file name."""
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     marks = [call for call in calls if ast.unparse(call.func) == "pytest.mark.invariant"]
     return {ast.literal_eval(number) for mark in marks for number in mark.args}
 
 
+def is_slow(node: ast.AST) -> bool:
+    """Whether a test, or what a whole file is marked by, leaves it to the slices."""
+    marks = node.decorator_list if isinstance(node, ast.FunctionDef) else [node]
+    return any(ast.unparse(each) == "pytest.mark.slow" for mark in marks for each in ast.walk(mark))
+
+
+def marked(source: str) -> set[int]:
+    """The invariants that the tests of a file name which run with every change."""
+    body = ast.parse(source).body
+    of_file = [
+        node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets) == "pytestmark"
+    ]
+    tests = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    running = [] if any(map(is_slow, of_file)) else [test for test in tests if not is_slow(test)]
+    return {number for node in (*(of_file if running else ()), *running) for number in named_in(node)}
+
+
+def test_what_a_slice_runs_is_not_counted_for_an_invariant() -> None:
+    quick, slow = "@pytest.mark.invariant({})\ndef test_{}(): ...\n", "@pytest.mark.slow\n"
+    assert marked(quick.format(1, "a") + slow + quick.format(2, "b")) == {1}
+    assert marked("pytestmark = pytest.mark.invariant(3)\n" + slow + quick.format(2, "b")) == set()
+    assert marked("pytestmark = [pytest.mark.invariant(3), pytest.mark.slow]\n" + quick.format(1, "a")) == set()
+
+
 def test_every_invariant_of_the_design_has_a_test_on_real_parts_that_runs_with_every_change() -> None:
-    files = (TESTS / "real").glob("test_*.py")
+    files = [file.read_text(encoding="utf-8") for file in (TESTS / "real").glob("test_*.py")]
     assert invariants() == set(range(1, len(invariants()) + 1))
     assert invariants() == set().union(*map(marked, files))
 

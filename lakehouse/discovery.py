@@ -97,7 +97,7 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 
 def _is_folder_of_files(path: Path) -> bool:
-    return path.is_dir() and any(path.rglob("*.py"))
+    return path.is_dir() and not (path / "pyproject.toml").exists() and any(path.rglob("*.py"))
 
 
 def _require_importable(folder: Path) -> None:

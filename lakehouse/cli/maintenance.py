@@ -57,7 +57,7 @@ def rewrite(table: TableArgument = None, json: JsonOption = False) -> None:
     For what a merge refuses, since it costs as much as the table is large; `lakehouse plan` tells it. Every value
     stays what it is: one that cannot, as a text that is no number, ends it with an error. Progress stays.
     """
-    from lakehouse.operations.rewrite import rewrite_tables
+    from lakehouse.operations.rewrite_tables import rewrite_tables
 
     settings = load_settings()
     chosen = chosen_table(settings, table)

@@ -61,10 +61,11 @@ def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[in
     from lakehouse.decoding.fast.plain_records import decode_plain
     from lakehouse.decoding.staged import DETAIL, REASON
     from lakehouse.decoding.verdicts import Rules, decode_slices
+    from lakehouse.kafka.publish import written
 
     rules, numbers = Rules(table.fields, None, table.format.parser()), count(1)
     write = table.format.writer()
-    values = (write(line.removesuffix(b"\n").removesuffix(b"\r")) for line in lines)
+    values = (written(write, line, number) for number, line in enumerate(lines, 1))
     while some := list(islice(values, _AT_ONCE)):
         now = pa.array([time.time_ns() // 1000] * len(some), pa.int64())
         for decoded in decode_slices(pa.array(some, pa.binary()), now, rules, decode_plain):

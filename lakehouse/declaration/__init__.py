@@ -1,12 +1,12 @@
 """What a person writes to declare a table. A declaration is checked when it is made.
 
-``table`` is the whole, of ``declared_table``; ``vocabulary`` holds its parts, with ``partitions``. ``rules`` say what
+``table`` is the whole, of ``table_parts``; ``vocabulary`` holds its parts, with ``partitions``. ``rules`` say what
 is refused, ``names`` which names are taken, ``sql`` what may be computed, ``widening`` which types hold the values of
 which. ``snapshot`` is what a declaration says, kept for the one after it. ``inference`` proposes a declaration from
 records. ``misspelt`` finds the word that a person meant.
 
 A new part of the vocabulary goes into ``vocabulary``, and what may not be said of it into ``rules``. No input or
-output: everything may import this package, and it imports ``lakehouse.decoding`` and ``lakehouse.errors``.
+output: every floor above may import this package, and it imports ``lakehouse.decoding`` and ``lakehouse.errors``.
 """
 
 from lakehouse.declaration.partitions import Day, Month, Value, Year

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from lakehouse.declaration.declared_table import DeclaredTable
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Check, Column
 from lakehouse.decoding.nested_types import as_spark_says
 
@@ -21,7 +21,7 @@ _FORMER = "former "
 """Before a part: it is no longer declared, and its values stand in the table."""
 
 
-def facts_of(table: DeclaredTable) -> str:
+def facts_of(table: TableParts) -> str:
     """What decides which rows a table gets, as JSON; documentation, samples and limits of a batch do not."""
     whole = {name: _word(getattr(table, name)) for name in _OF_TABLE}
     framed = {"framed": "True"} if table.format.framed else {}

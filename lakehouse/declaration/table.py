@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakehouse.declaration.declared_table import DeclaredTable
 from lakehouse.declaration.rules.table_rules import table_problems
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.record_parts import HEADER, TIME
 from lakehouse.decoding.values import convert
@@ -14,7 +14,7 @@ from lakehouse.errors import DeclarationError
 
 
 @dataclass(frozen=True)
-class StreamTable(DeclaredTable):
+class StreamTable(TableParts):
     """A table kept up to date from a topic, and everything that follows from it.
 
     Grain: one row for each ``key``; where the key is empty, one for each record: a log table, to which a record is

@@ -15,10 +15,11 @@ from lakehouse.defs.waiting import look_ahead
 from lakehouse.derived import refresh
 from lakehouse.derived.changes import Derived
 from lakehouse.ingest import batches, load
+from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.audit import batches_accounted, changes_kept
 from lakehouse.operations import verify
 from lakehouse.operations.planned_changes import told_changes
-from lakehouse.storage.table_context import PATIENCE, merged_ledger
+from lakehouse.storage.table_context import merged_ledger
 
 Asset = dg.AssetsDefinition | dg.AssetSpec
 

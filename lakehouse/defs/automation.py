@@ -80,7 +80,7 @@ def _request(instance: dg.DagsterInstance, listed: Listed, plan: Plan) -> dg.Run
     reason = reason_to_wait(instance, job, key, now)
     if reason:
         return f"{plan.span:,} offsets wait; {reason}"
-    return dg.RunRequest(tags={"lakehouse/kafka": table.topic, "lakehouse/lag": str(plan.span)})
+    return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})
 
 
 def _written(state: TopicState) -> str:

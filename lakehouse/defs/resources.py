@@ -15,7 +15,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import require_free_conf
 from lakehouse.spark.own_session import Active, activate, activate_again, find_active, keep_exact, others_active
 from lakehouse.spark.sessions import build_session, stop_session
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.statement import is_left
 from lakehouse.storage.table_context import TableContext
 
@@ -65,7 +65,7 @@ class LakehouseResource(LazyPySparkResource):
             self._spark_session = build_session(self.settings)
             self._configure(self._spark_session)
         elif not is_left(self._spark_session):
-            with table_failures():
+            with spark_failures():
                 changed = keep_exact(self._spark_session)
             if changed:
                 self._configure(self._spark_session)

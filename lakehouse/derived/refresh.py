@@ -8,7 +8,7 @@ from lakehouse.declaration import Rollup
 from lakehouse.derived import feed, rollup
 from lakehouse.derived.changes import Derived, Upstream
 from lakehouse.errors import NotConsumedError, TableError
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, again
 
@@ -60,5 +60,5 @@ def refresh_rollup(context: TableContext, declared: Rollup) -> Derived:
     stored = StoredTable(context.spark, rollup.rollup_layout(context.table, declared, context.settings))
     _log.info("Deriving %s", stored.layout.name)
     # within each try: what is translated around it names no table
-    update = table_failures(stored.layout.uri)(rollup.update_rollup)
+    update = spark_failures(stored.layout.uri)(rollup.update_rollup)
     return again(lambda: update(upstream_of(context), declared, stored, context.run))

@@ -21,7 +21,7 @@ from lakehouse.ingest.merge import Target, merge_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import Decided, rejected_layout, store_rejected
 from lakehouse.ingest.staging import hold
-from lakehouse.kafka import TimelessRecordError, look, read_failures, read_records, require_same_topic
+from lakehouse.kafka import PATIENCE, TimelessRecordError, look, read_failures, read_records, require_same_topic
 from lakehouse.ledger.accounting import sentence
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
@@ -30,7 +30,7 @@ from lakehouse.ledger.offsets import Bounds, Plan, TopicState, lag_of
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import rows_expected
 from lakehouse.storage.sql_analysis import require_types
-from lakehouse.storage.table_context import PATIENCE, TableContext, again, merged_ledger
+from lakehouse.storage.table_context import TableContext, again, merged_ledger
 
 _PLAN_AGAIN = (ConflictError, ReadLossError)
 _MOST_NAMED = 20  # fields that no column takes
@@ -134,7 +134,7 @@ class Seen:
 def _see(context: TableContext) -> Seen:
     _log.info("Planning a batch of %s", context.table.name)
     ledger = context.ledger()  # first: a batch that another writer commits in between is not beyond the topic's end
-    return Seen(ledger, context.look())
+    return Seen(ledger, look(context.settings, context.table.topic, PATIENCE))
 
 
 def prepare(context: TableContext) -> None:
@@ -205,7 +205,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
                 held = hold(context, read_records(spark, settings, plan), commit.kind)
         except TimelessRecordError as error:
             plan, held = hold_around(context, plan, commit.kind, error)
-        later = context.look()
+        later = look(context.settings, context.table.topic, PATIENCE)
         require_same_topic(plan, later, command)
         progress = dict(plan.progress.offsets) if commit.kind == "batch" else commit.progress
         said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges, "progress": progress})

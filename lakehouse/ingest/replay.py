@@ -9,6 +9,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import loss
+from lakehouse.kafka import PATIENCE, look
 from lakehouse.ledger.offsets import Plan, Progress, Range, TopicState, find_gap, share_out
 from lakehouse.storage.table_context import TableContext, again
 
@@ -43,7 +44,7 @@ def _left(ranges: tuple[Range, ...], done: tuple[Range, ...]) -> tuple[Range, ..
 def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Plan]:
     """The plans of all ranges, each checked; several where a partition has more than one range."""
     progress = context.ledger().progress
-    state = context.look()
+    state = look(context.settings, context.table.topic, PATIENCE)
     if progress is None:
         raise LakehouseError("Nothing has been merged yet", where=context.table.name, action="Merge it first.")
     merged = _merged_ranges(context.table, state, progress)

@@ -7,8 +7,8 @@ and ``security`` are how a broker is spoken to, ``connection_causes`` and ``fail
 broker anything new goes here.
 
 Every function is synchronous and ends within a limit of time, also where the broker hangs. None of them needs a JVM
-but ``read_records``, which asks the given Spark session. The package knows settings and declarations, and of
-``local`` how Kafka speaks; no table.
+but ``read_records``, which asks the given Spark session. The package knows settings and declarations, of
+``ledger`` the arithmetic of offsets, and of ``local`` how Kafka speaks; no table.
 """
 
 from lakehouse.kafka.admin import add_partitions, create_topic, delete_topic
@@ -17,10 +17,11 @@ from lakehouse.kafka.failures import TimelessRecordError, read_failures, require
 from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, require_own_keys
 from lakehouse.kafka.read import read_records
-from lakehouse.kafka.state import look, topic_names
+from lakehouse.kafka.state import PATIENCE, look, topic_names
 from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, told_time
 
 __all__ = [
+    "PATIENCE",
     "CutPlan",
     "PublishOptions",
     "Record",

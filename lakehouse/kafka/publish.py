@@ -12,7 +12,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.format import Parser
+from lakehouse.decoding.formats.format import Parser, UnwritableError
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.record_parts import KEY, VALUE
 from lakehouse.decoding.values import convert
@@ -92,6 +92,17 @@ def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> W
     return Writing(*writing_of(settings, table, schema))
 
 
+def written(write: Callable[[bytes], bytes], line: bytes, number: int) -> bytes:
+    """Return a line, without its end, as the value of a record; ``TopicError`` if its format cannot write it."""
+    try:
+        return write(line.removesuffix(b"\n").removesuffix(b"\r"))
+    except UnwritableError as error:
+        raise TopicError(
+            f"Line {number:,} cannot be written: {error}",
+            action="Those before it were sent; correct it, or name another schema with --schema.",
+        ) from None
+
+
 def require_own_keys(table: StreamTable) -> None:
     """Refuse a table that reads what is sent beside the value: its key would be ours, and its key column unknown."""
     for column in table.told:
@@ -124,7 +135,7 @@ class _Sending:
         for line in lines:
             if self._options.rate:
                 await self._wait_for_turn(begun + self._sent / self._options.rate)
-            await self._send_one(self._writing.write(line.removesuffix(b"\n").removesuffix(b"\r")))
+            await self._send_one(written(self._writing.write, line, self._sent + 1))
             if self._sent % _BREATH == 0:
                 await asyncio.sleep(0)
             self._require_no_failure()

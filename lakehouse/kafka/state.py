@@ -14,6 +14,9 @@ from lakehouse.settings import Settings
 
 _DATED_BY = "message.timestamp.type"
 
+PATIENCE = 15.0
+"""Seconds for a look of a batch: a leader that died has a successor after 9, by the broker's default."""
+
 
 def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
     """Return the identity of a topic, and the earliest and the last stable offset of each partition.

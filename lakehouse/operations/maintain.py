@@ -76,7 +76,7 @@ def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lam
         if failed is None and layout.name == context.table.name:
             continue
         with failures.noted():
-            stored = StoredTable(context.spark, layout)
+            stored = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
             if stored.ledger().exists:
                 done.append(_maintained(context, stored, failed or {}))
                 on_table(done[-1])

@@ -22,7 +22,7 @@ from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.offsets import Bounds, Gap, Plan, Range, TopicState
 from lakehouse.ledger.reached import Reached, furthest
 from lakehouse.settings import Settings
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import TableContext, merged_ledger, whole_ledger
 
 
@@ -95,7 +95,7 @@ def propose_acceptance(
     return Proposal(tuple(facts), ledger.next_commit("acceptance", run).model_copy(update=said))
 
 
-@table_failures()
+@spark_failures()
 def propose_progress(context: TableContext) -> Proposal:
     """Propose a progress from the merged rows: one past the greatest offset of each partition.
 

@@ -23,11 +23,11 @@ from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_gone
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
-from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.offsets import TopicState
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import identity
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -45,7 +45,7 @@ _COMMITS = 100  # the newest, which are read anyway
 _SHOWN = 5  # rows named in a failed check
 
 
-@table_failures()
+@spark_failures()
 def verify_keys(context: TableContext) -> Finding:
     """Check that no key stands twice in the merged table, nor a record in a log table, and each in its partition.
 
@@ -67,7 +67,7 @@ def verify_keys(context: TableContext) -> Finding:
     return finding("keys_unique", problems, "every key stands once", advice)
 
 
-@table_failures()
+@spark_failures()
 def verify_rows(context: TableContext, check: Check) -> Finding:
     """Check that every row of the merged table is as a declared check expects it.
 
@@ -85,7 +85,7 @@ def verify_rows(context: TableContext, check: Check) -> Finding:
     return finding(check.name, [f"Row {', '.join(map(str, row))}." for row in some], check.sql, advice if some else "")
 
 
-@table_failures()
+@spark_failures()
 def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
     """Check that a rollup equals a recomputation as of the version it has consumed.
 
@@ -97,8 +97,7 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
     fact = f"{rollup.name} equals a recomputation as of the version it consumed"
     if consumed is None:
         return finding("rollup_equals_recomputation", [], f"{fact} (it has consumed none yet)")
-    merged = context.merged
-    ledger = merged.ledger()
+    merged, ledger = context.merged, ledger_of(context.settings, table.name)
     if ledger.table_id != consumed.table_id:
         problem = f"{table.name} was made anew since: materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], fact)
@@ -116,7 +115,7 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
     return finding("rollup_equals_recomputation", problems, fact, _made_right(table, stored.layout))
 
 
-@table_failures()
+@spark_failures()
 def verify_touched(context: TableContext, rollup: Rollup, done: Derived) -> Finding:
     """Check that the commit of an update holds the groups it touched as they were computed: one small read.
 

@@ -9,7 +9,7 @@ merged table that stores it), ``schema_change`` (from the schema that a table ha
 newest version, read by the names of their files). Written: by ``spark_writer`` (the one fenced commit; ``merge_spec``
 is the text of a MERGE), or by ``delta_rs_writer`` if rows are few and ``eligibility`` finds the table plain, in files
 as Spark's (``parquet_properties``). ``lock`` lets one writer at a time in on a local disk (``lock_holder``),
-``statement`` waits for the end of one that writes, and ``statement_writer`` notes whose it is. ``spark_failures`` turns
+``statement`` waits for the end of one that writes, and ``writer_note`` notes whose it is. ``spark_failures`` turns
 what Spark cannot do into our errors. ``table_context`` is the session, settings and table of a step.
 
 It knows declarations, the ledger and Spark; batches, derived tables and operations are made of it. What is true of

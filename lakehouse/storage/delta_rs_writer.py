@@ -1,8 +1,8 @@
-"""Few rows written without Spark: the one fenced commit that ``write`` would make, by deltalake.
+"""Few rows written without Spark: the one fenced commit that ``spark_writer`` would make, by deltalake.
 
 Spark takes half a second to plan such a commit and to compute the table's state for it, deltalake some milliseconds.
-``plain`` tells where it may: on a local disk, where our lock keeps others away, and only into a table of which
-deltalake makes the same as Spark. Everywhere else ``write`` is the way, to the same rows.
+``eligibility`` tells where it may: on a local disk, where our lock keeps others away, and only into a table of which
+deltalake makes the same as Spark. Everywhere else ``spark_writer`` is the way, to the same rows.
 """
 
 from collections.abc import Callable, Collection, Sequence

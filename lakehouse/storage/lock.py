@@ -16,7 +16,7 @@ from lakehouse.errors import LockedError
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 from lakehouse.storage.lock_holder import holder_of, noted
-from lakehouse.storage.statement_writer import require_ended
+from lakehouse.storage.writer_note import require_ended
 
 _PATIENCE = 120.0  # seconds to wait for other writers
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from lakehouse.ledger.table_failures import explained
 
 
 @contextmanager
-def table_failures(uri: str = "") -> Iterator[None]:
+def spark_failures(uri: str = "") -> Iterator[None]:
     """Turn what Spark says of a table it cannot read or write into ``TableError``; other errors pass.
 
     ``ExecutorLostError`` where it lost what it held, ``EngineLostError`` where a Spark Connect server or our own Java

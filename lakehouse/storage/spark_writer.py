@@ -15,7 +15,7 @@ from lakehouse.ledger.ledger import app_id, find_commit
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.merge_spec import MergeSpec
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.statement import run_statement
 
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -154,7 +154,7 @@ def alone(layout: Layout) -> Iterator[None]:
     What was committed is on the disk when this returns. Raises ``TableDamagedError``, before anything is written,
     where a power cut left only a part of an earlier commit.
     """
-    with table_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
+    with spark_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
         if layout.sync:
             require_whole(layout.uri)
         yield

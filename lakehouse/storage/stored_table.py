@@ -39,7 +39,7 @@ from lakehouse.storage.table_files import read_rows
 class Expected:
     """How many rows are written, how many bytes of text are in them, and all the partitions that they are in.
 
-    ``None``: nobody knows.
+    ``None``: nobody knows. Of partitions only rows that are compared make use: no other is read for them.
     """
 
     rows: int | None
@@ -56,8 +56,9 @@ class StoredTable:
     """One Delta table of a session.
 
     A ``StreamTable`` declares it, with others; deltalake's ``DeltaTable`` is one version of it, as it was opened. Every
-    commit carries a ``Commit`` that was planned on a ledger, and is made only if no other of ours came in between.
-    ``require`` raises where a ledger does not tell what this table's has to tell, and is asked of every ledger read.
+    commit of rows carries a ``Commit`` that was planned on a ledger, and is made only if no other of ours came between.
+    ``require`` raises where a ledger does not tell what this table's has to tell, and is asked of every ledger that
+    this reads.
     """
 
     spark: SparkSession
@@ -112,8 +113,8 @@ class StoredTable:
         """MERGE rows by ``spec`` in one commit that carries ``commit``; raises what ``commit_merge`` raises."""
         return commit_merge(self.spark, self.layout, rows, spec, commit)
 
-    def merge_keyed(self, rows: DataFrame, key: Sequence[str], gone: str, commit: Commit, expected: Expected) -> Entry:
-        """Make the table hold these rows, one for each ``key``, in one commit that carries ``commit``.
+    def merge_keyed(self, rows: DataFrame, by: Sequence[str], gone: str, commit: Commit, expected: Expected) -> Entry:
+        """Make the table hold these rows, one for each value of ``by``, in one commit that carries ``commit``.
 
         A row is written only where a column of it differs, and deleted if its column ``gone`` is true. NULL equals
         NULL. Raises what ``commit_merge`` raises.
@@ -121,8 +122,8 @@ class StoredTable:
         quick = is_quick_to_merge(self.layout, expected.rows, text=expected.text)  # all partitions are merged into
         few = collected(rows) if quick else None
         if few is not None:
-            return merge_quickly(self.layout, few, key, gone, commit)
-        return self.merge(rows, keyed_spec(self.layout.names, key, gone), commit)
+            return merge_quickly(self.layout, few, by, gone, commit)
+        return self.merge(rows, keyed_spec(self.layout.names, by, gone), commit)
 
     def store_compared(
         self,

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
-from lakehouse.kafka import look
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.ledger import Ledger, ledger_of, require_told
-from lakehouse.ledger.offsets import TopicState
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,14 +21,13 @@ if TYPE_CHECKING:
     from lakehouse.storage.stored_table import StoredTable
 
 _ATTEMPTS = 5  # plans made before a batch gives way to other writers
-PATIENCE = 15.0  # seconds for a look: a leader that died has a successor after 9, by the broker's default
 T = TypeVar("T")
 Passing = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
 class TableContext:
-    """What a batch works with: a session, the settings, the table and who asked."""
+    """A session, the settings, the table and who asked."""
 
     spark: "SparkSession"
     settings: Settings
@@ -64,10 +61,6 @@ class TableContext:
                     action=f"Merge it with all that derives from it: lakehouse merge {self.table.name}",
                 )
 
-    def look(self) -> TopicState:
-        """Look at the topic, also while the leader of a partition is being replaced."""
-        return look(self.settings, self.table.topic, PATIENCE)
-
 
 def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
     """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
@@ -98,7 +91,7 @@ def _told(table: StreamTable, ledger: Ledger) -> Ledger:
 def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:
     """Run a step, and plan it again where another writer was first, or after such errors: so many times."""
     for _ in range(_ATTEMPTS - 1):
-        with suppress(*passing), table_failures():
+        with suppress(*passing), spark_failures():
             return step()
-    with table_failures():
+    with spark_failures():
         return step()

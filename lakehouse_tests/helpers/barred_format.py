@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration import Rejection
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, UnwritableError, WriterSchema
 from lakehouse.decoding.records import parse, require_value
 
 
@@ -25,12 +25,10 @@ class Barred(Format):
         return self._written
 
     def _written(self, line: bytes) -> bytes:
-        from lakehouse.errors import TopicError  # a worker lacks it
-
         try:
             fields = parse(line)
         except Rejection as rejection:
-            raise TopicError(f"A line cannot be written: {rejection.detail}") from None
+            raise UnwritableError(rejection.detail) from None
         return "|".join(str(fields.get(name, "")) for name in self.names).encode()
 
 

@@ -15,7 +15,7 @@ from lakehouse.spark.connect.channel import open_channel
 from lakehouse.spark.connect.orphans import Work
 from lakehouse.spark.engine import EngineProcess
 from lakehouse.spark.sessions import engine_conf, fingerprint
-from lakehouse.storage.statement_writer import Writer
+from lakehouse.storage.writer_note import Writer
 
 
 def home_of_workers(home: Path, broker: Settings) -> Settings:

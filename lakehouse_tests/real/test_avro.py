@@ -18,7 +18,7 @@ from lakehouse.ingest import schema_resolution
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
-from lakehouse.kafka import PublishOptions, create_topic, publish
+from lakehouse.kafka import PublishOptions, create_topic, look, publish
 from lakehouse.kafka import registry_client as registries
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected
@@ -136,7 +136,7 @@ def test_a_registry_that_gives_an_id_another_meaning_stops_the_batch(
     stream.send(*written(known, FIRST, [order(2)]))
     real = registries.Registry.schema
     other = register(stream.settings, stream.table, SECOND)
-    monkeypatch.setattr(registries.Registry, "schema", lambda self, _: real(self, other))
+    monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: real(self, other, kind))
     with pytest.raises(RegistryError, match=f"Schema {known} of the registry is another one now"):
         stream.merge()
     monkeypatch.setattr(registries.Registry, "schema", lambda *_: None)  # deleted: it means no other
@@ -154,7 +154,7 @@ def test_nothing_is_learnt_of_a_registry_in_which_any_kept_id_means_something_el
     other = register(stream.settings, stream.table, SECOND)
     stream.send(*written(other, SECOND, [order(2, customer=None, channel="a")]))
     real = registries.Registry.schema
-    monkeypatch.setattr(registries.Registry, "schema", lambda self, _: real(self, other))
+    monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: real(self, other, kind))
     with pytest.raises(RegistryError, match=f"Schema {known} of the registry is another one now"):
         stream.merge()
     assert kept_schemas(stream.settings, stream.table).known.keys() == {known}
@@ -172,12 +172,12 @@ def test_lines_are_published_by_the_schema_asked_for_and_one_that_does_not_fit_i
     assert publish(stream.settings, stream.table, [line]) == 1
     fields = [*FIRST["fields"], {"name": "new", "type": "string"}]
     unfit = json.dumps({**FIRST, "namespace": stream.table.name, "fields": fields})
-    end = stream.context.look().end
+    end = look(stream.settings, stream.table.topic).end
     with pytest.raises(RegistryError, match="not compatible"):
         publish(stream.settings, stream.table, [line], PublishOptions(schema=unfit))
     with pytest.raises(TopicError, match="Line 2 cannot be written"):
         publish(stream.settings, stream.table, [line, b'{"id": 4}'], PublishOptions(schema=wider))
-    assert sum(stream.context.look().end.values()) <= sum(end.values()) + 1
+    assert sum(look(stream.settings, stream.table.topic).end.values()) <= sum(end.values()) + 1
     (outcome,) = stream.merge()
     assert outcome.entry.commit.rejected == 0
     assert [row[0] for row in totals(stream)] == [1, 2, 3]
@@ -237,7 +237,9 @@ def test_the_newest_records_are_shown_as_they_would_be_decoded(
 def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
     real = registries.Registry.schema
-    monkeypatch.setattr(registries.Registry, "schema", lambda self, each: asked.append(each) or real(self, each))
+    monkeypatch.setattr(
+        registries.Registry, "schema", lambda self, each, kind: asked.append(each) or real(self, each, kind)
+    )
     monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
     known = register(stream.settings, stream.table, FIRST)
     garbage = (framed(each, b"") for each in (*range(10**6, 10**6 + 49), 2**32 - 1))

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Measure, Value
 from lakehouse.errors import TableError
-from lakehouse.operations.rewrite import rewrite_tables
+from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale

@@ -18,8 +18,9 @@ def test_dir_lists_the_public_names() -> None:
 
 
 def test_another_name_is_an_error_as_of_any_module() -> None:
-    with pytest.raises(AttributeError, match="module 'lakehouse' has no attribute 'Colum'"):
-        _ = lakehouse.Colum
+    misspelt = "Colum"
+    with pytest.raises(AttributeError, match=f"module 'lakehouse' has no attribute '{misspelt}'"):
+        _ = getattr(lakehouse, misspelt)
 
 
 def test_importing_the_package_and_declaring_a_table_imports_neither_spark_nor_dagster() -> None:

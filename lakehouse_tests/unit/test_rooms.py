@@ -38,8 +38,9 @@ def imported(source: str) -> set[str]:
 
 def writes_past_the_stored_table(source: str) -> list[str]:
     """What a module imports of the functions, or of their modules, that only ``StoredTable`` calls."""
-    functions = r"(ensure_table|read_table|read_rows|read_changes|upkeep|commit_\w+|(append|merge|store)_quickly)"
-    module = r"lakehouse\.storage\.(schema_change\.apply|table_files|delta_rs_writer|spark_writer)"
+    functions = r"(ensure_table|read_table|read_rows|read_changes|upkeep|commit_\w+|(append|merge|store)_quickly"
+    functions += r"|reform|leave_statistics|run_statement)"
+    module = r"lakehouse\.storage\.(schema_change\.(apply|rewrite)|table_files|delta_rs_writer|spark_writer|statement)"
     past = re.compile(rf"{module}|{module}\.{functions}")
     return sorted(name for name in imported(source) if past.fullmatch(name))
 

@@ -34,7 +34,7 @@ def marked(source: str) -> set[int]:
     """The invariants that the tests of a file name which run with every change."""
     body = ast.parse(source).body
     of_file = [
-        node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets) == "pytestmark"
+        node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
     ]
     tests = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     running = [] if any(map(is_slow, of_file)) else [test for test in tests if not is_slow(test)]
@@ -83,7 +83,7 @@ def used(file: Path) -> Iterator[tuple[str, str, ModuleType | None, str]]:
 
 
 def test_what_the_tests_use_and_patch_of_a_module_exists() -> None:
-    files = [file for part in ("full", "helpers", "real") for file in (TESTS / part).rglob("*.py")]
+    files = [file for part in ("full", "helpers", "real", "unit") for file in (TESTS / part).rglob("*.py")]
     found = [(where, how, owner, name) for file in files for where, how, owner, name in used(file) if owner]
     assert {how for _, how, *_ in found} == {"used", "patched"}
     assert [(where, name) for where, _, owner, name in found if not hasattr(owner, name)] == []

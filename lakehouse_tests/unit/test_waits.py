@@ -26,7 +26,7 @@ from lakehouse.operations import status
 from lakehouse.settings import Settings
 from lakehouse.spark import engine
 from lakehouse.spark.connect import client, session
-from lakehouse.storage import lock, statement, statement_writer
+from lakehouse.storage import lock, statement, writer_note
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables import stores
 from lakehouse_tests.helpers.waiting import wait_until
@@ -215,7 +215,7 @@ def test_limits_are_those_that_the_table_tells() -> None:
         "an engine that is being started": session._LIMIT,
         "the engine's first answer": client.FIRST_ANSWER,
         "the end of a statement that was interrupted and writes": statement._PATIENCE,
-        "the end of what another process left writing in a Java of its own": statement_writer._PATIENCE,
+        "the end of what another process left writing in a Java of its own": writer_note._PATIENCE,
         "a Spark of our own, to stop": cli_session._STOPPED,
         "the end of a verb that works with Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
         "the lock of a table": lock._PATIENCE,

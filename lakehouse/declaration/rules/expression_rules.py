@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from lakehouse.declaration.declared_table import DeclaredTable
 from lakehouse.declaration.names import NO_CHECK, RECORD, SHAPE, is_name
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Rollup
 from lakehouse.decoding.column_types import Problem, type_problems
 
 
-def computed_problems(table: DeclaredTable) -> Iterator[Problem]:
+def computed_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with columns that follow from others."""
     types = {column.name: column.type for column in table.told if not column.keep and not column.is_nested}
     for column in table.columns:
@@ -27,7 +27,7 @@ def computed_problems(table: DeclaredTable) -> Iterator[Problem]:
             yield f"column {column.name}: {column.sql!r}: {fact}", action
 
 
-def check_problems(table: DeclaredTable) -> Iterator[Problem]:
+def check_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with what is expected of rows."""
     for name, times in Counter(check.name for check in table.checks).items():
         if not is_name(name):
@@ -43,13 +43,13 @@ def check_problems(table: DeclaredTable) -> Iterator[Problem]:
             yield f"check {check.name}: {fact}", action
 
 
-def rollup_problems(rollup: Rollup, table: DeclaredTable) -> Iterator[Problem]:
+def rollup_problems(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
     """What is wrong with an aggregate of the table."""
     for fact, action in chain(_groups(rollup, table), _measures(rollup, table)):
         yield f"rollup {rollup.name}: {fact}", action
 
 
-def _groups(rollup: Rollup, table: DeclaredTable) -> Iterator[Problem]:
+def _groups(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
     known = {column.name for column in table.stored}
     if not rollup.by:
         yield "groups by nothing", "Name at least one column."
@@ -60,7 +60,7 @@ def _groups(rollup: Rollup, table: DeclaredTable) -> Iterator[Problem]:
             yield f"groups by {name} twice", "Name it once."
 
 
-def _measures(rollup: Rollup, table: DeclaredTable) -> Iterator[Problem]:
+def _measures(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
     # which record the newest of a key is changes without the row: no measure of a table with a key follows it
     columns = {column.name: column.type for column in table.stored} | ({RECORD: ""} if table.is_log else {})
     if not rollup.measures:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
 
-from lakehouse.declaration.declared_table import DeclaredTable
 from lakehouse.declaration.names import IN_CATALOG, IN_FEED, NO_TABLE, SHAPE, is_name
 from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
 from lakehouse.decoding.column_types import Problem
@@ -28,7 +28,7 @@ _MOST_CLUSTERED = 4
 _MOST_PARTITIONS = 10_000  # Kafka refuses to make more in one request
 
 
-def table_problems(table: DeclaredTable) -> Iterator[Problem]:
+def table_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with a declaration; a rule may rely on those before it."""
     yield from field_problems(table)
     yield from chain(
@@ -55,7 +55,7 @@ def table_problems(table: DeclaredTable) -> Iterator[Problem]:
     )
 
 
-def _table_names(table: DeclaredTable) -> Iterator[Problem]:
+def _table_names(table: TableParts) -> Iterator[Problem]:
     for name, times in Counter(table.names).items():
         if not is_name(name):
             yield f"table {name!r}: {SHAPE}", "Choose another name."
@@ -68,7 +68,7 @@ def _table_names(table: DeclaredTable) -> Iterator[Problem]:
             yield fact, "Choose another name for one: each is a folder of a table, or a name in Dagster."
 
 
-def _choices(table: DeclaredTable) -> Iterator[Problem]:
+def _choices(table: TableParts) -> Iterator[Problem]:
     if not TOPIC.fullmatch(table.topic):
         yield f"topic {table.topic!r} is no name that Kafka takes", _OF_TOPIC
     if not _OWNER.fullmatch(table.owner):
@@ -80,7 +80,7 @@ def _choices(table: DeclaredTable) -> Iterator[Problem]:
         yield f"partitions is at most {_MOST_PARTITIONS}", "Kafka makes no more of one topic at once: declare fewer."
 
 
-def _retention(table: DeclaredTable) -> Iterator[Problem]:
+def _retention(table: TableParts) -> Iterator[Problem]:
     if table.retention < _SHORTEST:
         fact = f"retention is less than an hour: {table.retention}"
         yield fact, "VACUUM would remove files of a batch that runs: declare at least an hour."
@@ -103,7 +103,7 @@ def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Prob
             yield f"key column {name} stands twice", "Name it once."
 
 
-def _log(table: DeclaredTable) -> Iterator[Problem]:
+def _log(table: TableParts) -> Iterator[Problem]:
     """What says something of rows that replace others: in a log table none does."""
     if not table.columns:
         yield "a table needs columns", "Name what its rows hold."
@@ -114,7 +114,7 @@ def _log(table: DeclaredTable) -> Iterator[Problem]:
         yield fact, "Leave it out, or name the columns that tell one row from another as the key."
 
 
-def _order(table: DeclaredTable) -> Iterator[Problem]:
+def _order(table: TableParts) -> Iterator[Problem]:
     if table.version is None:
         return
     column = table.by_name.get(table.version)
@@ -129,7 +129,7 @@ def _order(table: DeclaredTable) -> Iterator[Problem]:
         yield f"version {column.name} is BOOLEAN", "Two values order nothing: name a number, a time or a text."
 
 
-def _plain(table: DeclaredTable) -> Iterator[Problem]:
+def _plain(table: TableParts) -> Iterator[Problem]:
     """Where values that hold others can be nothing: rows are told apart, ordered and grouped by plain ones."""
     asked = [("key", table.key), ("cluster_by", table.cluster_by), ("version", [table.version or ""])]
     asked += [(f"rollup {rollup.name}: by", rollup.by) for rollup in table.rollups]
@@ -140,7 +140,7 @@ def _plain(table: DeclaredTable) -> Iterator[Problem]:
                 yield fact, "Name another column; a field within an object can be a column, by its path as source."
 
 
-def _partition(table: DeclaredTable) -> Iterator[Problem]:
+def _partition(table: TableParts) -> Iterator[Problem]:
     if table.partition_by:
         column = table.by_name.get(table.partition_by.column)
         types = table.partition_by.types
@@ -158,7 +158,7 @@ def _partition(table: DeclaredTable) -> Iterator[Problem]:
             yield fact, "A row lies in the partition of its newest record: leave keep out."
 
 
-def _base(table: DeclaredTable) -> Iterator[Problem]:
+def _base(table: TableParts) -> Iterator[Problem]:
     for column in table.columns if table.base else ():
         if column.is_nested:
             fact = f"column {column.name} is {column.type}, and base files have plain values"
@@ -168,7 +168,7 @@ def _base(table: DeclaredTable) -> Iterator[Problem]:
             yield fact, "Leave base out, or have the records tell it by one name."
 
 
-def _renamed(table: DeclaredTable) -> Iterator[Problem]:
+def _renamed(table: TableParts) -> Iterator[Problem]:
     """A name that a field had, and another column takes: of today's records it would be another value."""
     for column in table.told:
         former = column.field.former
@@ -180,7 +180,7 @@ def _renamed(table: DeclaredTable) -> Iterator[Problem]:
                 yield fact, "A field has one meaning: leave formerly out, and have old records sent again."
 
 
-def _clustered(table: DeclaredTable) -> Iterator[Problem]:
+def _clustered(table: TableParts) -> Iterator[Problem]:
     """What files cannot be ordered by: the log has to tell the least and the greatest value of each file."""
     if table.cluster_by and table.partition_by:
         yield "partition_by or cluster_by, not both", "Rows lie by their partition already: leave one out."
@@ -196,7 +196,7 @@ def _clustered(table: DeclaredTable) -> Iterator[Problem]:
             yield f"cluster_by {name} stands twice", "Name it once."
 
 
-def _widened(table: DeclaredTable) -> Iterator[Problem]:
+def _widened(table: TableParts) -> Iterator[Problem]:
     """What the type of a column decides beyond its values: where rows lie, and what is stored of their order."""
     fixed = {table.partition_by.name: "rows are partitioned by it"} if table.partition_by else {}
     if table.version and table.keep:
@@ -217,7 +217,7 @@ def _widened(table: DeclaredTable) -> Iterator[Problem]:
             yield fact, "Widen it by digits before its places, or leave widened_from out, in a table of another name."
 
 
-def _lateness(table: DeclaredTable) -> Iterator[Problem]:
+def _lateness(table: TableParts) -> Iterator[Problem]:
     if table.late:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
@@ -232,7 +232,7 @@ def _lateness(table: DeclaredTable) -> Iterator[Problem]:
             yield "late: after is less than nothing", "Declare how long after its event a record may come."
 
 
-def _columns_of_ours(table: DeclaredTable) -> Iterator[Problem]:
+def _columns_of_ours(table: TableParts) -> Iterator[Problem]:
     """Names that follow from other declared ones."""
     ours = {table.partition_column.name: "the partition column"} if table.partition_column else {}
     for name in sorted(ours.keys() & table.by_name.keys()):
@@ -266,7 +266,7 @@ def _reference(reference: Reference) -> Iterator[Problem]:
             yield fact, "A reference is read whole: leave keep out."
 
 
-def _samples(table: DeclaredTable) -> Iterator[Problem]:
+def _samples(table: TableParts) -> Iterator[Problem]:
     """Sample records that are written here have to be records."""
     if isinstance(table.samples, SampleRecords):
         try:

@@ -11,10 +11,9 @@ from typing import Any
 import fastavro
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import WriterSchema
+from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import framed
 from lakehouse.decoding.records import parse
-from lakehouse.errors import TopicError
 
 _BEYOND = {"int": 2**31, "long": 2**63}
 
@@ -24,27 +23,21 @@ _UNWRITABLE = (
 
 
 def line_writer(schema_id: int, writer: WriterSchema) -> Callable[[bytes], bytes]:
-    """Return what writes a line, with the id of the schema before it; it counts the lines that it is given.
+    """Return what writes a line, with the id of the schema before it.
 
-    What is returned raises ``TopicError`` with the number of a line that the schema does not hold.
+    What is returned raises ``UnwritableError`` if the schema does not hold a line.
     """
     named: dict[str, Any] = {}
     *_, parsed = [fastavro.parse_schema(json.loads(each), named) for each in (*writer.references, writer.text)]
-    number = 0
 
     def write(line: bytes) -> bytes:
-        nonlocal number
-        number += 1
         into = io.BytesIO()
         try:
             value = _meant(parse(line), parsed, named)
             fastavro.schemaless_writer(into, parsed, value, strict_allow_default=True)
         except _UNWRITABLE as error:
             said = error.detail if isinstance(error, Rejection) else str(error)
-            raise TopicError(
-                f"Line {number} cannot be written by schema {schema_id}: {said[:300]}",
-                action="Those before it were sent; correct it, or name another schema with --schema.",
-            ) from None
+            raise UnwritableError(f"schema {schema_id} does not hold it: {said[:300]}") from None
         return framed(schema_id, into.getvalue())
 
     return write

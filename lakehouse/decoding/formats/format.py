@@ -86,6 +86,10 @@ class Parser(ABC):
         return len(value or b"") * self.memory_by_byte
 
 
+class UnwritableError(ValueError):
+    """Why a line has no value in a format."""
+
+
 class Format(ABC):
     """How the values of a table's records are written: what the rest of the program asks of a format.
 
@@ -96,7 +100,7 @@ class Format(ABC):
 
     A subclass is a frozen dataclass. It has to say how its values are parsed and written; of a format without schemas
     all else follows. A worker of Spark gets the class by value, with its module: what else that imports a worker has to
-    have, so what only the driver needs (``TopicError`` among it), its methods import themselves.
+    have, so what only the driver needs, its methods import themselves.
     """
 
     framed: bool = False
@@ -114,7 +118,7 @@ class Format(ABC):
         """Return what turns a line, which is an object of JSON, into a value.
 
         A framed format puts ``schema_id`` before it; one that needs schemas writes by ``schema``. What is returned
-        raises ``TopicError`` if a line cannot be written.
+        raises ``UnwritableError`` if a line cannot be written.
         """
 
     @property

@@ -1,1 +1,1 @@
-"""The tables that are declared where the settings name no others: one file each."""
+"""Tables that are declared where the settings name this package, as in this repository: one file each."""

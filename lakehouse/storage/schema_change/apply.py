@@ -15,7 +15,7 @@ from lakehouse.ledger.log import open_table
 from lakehouse.storage.layout import Layout, listed
 from lakehouse.storage.schema_change.diff import Lack, Rewriting, lacking
 from lakehouse.storage.schema_change.rewrite import reform
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.spark_writer import alone, conflicts, partitioned, upkeep
 from lakehouse.storage.statement import run_statement
 
@@ -44,7 +44,7 @@ def ensure_table(
     if layout.sync:
         require_whole(layout.uri)
     found = partial(_found, spark, layout, rewriting)
-    with table_failures(layout.uri), conflicts(layout.name):
+    with spark_failures(layout.uri), conflicts(layout.name):
         created = open_table(layout.uri) is None
         lack = found()
     written, other = before is not None and lack.written, lack.parted is not None or bool(lack.recast)

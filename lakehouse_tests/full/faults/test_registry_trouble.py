@@ -74,11 +74,11 @@ def test_a_registry_killed_and_restarted_while_schemas_are_asked_for(stream, one
     stream.send(*first(ids[0], 1, 3), *second(ids[1], 2))
     real, killed = registries.Registry.schema, list[int]()
 
-    def asked(talk: registries.Registry, schema_id: int) -> Any:
+    def asked(talk: registries.Registry, schema_id: int, kind: str | None) -> Any:
         if len(killed) == 1:  # the first is answered, the second is not
             one_registry.signal(signal.SIGKILL)
         killed.append(schema_id)
-        return real(talk, schema_id)
+        return real(talk, schema_id, kind)
 
     monkeypatch.setattr(registries, "_PATIENCE", 60.0)
     monkeypatch.setattr(registries.Registry, "schema", asked)

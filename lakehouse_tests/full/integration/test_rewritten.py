@@ -11,7 +11,7 @@ from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTab
 from lakehouse.errors import TableError
 from lakehouse.kafka import create_topic
 from lakehouse.operations.planned_changes import plan_changes
-from lakehouse.operations.rewrite import rewrite_tables
+from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse.operations.verify import verify_rollup
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_change.apply import ask_nothing, ensure_table

@@ -121,7 +121,7 @@ class AvroHistories(Histories):
             patch.setattr(registry_client, "_PATIENCE", 0.0)
             if lies:
                 real, other = registry_client.Registry.schema, self._another()
-                patch.setattr(registry_client.Registry, "schema", lambda talk, _: real(talk, other))
+                patch.setattr(registry_client.Registry, "schema", lambda talk, _, kind: real(talk, other, kind))
             else:
                 settings = Settings(**{**settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
             with pytest.raises(RegistryError):

@@ -11,7 +11,7 @@ from lakehouse.settings import Settings
 from lakehouse.spark import engine, sessions
 from lakehouse.spark.engine import engine_folder, lives, share_lock
 from lakehouse_tests.helpers.waiting import wait_until
-from lakehouse_tests.unit.storage.test_statement_writer import living
+from lakehouse_tests.unit.storage.test_writer_note import living
 
 
 @pytest.fixture

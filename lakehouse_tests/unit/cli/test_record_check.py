@@ -57,7 +57,7 @@ def test_lines_are_judged_as_the_format_of_their_table_writes_them() -> None:
         require_records(replace(barred, format=Json()), [b'{"id": "1", "visits": ""}'], "f")
     with pytest.raises(LakehouseError, match=r"truncated 1 \(line 2: 3 of 2 values"):
         require_records(barred, [b'{"id": 1}', b'{"id": 1, "visits": "2|3"}'], "f")
-    with pytest.raises(TopicError, match="A line cannot be written"):
+    with pytest.raises(TopicError, match="Line 1 cannot be written"):
         require_records(barred, [b"1|2"], "f")
 
 

@@ -6,7 +6,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException, SparkEx
 
 from lakehouse.errors import EngineLostError
 from lakehouse.errors.troubles import is_gone
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import again
 
 DEAD = "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = Socket closed>"
@@ -32,7 +32,7 @@ def test_the_end_of_an_engine_or_of_a_session_is_an_error_of_its_own_and_no_sign
         tried.append(error)
         raise error
 
-    with pytest.raises(EngineLostError, match="engine.*Run it again"), table_failures("/t"):
+    with pytest.raises(EngineLostError, match="engine.*Run it again"), spark_failures("/t"):
         raise error
     with pytest.raises(EngineLostError):
         again(step)

@@ -18,7 +18,7 @@ from lakehouse.errors import TableError
 from lakehouse.errors.causes import SERVED
 from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, trouble_of
 from lakehouse.spark.connect.client import served_causes
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 
 WORDS = [
     *("[DELTA_CONCURRENT_APPEND] x", "io.delta.exceptions.ConcurrentAppendException: x", ANOTHER_ROW),
@@ -260,7 +260,7 @@ def test_where_there_is_only_text_what_is_in_quotes_is_passed_over(
 @pytest.mark.parametrize("word", WORDS)
 def test_a_value_is_no_reason_to_plan_again_or_to_renew_credentials(word: str) -> None:
     make, _ = MADE["a value that cannot be cast"]
-    with pytest.raises(TableError, match="SQL of the declaration cannot be computed"), table_failures("/t"):
+    with pytest.raises(TableError, match="SQL of the declaration cannot be computed"), spark_failures("/t"):
         raise over_connect(make(word))
 
 

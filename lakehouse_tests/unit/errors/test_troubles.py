@@ -14,7 +14,7 @@ from lakehouse.errors import (
     TableError,
 )
 from lakehouse.errors.troubles import Trouble, means, telling_line, trouble_of
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import again
 
 TRACE = "\n\tat org.apache.spark.sql.delta.Snapshot.init(Snapshot.scala:1)"
@@ -129,19 +129,19 @@ def test_a_condition_counts_where_it_is_named_and_not_where_a_value_holds_its_na
 def test_what_spark_says_of_a_table_becomes_the_error_with_the_way_on(
     said: str, kind: type[TableError], told: str
 ) -> None:
-    with pytest.raises(TableError, match=told) as caught, table_failures("/t"):
+    with pytest.raises(TableError, match=told) as caught, spark_failures("/t"):
         raise PySparkException(said)
     assert type(caught.value) is kind
     assert "at org.apache" not in str(caught.value) and "move" not in str(caught.value)
 
 
 def test_a_file_that_an_executor_held_is_none_of_the_table() -> None:
-    with pytest.raises(ExecutorLostError, match="run it again"), table_failures("/t"):
+    with pytest.raises(ExecutorLostError, match="run it again"), spark_failures("/t"):
         raise PySparkException(LOST_BLOCK)
 
 
 def test_a_spark_server_that_is_gone_is_no_store_that_cannot_be_reached() -> None:
-    with pytest.raises(PySparkException, match="UNAVAILABLE"), table_failures("/t"):
+    with pytest.raises(PySparkException, match="UNAVAILABLE"), spark_failures("/t"):
         raise PySparkException(NO_SERVER)
 
 

@@ -12,8 +12,7 @@ from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable
 from lakehouse.decoding.formats.avro_declared import schema_of_fields
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.avro_writing import line_writer
-from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError
-from lakehouse.errors import TopicError
+from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, UnwritableError
 from lakehouse_tests.helpers.brokers.registries import COLUMNS, order_table
 
 
@@ -85,9 +84,9 @@ def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) 
         (NODE, b'{"v": ' + b'{"next": ' * 400 + b"null" + b"}" * 400 + b"}"),
     ],
 )
-def test_a_line_that_means_nothing_there_is_an_error_with_its_number(type_: Any, line: bytes) -> None:
+def test_a_line_that_means_nothing_there_is_an_error_with_its_schema(type_: Any, line: bytes) -> None:
     writer = writer_schema(of(type_))
-    with pytest.raises(TopicError, match="Line 1 cannot be written by schema 1"):
+    with pytest.raises(UnwritableError, match="schema 1 does not hold it: "):
         line_writer(1, writer)(line)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from lakehouse.declaration import Column, Json, StreamTable
 from lakehouse.errors import ConflictError, LakehouseError, LedgerError, TableError
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.operations import maintain
 from lakehouse.operations.layouts import layouts_of
 from lakehouse.operations.maintain import Maintained
@@ -63,6 +64,24 @@ def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
 
     monkeypatch.setattr(maintain._Work, "go", go)
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})
+
+
+def test_what_the_ledger_of_a_merged_table_does_not_tell_is_carried_on_by_no_maintenance(
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worked: dict[str, StoredTable] = {}
+
+    def go(work: maintain._Work, _: Any) -> Maintained:
+        worked[work.stored.layout.name] = work.stored
+        return Maintained(work.stored.layout.name, 1, 2, 1)
+
+    monkeypatch.setattr(maintain._Work, "go", go)
+    monkeypatch.setattr(maintain, "_refresh", lambda _: {})
+    maintain.maintain(contexts[0])
+    untold = Ledger("/t", exists=True, untold=3)
+    assert worked["orders_rejected"].require(untold) is untold
+    with pytest.raises(LedgerError, match="RESTORE of version 3"):
+        worked["orders"].require(untold)
 
 
 def test_a_table_that_fails_keeps_no_other_from_its_maintenance(

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 
 from lakehouse.errors import EngineLostError
 from lakehouse.spark.own_spark import stop_spark
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def test_of_a_java_that_ended_the_cause_and_the_setting_that_helps_are_told(
     with (
         java(f"raise SystemExit({code})", monkeypatch),
         pytest.raises(EngineLostError, match=told),
-        table_failures("t"),
+        spark_failures("t"),
     ):
         raise Py4JNetworkError("Answer from Java side is empty")
 

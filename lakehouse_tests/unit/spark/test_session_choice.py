@@ -12,7 +12,7 @@ from lakehouse.settings import Settings
 from lakehouse.spark import connect, engine, sessions
 from lakehouse.spark.connect import session
 from lakehouse.spark.engine import EngineProcess, share_lock
-from lakehouse_tests.unit.storage.test_statement_writer import living
+from lakehouse_tests.unit.storage.test_writer_note import living
 
 
 @pytest.fixture

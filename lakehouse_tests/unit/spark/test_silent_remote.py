@@ -11,7 +11,7 @@ import pytest
 from lakehouse.errors import EngineLostError, SetupError
 from lakehouse.settings import Settings
 from lakehouse.spark.connect import client, join
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse_tests.helpers.brokers.silent_connect import mute_socket, silent_server
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -74,7 +74,7 @@ def test_a_server_that_falls_silent_in_a_statement_is_given_up(monkeypatch: pyte
     monkeypatch.setattr(client, "_TOUCH", 0.1)
     with silent_server() as (address, _):
         session = join(settings(address), {"spark.sql.session.timeZone": "UTC"})
-        with pytest.raises(EngineLostError, match="is silent.*Run it again"), table_failures("/t"):
+        with pytest.raises(EngineLostError, match="is silent.*Run it again"), spark_failures("/t"):
             session.sql("SELECT 1").collect()
         session.stop()
 

@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.settings.store import Store
-from lakehouse.storage import lock, lock_holder, statement_writer
+from lakehouse.storage import lock, lock_holder, writer_note
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.lock_holder import holder_of
 
@@ -182,7 +182,7 @@ def test_a_store_of_its_own_needs_no_lock(uri: str) -> None:
 def test_a_java_that_still_writes_for_a_process_that_is_gone_keeps_others_from_writing(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statement_writer, "_PATIENCE", 0.2)
+    monkeypatch.setattr(writer_note, "_PATIENCE", 0.2)
     with table_lock(uri, "t"):
         pass
     java = Store(uri).lock
@@ -199,7 +199,7 @@ def test_a_java_that_still_writes_for_a_process_that_is_gone_keeps_others_from_w
 def test_a_java_that_ends_while_it_is_waited_for_lets_the_next_one_write(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", statement_writer.__name__)
+    caplog.set_level("INFO", writer_note.__name__)
     with table_lock(uri, "t"):
         pass
     java = Store(uri).lock

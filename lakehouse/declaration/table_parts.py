@@ -14,7 +14,7 @@ from lakehouse.decoding.nested_types import as_spark_says
 
 
 @dataclass(frozen=True)
-class DeclaredTable:
+class TableParts:
     """The parts of a declaration, checked or not, and the names, columns and fields that follow from them."""
 
     name: str

@@ -18,10 +18,10 @@ from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrp
 from lakehouse.errors import TableError
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import ENGINE
-from lakehouse.storage import statement_writer
+from lakehouse.storage import writer_note
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.statement import run_statement
-from lakehouse.storage.statement_writer import Writer, note_writer
+from lakehouse.storage.writer_note import Writer, note_writer
 
 pytestmark = pytest.mark.invariant(11)
 
@@ -99,7 +99,7 @@ def test_what_ran_on_an_engine_that_was_started_again_has_ended(uri: str, note: 
 def test_what_may_still_run_on_an_engine_keeps_others_from_writing(
     uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statement_writer, "_PATIENCE", 0.3)
+    monkeypatch.setattr(writer_note, "_PATIENCE", 0.3)
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     with living(engine):
         with pytest.raises(TableError, match=r"may still write t\b.*t\.writer.*lakehouse up"), table_lock(uri, "t"):

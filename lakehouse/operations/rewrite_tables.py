@@ -13,7 +13,7 @@ from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_change.apply import ask_nothing
 from lakehouse.storage.schema_change.diff import Lack, Rewriting, lack_of
 from lakehouse.storage.schema_change.rewrite import require_exact
-from lakehouse.storage.spark_failures import table_failures
+from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, again
 
@@ -45,14 +45,15 @@ def rewrite_tables(context: TableContext) -> list[Rewritten]:
     if any(layout.name == table.name for layout, _ in lacks):
         _require_told_on(context)
     for layout, lack in lacks:
-        with table_failures(layout.uri):
+        with spark_failures(layout.uri):
             require_exact(context.spark, layout, lack, rewriting)
     return [_rewrite(context, layout, lack, rewriting) for layout, lack in lacks]
 
 
 def _rewrite(context: TableContext, layout: Layout, lack: Lack, rewriting: Rewriting) -> Rewritten:
-    told_on = partial(_require_told_on, context) if layout.name == context.table.name else ask_nothing
-    stored = StoredTable(context.spark, layout)
+    is_merged = layout.name == context.table.name
+    told_on = partial(_require_told_on, context) if is_merged else ask_nothing
+    stored = context.merged if is_merged else StoredTable(context.spark, layout)
     ledger = again(lambda: stored.ensured_ledger(told_on, rewriting))
     return Rewritten(layout.name, ledger.version, ", ".join(_said(layout, lack)))
 

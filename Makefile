@@ -26,7 +26,7 @@ test: install ## What a change breaks, in minutes; a part of it: make test ARGS=
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" lakehouse_tests/real lakehouse_tests/unit $(ARGS)
 
 test-slice: install ## A few minutes of all other tests, chosen by the committed tree
-	$(BIN)/python -m pytest -n 2 --dist loadgroup lakehouse_tests/full lakehouse_tests/real --slice tree $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup lakehouse_tests --slice tree $(ARGS)
 
 test-all: install ## Every test, at full scale: hours
 	$(BIN)/python -m pytest $(PARALLEL) --write-durations $(ARGS)

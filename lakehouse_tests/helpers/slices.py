@@ -19,7 +19,7 @@ import pytest
 from lakehouse_tests.helpers.places import ROOT
 
 DURATIONS = ROOT / "lakehouse_tests" / "full" / "durations.json"
-HALF = 120.0  # seconds in which one of the two processes ends, about
+HALF = 80.0  # seconds in which one of the two processes ends, about
 _SHORT = 1.0  # seconds: what takes less is not in the table
 
 

@@ -30,6 +30,7 @@ def merged(stream: Stream) -> list[tuple[int, str | None, int | None]]:
     return sorted((row["id"], row["city"], row["visits"]) for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant(3, 7, 8)
 def test_its_records_are_published_merged_and_rejected_each_with_its_reason(spark, broker: Settings) -> None:
     stream = Stream(spark, broker, visits())

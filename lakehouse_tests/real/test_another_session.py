@@ -54,6 +54,7 @@ def test_both_hours_that_a_clock_shows_twice_are_rows_of_a_table_without_partiti
     ]
 
 
+@pytest.mark.slow
 def test_a_table_is_the_same_though_another_session_has_every_setting_wrong(
     stream: Stream, spark: SparkSession, broker: Settings
 ) -> None:

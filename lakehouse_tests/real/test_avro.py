@@ -87,6 +87,7 @@ def test_spoiled_records_are_rejected_each_with_its_reason(stream: Stream) -> No
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 def test_records_of_an_unknown_schema_are_redriven_once_it_is_there(stream: Stream) -> None:
     known = register(stream.settings, stream.table, FIRST)
     coming = known + 1

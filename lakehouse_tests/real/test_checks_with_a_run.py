@@ -24,6 +24,7 @@ def checked(spark: SparkSession, broker: Settings) -> Iterator[Checked]:
         yield Checked(Stream.create(spark, broker, base=None), instance)
 
 
+@pytest.mark.slow
 def test_a_run_checks_what_it_touched_and_leaves_the_rest_to_who_asks(
     checked: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

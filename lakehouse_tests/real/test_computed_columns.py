@@ -113,6 +113,7 @@ def order(number: int, **fields: Any) -> bytes:
     return json.dumps({"id": number, **fields}).encode()
 
 
+@pytest.mark.slow
 def test_rows_hold_what_follows_from_them_and_move_with_it(spark, broker) -> None:
     stream = Stream(spark, broker, orders(SIZE, SOLD_ON, PER_PIECE, NUMBER, partition_by=Value("sold_on")))
     create_topic(broker, stream.table)

@@ -28,7 +28,8 @@ def stream(shared: Stream) -> Iterator[Stream]:
         yield shared
 
 
-@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("quick", [True, False])
 def test_few_changes_give_the_same_rows_with_and_without_spark(stream, quick):
     first, second, third = stream.hours(3)
     take(stream, {first: 1.0, second: 2.0})

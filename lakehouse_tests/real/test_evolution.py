@@ -71,6 +71,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "expected", "sent"), CHANGES.values(), ids=CHANGES)
 def test_a_change_is_told_then_made_by_the_next_run_and_told_by_the_history(
     stream: Stream, change, expected, sent

@@ -30,7 +30,7 @@ def fields(stream: Stream) -> list[tuple[Any, ...]]:
     )
 
 
-@pytest.mark.parametrize("spark_writes", [True, False])
+@pytest.mark.parametrize("spark_writes", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_every_record_is_a_row_with_every_field_and_its_hour_also_where_records_are_the_same(log_stream, spark_writes):
     log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *PARTS])
     same = record(latitude=-33.5, longitude=151.25, time=LEAP, temperature_2m=None)

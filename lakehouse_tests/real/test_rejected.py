@@ -69,6 +69,7 @@ def test_what_passes_is_merged_in_order_and_marked_with_the_number_of_its_commit
     assert stream.ledger.version == version
 
 
+@pytest.mark.slow
 def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     """A batch that stored what it rejected and died has not committed: its records are read again."""
     at = end(stream)

@@ -31,6 +31,7 @@ def stream(history: Stream) -> Iterator[Stream]:
     history.table = declared
 
 
+@pytest.mark.slow
 def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(stream: Stream) -> None:
     rows, declared = stream.snapshot_of("id"), stream.table
     stream.table = otherwise(declared, replace(PRICE, type="INT"))

@@ -71,6 +71,7 @@ def test_a_refresh_between_ledger_and_rows_does_not_fail_the_check(
     assert found.passed, found.detail
 
 
+@pytest.mark.slow
 def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     (declared,) = stream.table.rollups
     stream.send(record(latitude=2.0, time=hour(1)))

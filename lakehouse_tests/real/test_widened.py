@@ -31,9 +31,8 @@ def by_whom(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(
-    "by_whom", [False, pytest.param(True, marks=pytest.mark.slow)], indirect=True, ids=["few rows", "by Spark"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("by_whom", [False, True], indirect=True, ids=["few rows", "by Spark"])
 def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_them(stream: Stream, by_whom) -> None:
     before, totals = stream.snapshot_of("id"), stream.ledger.totals
     stream.table = widened(stream.table)

@@ -61,6 +61,7 @@ def test_the_examples_of_the_readme_run(monkeypatch: pytest.MonkeyPatch) -> None
     assert {(spec.group_name, *spec.owners) for spec in specs} == {("sales", "team:sales")}
 
 
+@pytest.mark.slow
 def test_a_strict_type_checker_finds_nothing_in_the_examples_of_page_and_readme(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.slices import (
-    DURATIONS,
     HALF,
     file_of,
     function_of,
@@ -16,7 +15,7 @@ from lakehouse_tests.helpers.slices import (
     waits_for_a_slice,
 )
 
-FILES = [*DURATIONS.parent.rglob("test_*.py"), *(ROOT / "lakehouse_tests" / "real").glob("test_*.py")]
+FILES = (ROOT / "lakehouse_tests").rglob("test_*.py")
 FULL = sorted(str(file.relative_to(ROOT)) for file in FILES if "full" in file.parts or "mark.slow" in file.read_text())
 
 

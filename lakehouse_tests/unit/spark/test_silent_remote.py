@@ -58,6 +58,7 @@ def process(program: str, *arguments: str, **environment: str) -> "subprocess.Po
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("mute", [True, False], ids=["no HTTP", "no answer"])
 def test_a_server_that_gives_no_first_answer_is_an_error(mute: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +69,7 @@ def test_a_server_that_gives_no_first_answer_is_an_error(mute: bool, monkeypatch
             join(settings(at_once if mute else address), {"spark.sql.session.timeZone": "UTC"})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
 def test_a_server_that_falls_silent_in_a_statement_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_SILENCE", 0.5)
@@ -79,6 +81,7 @@ def test_a_server_that_falls_silent_in_a_statement_is_given_up(monkeypatch: pyte
         session.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_ends_a_verb_that_waits_for_its_first_answer(number: int, tmp_path: Path) -> None:
@@ -105,6 +108,7 @@ def stopped(times: int, code: int) -> str:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3 * LIMIT)
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("code", [130, 0], ids=["interrupted", "done"])

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.invariant(2, 9)
 
 PARTITIONS = 4  # more than the session has cores, so that some are read later than others
 READ_LIMIT = 45.0  # seconds in which a read of a broker that hangs ends
-SLOW_MACHINE = 20.0  # seconds beside what is waited for the broker: the work itself, where the processors are busy
 HOURS = [hour(number) for number in range(40)]
 LINES = [record(time=hour(number % 240), temperature_2m=float(number % 60)) for number in range(6_000)]
 
@@ -35,7 +34,7 @@ def filled(spark: SparkSession, settings: Settings) -> Stream:
 
 
 def fill(stream: Stream) -> None:
-    """Send a record of every hour, always to the same partition."""
+    """Send one record for each hour; an hour always goes to the same partition."""
     for partition in range(PARTITIONS):
         stream.send(*(record(time=time) for time in HOURS[partition::PARTITIONS]), partition=partition)
 
@@ -95,7 +94,7 @@ def assert_sent_and_merged(stream: Stream, sent: int) -> None:
 
 def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, interference):
     stream = filled(spark, one.settings)
-    stream.merge()  # so that the first statements of a new session are not part of what is measured
+    stream.merge()  # else the read also pays for the first statements of a new session
     fill(stream)
     interference.while_reading(one.embedded.pid, signal.SIGSTOP)
     questions: dict[str, tuple[Callable[[], object], float]] = {
@@ -111,7 +110,7 @@ def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, int
                 began = time.monotonic()
                 with pytest.raises(BrokerError):
                     question()
-                assert time.monotonic() - began < limit + SLOW_MACHINE
+                assert time.monotonic() - began < limit
     finally:
         one.signal(signal.SIGCONT)
     with attack("Nothing is lost", "broker hung while records were read"):

@@ -11,7 +11,7 @@ from lakehouse.operations.planned_changes import plan_changes
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 
-pytestmark = pytest.mark.invariant(1, 3, 10)
+pytestmark = [pytest.mark.invariant(1, 3, 10), pytest.mark.slow]  # each test goes on from the one before it
 
 NOTE = Column("note", "STRING", doc="What was said.")
 AMOUNT = replace(PIECES, source="amount", formerly="pieces")
@@ -71,7 +71,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("change", "expected", "sent"), CHANGES.values(), ids=CHANGES)
 def test_a_change_is_told_then_made_by_the_next_run_and_told_by_the_history(
     stream: Stream, change, expected, sent

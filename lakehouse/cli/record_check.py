@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 5_000  # lines that are decoded together
 _SEND_ANYWAY = "Correct them, or send all of them with --force; the rejected ones are kept with their reason."
+_CORRECT = "Correct it. Of a file nothing was sent, of standard input the lines before it."
 
 
 def require_records(table: "StreamTable", lines: Iterable[bytes], place: str) -> None:
@@ -44,7 +45,7 @@ def checked_records(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[by
     """Give lines on as they come; raise ``LakehouseError`` at the first that would be rejected."""
     for number, line in enumerate(lines, 1):
         if not table.has_schemas:
-            for _, reason, detail in _verdicts(table, [line]):
+            for _, reason, detail in _verdicts(table, [line], number):
                 if reason:
                     raise LakehouseError(
                         f"Line {number:,} would be rejected by table {table.name}: {reason}: {detail}",
@@ -54,7 +55,9 @@ def checked_records(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[by
         yield line
 
 
-def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[int, str | None, str | None]]:
+def _verdicts(
+    table: "StreamTable", lines: Iterable[bytes], first: int = 1
+) -> Iterator[tuple[int, str | None, str | None]]:
     """The number of each line, and the reason and detail if what its table's format writes would be rejected."""
     import pyarrow as pa
 
@@ -63,9 +66,9 @@ def _verdicts(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[tuple[in
     from lakehouse.decoding.verdicts import Rules, decode_slices
     from lakehouse.kafka.publish import written
 
-    rules, numbers = Rules(table.fields, None, table.format.parser()), count(1)
+    rules, numbers = Rules(table.fields, None, table.format.parser()), count(first)
     write = table.format.writer()
-    values = (written(write, line, number) for number, line in enumerate(lines, 1))
+    values = (written(write, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while some := list(islice(values, _AT_ONCE)):
         now = pa.array([time.time_ns() // 1000] * len(some), pa.int64())
         for decoded in decode_slices(pa.array(some, pa.binary()), now, rules, decode_plain):

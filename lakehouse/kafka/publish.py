@@ -33,6 +33,7 @@ _STALL_SECONDS = 15.0
 _BREATH = 200
 """So many records are handed over before answers are looked at."""
 _JSON = JsonParser()
+_CORRECT = "Those before it were sent; correct it, or name another schema with --schema where it has any."
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,14 @@ def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> W
     return Writing(*writing_of(settings, table, schema))
 
 
-def written(write: Callable[[bytes], bytes], line: bytes, number: int) -> bytes:
+def written(write: Callable[[bytes], bytes], line: bytes, number: int, action: str = _CORRECT) -> bytes:
     """Return a line, without its end, as the value of a record; ``TopicError`` if its format cannot write it."""
     try:
         return write(line.removesuffix(b"\n").removesuffix(b"\r"))
     except UnwritableError as error:
         raise TopicError(
             f"Line {number:,} cannot be written: {error}",
-            action="Those before it were sent; correct it, or name another schema with --schema.",
+            action=action,
         ) from None
 
 

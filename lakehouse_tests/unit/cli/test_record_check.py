@@ -57,8 +57,10 @@ def test_lines_are_judged_as_the_format_of_their_table_writes_them() -> None:
         require_records(replace(barred, format=Json()), [b'{"id": "1", "visits": ""}'], "f")
     with pytest.raises(LakehouseError, match=r"truncated 1 \(line 2: 3 of 2 values"):
         require_records(barred, [b'{"id": 1}', b'{"id": 1, "visits": "2|3"}'], "f")
-    with pytest.raises(TopicError, match="Line 1 cannot be written"):
+    with pytest.raises(TopicError, match=r"Line 1 cannot be written.*Of a file nothing was sent"):
         require_records(barred, [b"1|2"], "f")
+    with pytest.raises(TopicError, match="Line 2 cannot be written"):
+        list(checked_records(barred, [b'{"id": 1}', b"1|2"]))
 
 
 def test_lines_that_get_a_frame_are_judged_as_they_are() -> None:

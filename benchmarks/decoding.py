@@ -59,7 +59,8 @@ def write_records(folder: Path, samples: Sequence[bytes], count: int, partitions
         columns = {
             "_time": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * size, pa.timestamp("us", tz="UTC")),
             "_partition": pa.array([partition] * size, pa.int32()),
-            "_offset": pa.array(range(size), pa.int64()),
+            "_position": pa.array(range(size), pa.int64()),
+            "_sequence": pa.nulls(size, pa.int64()),
             "_key": pa.array([b"51.5|-0.1|2023-01-01T05:00"] * size, pa.binary()),
             "_value": pa.array(values, pa.binary()),
             "_headers": pa.array([[]] * size, _HEADERS),

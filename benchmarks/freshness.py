@@ -125,4 +125,4 @@ def _await_all(world: World, acknowledged: Acknowledged) -> None:
 
 def _progress(world: World) -> Mapping[int, int]:
     progress = merged_ledger(world.settings, world.table).progress
-    return progress.offsets if progress else {}
+    return progress.positions if progress else {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import md5
 
 from benchmarks.turns import Measured, in_turn
-from benchmarks.world import World, new_world
+from benchmarks.world import World, base_order, new_world
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.ingest.batches import prepare
@@ -37,11 +37,10 @@ class Keyed:
         prepare(world.context)
         text = f"lpad(CAST(id AS STRING), {_DIGITS}, '0')"
         numbers = world.spark.range(0, self.rows, 1, max(2, self.rows // _ROWS_OF_A_FILE))
-        record = "named_struct('time', CAST(NULL AS TIMESTAMP), 'partition', CAST(NULL AS INT)"
         rows = numbers.selectExpr(
             f"{f'md5({text})' if self.scattered else text} AS name",
             "id AS size",
-            f"{record}, 'offset', CAST(NULL AS BIGINT), 'base', 0L) AS {RECORD}",
+            f"{base_order()} AS {RECORD}",
         )
         rows.write.format("delta").mode("append").save(merged_layout(world.table, world.settings).uri)
 

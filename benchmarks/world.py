@@ -20,7 +20,7 @@ from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.spark.sessions import build_session, stop_session
-from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.row_order import ORDER, merged_layout
 from lakehouse.storage.table_context import TableContext
 
 START = datetime(2019, 1, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ class World:
             "observed_at",
             "CAST(id % 300 AS DOUBLE) / 10 AS temperature_2m",
             f"{month} AS observed_month",
-            *(f"{_base_order()} AS _record", f"named_struct('temperature_2m', {_base_order()}) AS _kept"),
+            *(f"{base_order()} AS _record", f"named_struct('temperature_2m', {base_order()}) AS _kept"),
         )
         layout = merged_layout(self.table, self.settings)
         writer = numbers.selectExpr(*columns).write.format("delta").mode("append")
@@ -106,9 +106,9 @@ class World:
             refresh_rollup(self.context, rollup)
 
 
-def _base_order() -> str:
-    fields = ("time TIMESTAMP", "partition INT", "offset BIGINT")
-    nulls = ", ".join("'{}', CAST(NULL AS {})".format(*each.split()) for each in fields)
+def base_order() -> str:
+    """Where a base row stands, in SQL."""
+    nulls = ", ".join(f"'{each.name}', CAST(NULL AS {each.type})" for each in ORDER if each.name != "base")
     return f"named_struct({nulls}, 'base', 0L)"
 
 

@@ -49,16 +49,16 @@ def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _in_words(ranges: dict[int, list[int]]) -> str:
     if len(ranges) > _SHOWN_RANGES:
-        offsets = sum(end - start for start, end in ranges.values())
-        return f"{offsets:,} offsets of {len(ranges):,} partitions"
+        span = sum(end - start for start, end in ranges.values())
+        return f"{span:,} offsets of {len(ranges):,} partitions"
     return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
 
 
-def record_facts(record: "Record | Sample") -> dict[str, Any]:
-    """Where a record stands, when the broker got it, and the beginning of what it holds."""
+def record_facts(record: "Record | Sample", word: str, position: int) -> dict[str, Any]:
+    """Where a record stands, by the ``word`` for its position, its time, and the beginning of what it holds."""
     return {
         "partition": record.partition,
-        "offset": record.offset,
+        word: position,
         "time": record.time,
         "key": _as_text(record.key),
         "value": _as_text(record.value),

@@ -14,7 +14,7 @@ from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.ingest.batches import Outcome, Request
-    from lakehouse.ledger.offsets import Plan
+    from lakehouse.ledger.positions import Plan
     from lakehouse.settings import Settings
     from lakehouse.storage.table_context import TableContext
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.derived.changes import Derived
     from lakehouse.ingest.batches import Outcome, Request
-    from lakehouse.ledger.offsets import Range
+    from lakehouse.ledger.positions import Range
     from lakehouse.settings import Settings
 
 verbs = typer.Typer()
@@ -126,7 +126,7 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
     return print_table(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
-        title=f"The next batch of {table.name} would read {plan.span:,} offsets of topic {plan.topic}",
+        title=f"The next batch of {table.name} would read {plan.span:,} offsets of topic {plan.stream}",
     )
 
 
@@ -203,7 +203,7 @@ def _table_of(settings: "Settings", first: str | None, ranges: list[str]) -> "tu
 
 
 def _range(text: str) -> "Range":
-    from lakehouse.ledger.offsets import Range
+    from lakehouse.ledger.positions import Range
 
     found = _RANGE.fullmatch(text)
     partition, start, end = map(int, found.groups()) if found else (0, 0, 0)

@@ -14,9 +14,9 @@ _RECENT = 3  # batches whose pace counts: the first of a process are slow
 
 
 class Batch(NamedTuple):
-    """What one batch did; offsets are no fewer than records, for there are holes."""
+    """What one batch did; its span is no less than records, for there are holes."""
 
-    offsets: int
+    span: int
     records: int
     seconds: float
 
@@ -44,8 +44,8 @@ class Pace:
     @property
     def left(self) -> timedelta:
         """How long the rest takes, if it goes on as the last batches went; to the second."""
-        rest, offsets = max(0, self.total - self.merged), sum(batch.offsets for batch in self.recent)
-        return timedelta(seconds=round(rest * self._seconds / offsets)) if offsets else timedelta()
+        rest, span = max(0, self.total - self.merged), sum(batch.span for batch in self.recent)
+        return timedelta(seconds=round(rest * self._seconds / span)) if span else timedelta()
 
     def __str__(self) -> str:
         """The figures as a person reads them; nothing before the first batch."""

@@ -44,7 +44,7 @@ def peek(
     with broker(settings, with_registry=table is not None and table.has_schemas):
         records = newest_records(settings, topic, limit)
         rules = _rules_or_say(settings, table, records) if table else None
-    facts = [record_facts(each) | (_judged(each, rules) if rules else {}) for each in records]
+    facts = [record_facts(each, "offset", each.offset) | (_judged(each, rules) if rules else {}) for each in records]
     if rules and table and table.computed and records:
         complain(f"Left out, as only a merge computes them: {', '.join(table.computed)}.")
     if json:

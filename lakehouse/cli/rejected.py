@@ -82,7 +82,10 @@ def _facts(table: str, reasons: "list[Reason]") -> dict[str, Any]:
 
 
 def _sample_facts(sample: "Sample") -> dict[str, Any]:
-    return {**record_facts(sample), "detail": printable(sample.detail)}
+    from lakehouse.ledger.positions import SourceId, words_of
+
+    word = words_of(SourceId.parse(sample.source)).position
+    return {**record_facts(sample, word, sample.position), "detail": printable(sample.detail)}
 
 
 def _in_words(sample: dict[str, Any]) -> dict[str, Any]:

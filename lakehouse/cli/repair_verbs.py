@@ -93,4 +93,4 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
 
 def _show_offsets(proposed: "Proposal", title: str) -> None:
-    print_table(["partition", "next offset"], sorted(proposed.offsets.items()), title=title)
+    print_table(["partition", "next offset"], sorted(proposed.positions.items()), title=title)

@@ -8,15 +8,17 @@ TIME = "_time"
 """When the broker got the record, TIMESTAMP; NULL for a base row."""
 PARTITION = "_partition"
 """Partition of the record, INT; NULL for a base row."""
-OFFSET = "_offset"
-"""Offset of the record, BIGINT; NULL for a base row."""
+POSITION = "_position"
+"""Position of the record in its partition, BIGINT; NULL for a base row."""
+SEQUENCE = "_sequence"
+"""The record in its source's own order, BIGINT; NULL for a base row, and where the source has none."""
 KEY = "_key"
 """Key of the record as it came, BINARY."""
 VALUE = "_value"
 """Value of the record as it came, BINARY; NULL for a tombstone."""
 HEADERS = "_headers"
 """Headers of the record as they came, ARRAY<STRUCT<key STRING, value BINARY>>."""
-PLACE = (TIME, PARTITION, OFFSET)
+PLACE = (TIME, PARTITION, POSITION, SEQUENCE)
 RAW = (KEY, VALUE, HEADERS)
 
 SCHEMA = "_schema"

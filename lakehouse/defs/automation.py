@@ -15,7 +15,8 @@ from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.waiting import alarming, is_away, look_ahead
 from lakehouse.errors import LakehouseError
-from lakehouse.ledger.offsets import Plan, TopicState
+from lakehouse.kafka import TopicState
+from lakehouse.ledger.positions import Plan
 
 _INTERVAL = 4  # seconds between two ticks: Dagster's daemon looks every five
 _OFFSETS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
@@ -84,16 +85,16 @@ def _request(instance: dg.DagsterInstance, listed: Listed, plan: Plan) -> dg.Run
 
 
 def _written(state: TopicState) -> str:
-    """The offsets as a cursor: only there to report a topic when it moved."""
-    offsets = {str(partition): end for partition, end in sorted(state.end.items())}
-    return json.dumps({"topic_id": state.incarnation.topic_id, "end": offsets})
+    """The ends as a cursor: only there to report a topic when it moved."""
+    ends = {str(partition): end for partition, end in sorted(state.end.items())}
+    return json.dumps({"source": state.source.text, "end": ends})
 
 
 def _moved(cursor: str | None, listed: Listed, state: TopicState) -> list[dg.AssetMaterialization]:
     written = _written(state)
     if cursor == written:
         return []
-    offsets = [
+    held = [
         dg.TableRecord({"partition": partition, "earliest": state.earliest[partition], "end": end})
         for partition, end in sorted(state.end.items())
     ]
@@ -101,10 +102,9 @@ def _moved(cursor: str | None, listed: Listed, state: TopicState) -> list[dg.Ass
         listed.key(listed.topic),
         description=f"Topic {listed.table.topic} has moved.",
         metadata={
-            "offsets": dg.MetadataValue.table(offsets, schema=_OFFSETS),
+            "offsets": dg.MetadataValue.table(held, schema=_OFFSETS),
             "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
-            "cluster_id": state.incarnation.cluster_id,
-            "topic_id": state.incarnation.topic_id,
+            **state.ids,
         },
         tags={DATA_VERSION: hashlib.sha256(written.encode()).hexdigest()[:12]},
     )

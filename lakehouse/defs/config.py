@@ -4,7 +4,7 @@ import dagster as dg
 from pydantic import Field
 
 from lakehouse.ingest.batches import Request
-from lakehouse.ledger.offsets import Plan
+from lakehouse.ledger.positions import Plan
 
 
 class RangeConfig(dg.Config):

@@ -159,7 +159,7 @@ class _Told:
             return {**now, **results.committed(written, ledger.totals)}
         if self.name == self.table.rejected_name:
             return {**now, **results.rejected(self.settings, self.table, merged_ledger(self.settings, self.table))}
-        source = {"source_version": ledger.source.version} if ledger.source else {}
+        source = {"source_version": ledger.consumed.version} if ledger.consumed else {}
         counted = ("inserted", "updated", "deleted")
         return {**now, **source, **{name: sum(getattr(e.metrics, name) for e in written) for name in counted}}
 

@@ -12,7 +12,7 @@ from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.ledger.offsets import Plan
+from lakehouse.ledger.positions import Plan
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
 from lakehouse.settings import Settings

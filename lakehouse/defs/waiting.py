@@ -17,9 +17,9 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import checked
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.kafka import look
+from lakehouse.kafka import TopicState, look
 from lakehouse.ledger.audit import Finding, finding
-from lakehouse.ledger.offsets import Bounds, Plan, TopicState
+from lakehouse.ledger.positions import Bounds, Plan
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import merged_ledger
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
-from lakehouse.ledger.commits import Commit, Entry, Source
+from lakehouse.ledger.commits import Commit, Consumed, Entry
 from lakehouse.ledger.ledger import Ledger, still_holds, to_consume
 from lakehouse.spark.sessions import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
@@ -72,7 +72,7 @@ class Upstream:
         return {column.name: column.type for column in self.table.stored if column.name not in self.table.key}
 
 
-def changed_rows(upstream: Upstream, consumed: Source | None) -> int | None:
+def changed_rows(upstream: Upstream, consumed: Consumed | None) -> int | None:
     """How many rows changed since a version, as our commits tell; ``None`` where others committed, or there is none."""
     if consumed is None:
         return None
@@ -85,7 +85,7 @@ def changed_rows(upstream: Upstream, consumed: Source | None) -> int | None:
 
 
 @contextmanager
-def changes_since(upstream: Upstream, consumed: Source | None) -> Iterator[DataFrame | None]:
+def changes_since(upstream: Upstream, consumed: Consumed | None) -> Iterator[DataFrame | None]:
     """The net changes since a version, read once for all that derives from the table in this session.
 
     Where the work with them fails, they are read anew the next time: what was held may be what is gone.
@@ -100,7 +100,7 @@ def changes_since(upstream: Upstream, consumed: Source | None) -> Iterator[DataF
     _HELD[:] = [(asked, changes)]
 
 
-def net_changes(upstream: Upstream, consumed: Source | None) -> DataFrame | None:
+def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | None:
     """Return the changes of the merged table since a version, netted, or ``None`` where they are gone.
 
     Out: one row for each key (of a log table: record) and version that changed it: the key, ``source_version``,

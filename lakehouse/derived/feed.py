@@ -57,15 +57,15 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
 def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
     """Bring the change feed up to the merged table's version; where it is there already, write nothing."""
     layout, ledger = feed.layout, feed.ensured_ledger()
-    if upstream.ledger.is_consumed(ledger.source):
+    if upstream.ledger.is_consumed(ledger.consumed):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit, spec = derived_commit(ledger, upstream, run), insert_spec(upstream.table, layout.names)
-    with changes_since(upstream, ledger.source) as changes:
+    with changes_since(upstream, ledger.consumed) as changes:
         if changes is not None:
             rows = _as_stored(_as_feed(changes, upstream, commit, F.col("source_version") - 1), layout)
             # where a RESTORE made a commit void, or the log tells no commit of ours, changes may be there already
-            told = ledger.source is not None and not ledger.undone
-            expected = changed_rows(upstream, ledger.source) if told else None
+            told = ledger.consumed is not None and not ledger.undone
+            expected = changed_rows(upstream, ledger.consumed) if told else None
             with rows_expected(feed.spark, expected):
                 if told:
                     few = Expected(expected, _text_in(upstream.table, expected))
@@ -74,7 +74,7 @@ def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
                     entry = feed.merge(rows, spec, commit)
             return derived_from(layout.name, upstream, entry, rebuilt=False)
     commit = commit.model_copy(update={"reconciled": True})
-    since = F.lit(ledger.source.version if ledger.source else -1).cast("bigint")
+    since = F.lit(ledger.consumed.version if ledger.consumed else -1).cast("bigint")
     rows = _as_stored(_as_feed(_net_difference(upstream, feed).localCheckpoint(), upstream, commit, since), layout)
     return derived_from(layout.name, upstream, feed.merge(rows, spec, commit), rebuilt=True)
 

@@ -50,12 +50,12 @@ def update_rollup(upstream: Upstream, rollup: Rollup, stored: StoredTable, run: 
     # then every group is computed anew: no stored value is converted
     other_types = bool(remade_columns(layout))
     same = is_as_declared(ledger, rollup) and not other_types
-    if same and upstream.ledger.is_consumed(ledger.source):
+    if same and upstream.ledger.is_consumed(ledger.consumed):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit = derived_commit(ledger, upstream, run).model_copy(update={"declaration": rollup.fingerprint})
-    changed = changed_rows(upstream, ledger.source)
-    if same and ledger.source:
-        with changes_since(upstream, ledger.source) as changes:
+    changed = changed_rows(upstream, ledger.consumed)
+    if same and ledger.consumed:
+        with changes_since(upstream, ledger.consumed) as changes:
             if changes is not None:
                 with rows_expected(spark, changed):
                     touched = held(spark, _touched_groups(changes, rollup), changed)

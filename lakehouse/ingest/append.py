@@ -10,10 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration.names import RECORD
-from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.rejected_records import Decided, is_covered
+from lakehouse.ingest.rejected_records import Decided, is_covered, place_of
 from lakehouse.ledger.commits import Entry
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.stored_table import Expected, StoredTable
@@ -31,20 +30,19 @@ def append_records(merged: StoredTable, decided: Decided, counts: Counts) -> Ent
     rows = _rows(decided, merged.layout.names)
     if commit.kind != "batch" or not _are_new(decided):
         return _insert(merged, rows, decided, counts)
-    text = counts.text + counts.rows * len(decided.plan.incarnation.text)
+    text = counts.text + counts.rows * len(decided.plan.source.text)
     return merged.append(rows, commit, Expected(counts.rows, text))
 
 
 def _are_new(decided: Decided) -> bool:
     """Whether no commit, be it one that does not count, has read records of these ranges."""
-    reached = decided.merged.reached.get(decided.plan.incarnation.text, {})
+    reached = decided.merged.reached.get(decided.plan.source.text, {})
     return all(part.start >= reached.get(part.partition, 0) for part in decided.plan.ranges if part.span)
 
 
 def _rows(decided: Decided, names: Sequence[str]) -> DataFrame:
     """The records that may enter, as rows of the table."""
-    incarnation = f"{quoted(decided.plan.incarnation.text)} AS incarnation"
-    record = f"struct({incarnation}, {staged.PARTITION} AS partition, {staged.OFFSET} AS offset, {staged.TIME} AS time)"
+    record = f"struct({place_of(decided.plan)}, {staged.TIME} AS time)"
     rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
     return rows.select(*(f"`{name}`" for name in names))
 

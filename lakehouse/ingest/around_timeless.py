@@ -23,7 +23,7 @@ from lakehouse.kafka import (
     told_time,
 )
 from lakehouse.ledger.commits import Kind
-from lakehouse.ledger.offsets import Plan
+from lakehouse.ledger.positions import Plan
 from lakehouse.storage.table_context import TableContext
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -31,7 +31,8 @@ _RECORD = pa.schema(
     [
         (staged.TIME, pa.timestamp("us", "UTC")),
         (staged.PARTITION, pa.int32()),
-        (staged.OFFSET, pa.int64()),
+        (staged.POSITION, pa.int64()),
+        (staged.SEQUENCE, pa.int64()),
         (staged.KEY, pa.binary()),
         (staged.VALUE, pa.binary()),
         (staged.HEADERS, _HEADERS),
@@ -80,6 +81,7 @@ def _table(records: Sequence[Record]) -> pa.Table:
         [None if is_timeless(each.milliseconds) else each.milliseconds * 1000 for each in records],
         [each.partition for each in records],
         [each.offset for each in records],
+        [None] * len(records),
         [each.key for each in records],
         [each.value for each in records],
         [[{"key": name, "value": told} for name, told in each.headers] or None for each in records],

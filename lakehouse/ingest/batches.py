@@ -26,7 +26,7 @@ from lakehouse.ledger.accounting import sentence
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Bounds, Plan, TopicState, lag_of
+from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, words_of
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import rows_expected
 from lakehouse.storage.sql_analysis import require_types
@@ -54,7 +54,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one commit to the merged table did; lag is in offsets over all partitions.
+    """What one commit to the merged table did; lag is in positions over all partitions.
 
     ``more`` says that there may be more to merge, up to what was asked for; ``others`` are fields of records that no
     column takes, and in how many records they were.
@@ -125,10 +125,10 @@ def merge_all(
 
 @dataclass(frozen=True)
 class Seen:
-    """What a plan is made of: the ledger, and the topic as it was after that."""
+    """What a plan is made of: the ledger, and the source as it was after that."""
 
     ledger: Ledger
-    state: TopicState
+    state: SourceState
 
 
 def _see(context: TableContext) -> Seen:
@@ -173,20 +173,20 @@ def merge_batch(context: TableContext, bounds: Bounds, seen: Seen) -> Outcome | 
         return Outcome(entry, None, lag, lag, time.monotonic() - started)
     if plan.span == 0:
         return None
-    commit = ledger.next_commit("batch", context.run).model_copy(update={"incarnation": plan.incarnation})
+    commit = ledger.next_commit("batch", context.run).model_copy(update={"source": plan.source})
     entry, plan, later, others = run_batch(context, plan, commit, ledger)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
-    reached = plan.progress.offsets
+    reached = plan.progress.positions
     more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in later.end.items())
     return Outcome(entry, plan, before, after, time.monotonic() - started, more, others)
 
 
 class Ran(NamedTuple):
-    """A batch that was merged: its entry, what it read, the topic as it was after that, and what no column takes."""
+    """A batch that was merged: its entry, what it read, the source as it was after that, and what no column takes."""
 
     entry: Entry
     plan: Plan
-    later: TopicState
+    later: SourceState
     others: Mapping[str, int]
 
 
@@ -198,7 +198,8 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     spark, settings, table = context.spark, context.settings, context.table
     layout = context.merged.layout
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    _log.info("Reading %s offsets of topic %s", f"{plan.span:,}", plan.topic)
+    words = words_of(plan.source)
+    _log.info("Reading %s %ss of %s %s", f"{plan.span:,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
         try:
             with read_failures(plan, command):
@@ -207,8 +208,8 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
             plan, held = hold_around(context, plan, commit.kind, error)
         later = look(context.settings, context.table.topic, PATIENCE)
         require_same_topic(plan, later, command)
-        progress = dict(plan.progress.offsets) if commit.kind == "batch" else commit.progress
-        said = commit.model_copy(update={"topic": plan.topic, "ranges": plan.ranges, "progress": progress})
+        progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
+        said = commit.model_copy(update={"stream": plan.stream, "ranges": plan.ranges, "progress": progress})
         counts = count_batch(held, table)
     met = count_rows(layout.uri, layout.partition_by, counts.partitions)
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
@@ -234,7 +235,7 @@ def _store_rows(context: TableContext, decided: Decided, counts: Counts) -> Entr
     if table.is_log:
         return append_records(context.merged, decided, counts)
     rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
-    newest = newest_per_key(rows, table, alone=not counts.duplicate)
+    newest = newest_per_key(rows, table, decided.plan.source, alone=not counts.duplicate)
     return merge_rows(Target(table, context.merged), newest, counts, decided.commit)
 
 

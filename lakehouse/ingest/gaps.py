@@ -1,6 +1,6 @@
 """Gaps: whether a batch may go on behind records that are gone, and what the commit says that records it.
 
-It holds the offsets that are gone and the progress behind them, and no row.
+It holds the positions that are gone and the progress behind them, and no row.
 """
 
 from dataclasses import replace
@@ -9,11 +9,11 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Bounds, Gap, Plan, Progress, TopicState, find_expired, find_gap, plan_batch
+from lakehouse.ledger.positions import Bounds, Gap, Plan, Progress, SourceState, find_expired, find_gap, plan_batch
 from lakehouse.ledger.reached import beyond
 
 
-def plan_next_of(ledger: Ledger, state: TopicState, bounds: Bounds) -> Plan:
+def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
     """Plan what a table merges next, with the gap before it.
 
     Where a RESTORE undid every batch, records that were merged may have expired: whatever did is a gap then. Where
@@ -22,14 +22,14 @@ def plan_next_of(ledger: Ledger, state: TopicState, bounds: Bounds) -> Plan:
     plan = plan_batch(state, ledger.progress, bounds)
     if ledger.progress is None:
         return replace(plan, gap=find_expired(state)) if ledger.unread else plan
-    former = ledger.reached.get(state.incarnation.text)
-    if plan.gap is None or former is None or ledger.progress.incarnation == state.incarnation:
+    former = ledger.reached.get(state.source.text)
+    if plan.gap is None or former is None or ledger.progress.source == state.source:
         return plan
-    since = find_gap(state, Progress(state.incarnation, former)) or Gap((), ())
+    since = find_gap(state, Progress(state.source, former)) or Gap((), ())
     return replace(plan, gap=Gap(plan.gap.facts + since.facts, plan.gap.ranges + since.ranges))
 
 
-def plan_table(table: StreamTable, state: TopicState, ledger: Ledger, bounds: Bounds) -> Plan:
+def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: Bounds) -> Plan:
     """Plan the next batch of a table; behind a gap where it is of expired records and the declaration accepts those.
 
     Raises ``DataLossError``, which names every partition that lost records, behind any other, and ``DeclarationError``
@@ -49,7 +49,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
     """
     if table.order != "offset" or ledger.progress is None:
         return
-    now = {ledger.progress.incarnation.text: dict(ledger.progress.offsets)}
+    now = {ledger.progress.source.text: dict(ledger.progress.positions)}
     if any(any(ends.values()) for ends in beyond(ledger.reached, now).values()):
         raise DeclarationError(
             f"Rows of {table.name} are of a topic that is no more, or of another one, or of records that a broker has"
@@ -79,8 +79,8 @@ def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
     """What a commit says that steps over the gap of a plan, up to where the plan begins; it reads nothing."""
     return ledger.next_commit("gap", run).model_copy(
         update={
-            "topic": plan.topic,
-            "incarnation": plan.incarnation,
+            "stream": plan.stream,
+            "source": plan.source,
             "progress": {part.partition: part.start for part in plan.ranges},
             "reached": ledger.reached,
             "gap": plan.gap.ranges if plan.gap else (),

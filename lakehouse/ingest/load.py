@@ -1,6 +1,6 @@
 """Base files and reference files → their tables; base rows → the merged table.
 
-Base rows are older than any record: merging them touches only rows without an offset, and kept columns that no
+Base rows are older than any record: merging them touches only rows without a position, and kept columns that no
 record had a value for. Among base rows the later commit wins, by its number, which never goes back.
 """
 
@@ -190,7 +190,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     """
     table, base = context.table, context.stored(base_layout)
     held = base.ledger()
-    if not held.exists or held.is_consumed(ledger.source):
+    if not held.exists or held.is_consumed(ledger.consumed):
         return None
     held = base.ensured_ledger()  # with the columns that were declared since its last load
     rows = base.rows(held.version).withColumns(
@@ -200,7 +200,8 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             staged.OTHERS: F.lit(None).cast("string"),
             staged.TIME: F.lit(None).cast("timestamp"),
             staged.PARTITION: F.lit(None).cast("int"),
-            staged.OFFSET: F.lit(None).cast("bigint"),
+            staged.POSITION: F.lit(None).cast("bigint"),
+            staged.SEQUENCE: F.lit(None).cast("bigint"),
             staged.BASE: F.lit(ledger.next_number).cast("bigint"),
             **{f"{staged.NULL_SAID}{name}": F.lit(False) for name in table.null_erases},
         }
@@ -210,9 +211,9 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         update={
             "read": counts.read,
             "duplicate": counts.duplicate,
-            "source": to_consume(held),
+            "consumed": to_consume(held),
             "declaration": table.fingerprint,
         }
     )
-    newest = newest_per_key(rows, table, alone=not counts.duplicate)
+    newest = newest_per_key(rows, table, None, alone=not counts.duplicate)
     return merge_rows(Target(table, context.merged), newest, counts, commit)

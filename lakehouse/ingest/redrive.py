@@ -20,16 +20,17 @@ from lakehouse.ingest.staging import hold
 from lakehouse.ingest.unresolved_rejections import unresolved
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Incarnation, Plan, Range
+from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.storage.table_context import TableContext, again, whole_ledger
 
-Position = tuple[int, int]
-"""Partition and offset."""
-_PLACE = "struct(position.partition, position.offset)"
+Place = tuple[int, int]
+"""Partition and position."""
+_PLACE = "struct(position.partition, position.position)"
 _RECORD = (
     f"time AS {staged.TIME}",
     f"position.partition AS {staged.PARTITION}",
-    f"position.offset AS {staged.OFFSET}",
+    f"position.position AS {staged.POSITION}",
+    f"position.sequence AS {staged.SEQUENCE}",
     f"key AS {staged.KEY}",
     f"value AS {staged.VALUE}",
     f"headers AS {staged.HEADERS}",
@@ -40,7 +41,7 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
     """Decode the rejected records again, of one reason or all, and merge those that pass now.
 
     Several commits where there are more than ``max_records`` of the declaration, and one at least for each
-    incarnation of the topic; none where no record passes. Those that pass are then marked as resolved by their
+    source that they are of; none where no record passes. Those that pass are then marked as resolved by their
     commit, and reasons that are others now are stored. Records whose own time is beyond any timestamp never pass, and
     are left as they are. Moves no progress. A second run finds nothing and writes nothing; after a crash between commit
     and marking it finds the rows in the table and marks them.
@@ -58,17 +59,17 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rejected records of one incarnation of the topic, by position: behind ``after``, up to and with ``upto``."""
+    """Rejected records of one source, by their places: behind ``after``, up to and with ``upto``."""
 
-    incarnation: Incarnation
+    source: SourceId
     reason: str | None
-    after: Position | None = None
-    upto: Position | None = None
+    after: Place | None = None
+    upto: Place | None = None
 
     def rows(self, context: TableContext, ledger: Ledger) -> DataFrame:
         """Those of its records that are not resolved."""
         rows = _unresolved_rows(context, ledger, self.reason)
-        rows = rows.where(F.col("position.incarnation") == self.incarnation.text)
+        rows = rows.where(F.col("position.source") == self.source.text)
         for end, compared in ((self.after, ">"), (self.upto, "<=")):
             if end is not None:
                 rows = rows.where(f"{_PLACE} {compared} struct({end[0]}, {end[1]}L)")
@@ -76,11 +77,11 @@ class _Part:
 
 
 def _parts(context: TableContext, reason: str | None) -> Iterator[_Part]:
-    """Cut the records into parts of as many as a batch takes; the last one of a topic takes the rest."""
+    """Cut the records into parts of as many as a batch takes; the last one of a source takes the rest."""
     limit, ledger = context.table.max_records, whole_ledger(context.settings, context.table)
-    counted = _unresolved_rows(context, ledger, reason).groupBy("position.incarnation").count().collect()
+    counted = _unresolved_rows(context, ledger, reason).groupBy("position.source").count().collect()
     for text, count in sorted(map(tuple, counted)):
-        part = _Part(Incarnation.parse(text), reason)
+        part = _Part(SourceId.parse(text), reason)
         for left in range(count, 0, -limit):
             part = replace(part, after=part.upto, upto=None)
             if left > limit:
@@ -90,8 +91,8 @@ def _parts(context: TableContext, reason: str | None) -> Iterator[_Part]:
             yield part
 
 
-def _cut(rows: DataFrame, limit: int) -> Position | None:
-    """The position of the last of the first so many rows; ``None`` where there is none."""
+def _cut(rows: DataFrame, limit: int) -> Place | None:
+    """The place of the last of the first so many rows; ``None`` where there is none."""
     first = rows.select(F.expr(_PLACE).alias("place")).orderBy("place").limit(limit)
     ((last,),) = first.agg(F.max("place")).collect()
     return (last[0], last[1]) if last is not None else None
@@ -110,7 +111,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     rows = part.rows(context, ledger)
     held = hold(context, rows.selectExpr(*_RECORD), "redrive")
     counts = count_batch(held, context.table)
-    plan = Plan(context.table.topic, part.incarnation, _spans(held))
+    plan = Plan(context.table.topic, part.source, _spans(held))
     decided = Decided(held, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.read == counts.rejected:
         store_rejected(context.stored(rejected_layout), decided)
@@ -121,6 +122,6 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
 
 def _spans(held: DataFrame) -> tuple[Range, ...]:
     """Ranges that hold the positions of the held rows, and others between them."""
-    least, most = F.min(staged.OFFSET), F.max(staged.OFFSET) + 1
+    least, most = F.min(staged.POSITION), F.max(staged.POSITION) + 1
     found = held.groupBy(staged.PARTITION).agg(least.alias("start"), most.alias("end")).collect()
     return tuple(sorted(Range(row[staged.PARTITION], row["start"], row["end"]) for row in found))

@@ -10,10 +10,10 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.ingest.unresolved_rejections import is_open, was_undone
 from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.commits import Commit, Source
+from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
-from lakehouse.ledger.offsets import Plan, Range
+from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, from_source
@@ -86,14 +86,14 @@ def store_rejected(rejected: StoredTable, decided: Decided, *, committed: bool =
     if not decided.commit.rejected and not count_rows(rejected.layout.uri):
         return False
     ledger = rejected.ledger()
-    everywhere = bool(decided.merged.undone) or went_back(ledger.source, decided.merged)
+    everywhere = bool(decided.merged.undone) or went_back(ledger.consumed, decided.merged)
     near = _near(decided, everywhere)
     stored = rejected.rows().alias("t").where(near)
     rows = _decided_rows(stored, decided, "full" if everywhere else "left", committed).localCheckpoint()
     ((changed, waiting),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
     if changed:
-        seen = Source(table_id=decided.merged.table_id, version=decided.merged.version)
-        said = {"rejected": changed, "source": seen}
+        seen = Consumed(table_id=decided.merged.table_id, version=decided.merged.version)
+        said = {"rejected": changed, "consumed": seen}
         commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update=said)
         values = from_source([c.name for c in (*_RECORD, *_DECISION)])
         spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, from_source([c.name for c in _COLUMNS]))
@@ -104,9 +104,9 @@ def store_rejected(rejected: StoredTable, decided: Decided, *, committed: bool =
 def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool) -> DataFrame:
     """Rows as they are to be stored, where that is not how they are, or where they wait to be marked."""
     asked_nobody = decided.commit.kind == "replay"  # why a schema cannot be used, only a registry tells
-    incarnation = f"{quoted(decided.plan.incarnation.text)} AS incarnation"
-    place = f"struct({incarnation}, {staged.PARTITION} AS partition, {staged.OFFSET} AS offset)"
-    now = decided.held.select(F.expr(place).alias("position"), *(f"_{c.name}" for c in _RECORD))
+    now = decided.held.select(
+        F.expr(f"struct({place_of(decided.plan)})").alias("position"), *(f"_{c.name}" for c in _RECORD)
+    )
     same = _SAME.format(of="_")
     joined = now.alias("s").join(stored.alias("t"), F.expr(same), how)
     passes = f"({same} AND {is_open('t.', decided.merged)})"
@@ -141,7 +141,7 @@ def _decision(decided: Decided, passes: str) -> dict[str, str]:
     }
 
 
-def went_back(seen: Source | None, merged: Ledger) -> bool:
+def went_back(seen: Consumed | None, merged: Ledger) -> bool:
     """Whether the merged table is older than it was seen: as from a backup."""
     if seen is None or seen.table_id != merged.table_id or seen.version <= merged.version:
         return False
@@ -155,12 +155,18 @@ def _near(decided: Decided, everywhere: bool) -> str:
     return f"({is_covered('t.position', decided.plan)} OR {undone})"
 
 
+def place_of(plan: Plan) -> str:
+    """Where a held record of a plan stands, as fields of a struct in SQL."""
+    held = {"source": quoted(plan.source.text)} | {c.name: f"_{c.name}" for c in POSITION[1:]}
+    return ", ".join(f"{value} AS {name}" for name, value in held.items())
+
+
 def is_covered(position: str, plan: Plan) -> str:
     """A condition in literals that holds for the positions in the ranges of a plan."""
     inside = " OR ".join(_covers(position, part) for part in plan.ranges if part.span) or "false"
-    return f"({position}.incarnation = {quoted(plan.incarnation.text)} AND ({inside}))"
+    return f"({position}.source = {quoted(plan.source.text)} AND ({inside}))"
 
 
 def _covers(position: str, part: Range) -> str:
-    offset = f"{position}.offset"
-    return f"({position}.partition = {part.partition} AND {offset} >= {part.start} AND {offset} < {part.end})"
+    at = f"{position}.position"
+    return f"({position}.partition = {part.partition} AND {at} >= {part.start} AND {at} < {part.end})"

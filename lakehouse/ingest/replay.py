@@ -10,12 +10,12 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import loss
 from lakehouse.kafka import PATIENCE, look
-from lakehouse.ledger.offsets import Plan, Progress, Range, TopicState, find_gap, share_out
+from lakehouse.ledger.positions import Plan, Progress, Range, SourceState, find_gap, share_out
 from lakehouse.storage.table_context import TableContext, again
 
 
 def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
-    """Merge ranges again that have been merged before; ``None`` means all that the topic still holds.
+    """Merge ranges again that have been merged before; ``None`` means all that the source still holds.
 
     Each commit takes at most as many positions as the declaration allows, or as the request asks for, records
     that it is a replay and moves no progress; rows stay as they are. Raises
@@ -59,7 +59,7 @@ def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Pla
                 action=f"Of this partition, {held} is merged and still in the topic.",
             )
     turns = [merged] if ranges is None else [nothing | turn for turn in in_turns(ranges)]
-    return [Plan(state.topic, state.incarnation, tuple(turn[p] for p in sorted(turn))) for turn in turns]
+    return [Plan(state.stream, state.source, tuple(turn[p] for p in sorted(turn))) for turn in turns]
 
 
 def in_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
@@ -71,12 +71,12 @@ def in_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
         yield turn
 
 
-def _merged_ranges(table: StreamTable, state: TopicState, progress: Progress) -> dict[int, Range]:
-    """What of a topic is merged and still there; where a gap is open, its offsets may hold other records now."""
+def _merged_ranges(table: StreamTable, state: SourceState, progress: Progress) -> dict[int, Range]:
+    """What of a source is merged and still there; where a gap is open, its positions may hold other records now."""
     gap = find_gap(state, progress)
     if gap:
         raise loss(gap, table)
-    return {p: Range(p, first, max(progress.offsets.get(p, first), first)) for p, first in state.earliest.items()}
+    return {p: Range(p, first, max(progress.positions.get(p, first), first)) for p, first in state.earliest.items()}
 
 
 def _replayed(context: TableContext, plan: Plan) -> Iterator[Outcome]:

@@ -10,14 +10,16 @@ from lakehouse.ledger.ledger import Ledger
 def unresolved(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
     """SQL for the rows whose records are out: not pending, and not passed in a commit that stands in this table.
 
-    Pending are the positions at or beyond the progress, of the topic it belongs to: their batch has not
+    Pending are the positions at or beyond the progress, of the source it belongs to: their batch has not
     committed yet. Without a progress all are. ``quote`` writes text in the SQL of whoever asks.
     """
     progress = merged.progress
     if progress is None:
         return "false"
-    below = [f"(position.partition = {p} AND position.offset < {end})" for p, end in sorted(progress.offsets.items())]
-    here = f"position.incarnation = {quote(progress.incarnation.text)}"
+    below = [
+        f"(position.partition = {p} AND position.position < {end})" for p, end in sorted(progress.positions.items())
+    ]
+    here = f"position.source = {quote(progress.source.text)}"
     return f"{is_open('', merged, quote)} AND NOT ({here} AND NOT ({' OR '.join(below) or 'false'}))"
 
 

@@ -9,7 +9,7 @@ from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import causes_of
 from lakehouse.errors.troubles import Trouble, means, telling_line
 from lakehouse.kafka.connection_causes import told_cause
-from lakehouse.ledger.offsets import Plan, TopicState
+from lakehouse.ledger.positions import Plan, SourceState
 
 _CONFIG = "org.apache.kafka.common.config.ConfigException"
 
@@ -47,9 +47,9 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
         raise
 
 
-def require_same_topic(plan: Plan, state: TopicState, command: str) -> None:
+def require_same_topic(plan: Plan, state: SourceState, command: str) -> None:
     """Raise ``ReadLossError`` where the topic that was read, by its name, is not the one that was planned."""
-    if plan.incarnation != state.incarnation:
+    if plan.source != state.source:
         raise gone(plan, command)
 
 
@@ -88,9 +88,9 @@ def _no_such_time(plan: Plan, command: str, said: str) -> TimelessRecordError:
         f"Nothing was merged. Merge what is before it, by {command} with a small --max-records; then delete the records"
         " up to it from the topic, and accept that gap. A topic with LogAppendTime has no such times."
     )
-    return TimelessRecordError(fact, where=f"topic {plan.topic}, {found[0]}", action=action, command=command)
+    return TimelessRecordError(fact, where=f"topic {plan.stream}, {found[0]}", action=action, command=command)
 
 
 def _where(plan: Plan) -> str:
     parts = (f"partition {part.partition} offsets {part.start} to {part.end - 1}" for part in plan.ranges if part.span)
-    return f"topic {plan.topic}, {', '.join(parts)}"
+    return f"topic {plan.stream}, {', '.join(parts)}"

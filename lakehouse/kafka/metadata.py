@@ -17,7 +17,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
 
 from lakehouse.errors import BrokerRefusedError
-from lakehouse.ledger.offsets import Incarnation
+from lakehouse.kafka.incarnation import Incarnation
 
 _MISSING = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
 _NO_ID = bytes(16)

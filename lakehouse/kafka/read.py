@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.decoding import staged
 from lakehouse.kafka.security import spark_security
-from lakehouse.ledger.offsets import Plan
+from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _COLUMNS = (
     f"timestamp AS {staged.TIME}",
     f"partition AS {staged.PARTITION}",
-    f"offset AS {staged.OFFSET}",
+    f"offset AS {staged.POSITION}",
+    f"CAST(NULL AS BIGINT) AS {staged.SEQUENCE}",
     f"key AS {staged.KEY}",
     f"value AS {staged.VALUE}",
     f"headers AS {staged.HEADERS}",
@@ -38,17 +39,18 @@ OFFSETS_A_TASK = 50_000  # a longer range is split: one partition keeps all core
 def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "DataFrame":
     """Return the committed records of the plan's ranges, and no others: one row for each record.
 
-    Columns: ``_partition`` INT, ``_offset`` BIGINT, ``_time`` TIMESTAMP, ``_key`` BINARY (NULL: none),
-    ``_value`` BINARY (NULL: none), ``_headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
+    Columns: ``_partition`` INT, ``_position`` BIGINT (the offset), ``_sequence`` BIGINT (NULL: a topic has no other
+    order), ``_time`` TIMESTAMP, ``_key`` BINARY (NULL: none), ``_value`` BINARY (NULL: none),
+    ``_headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
     Records that are gone, or a broker that is, fail the action that reads the DataFrame.
     """
     ranges = [part for part in plan.ranges if part.span] or plan.ranges
     chosen = {
         "maxRecordsPerPartition": str(OFFSETS_A_TASK),
         "kafka.bootstrap.servers": bootstrap_servers(settings),
-        "assign": json.dumps({plan.topic: [part.partition for part in ranges]}),
-        "startingOffsets": json.dumps({plan.topic: {str(part.partition): part.start for part in ranges}}),
-        "endingOffsets": json.dumps({plan.topic: {str(part.partition): part.end for part in ranges}}),
+        "assign": json.dumps({plan.stream: [part.partition for part in ranges]}),
+        "startingOffsets": json.dumps({plan.stream: {str(part.partition): part.start for part in ranges}}),
+        "endingOffsets": json.dumps({plan.stream: {str(part.partition): part.end for part in ranges}}),
     }
     given = {f"kafka.{name}": value for name, value in settings.client_properties.items()}
     options = {**_READING, **given, **chosen, **spark_security(settings)}

@@ -8,8 +8,8 @@ from aiokafka.errors import KafkaError
 from lakehouse.errors import TopicError
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
+from lakehouse.kafka.incarnation import TopicState
 from lakehouse.kafka.metadata import TopicMetadata, describe, require_ids
-from lakehouse.ledger.offsets import TopicState
 from lakehouse.settings import Settings
 
 _DATED_BY = "message.timestamp.type"
@@ -38,7 +38,7 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
             after = await find(admin, topic)
             if after.incarnation != before.incarnation:
                 raise TopicError("The topic changed just now", where=f"topic {topic}", action="Try again.")
-            return TopicState(topic, before.incarnation, earliest, end, producer_time)
+            return TopicState(topic, before.incarnation.source, earliest, end, producer_time)
 
     return ask(settings, limit, question)
 

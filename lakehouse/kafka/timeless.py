@@ -17,7 +17,7 @@ from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.failures import gone
 from lakehouse.kafka.newest_records import Record, record_of
-from lakehouse.ledger.offsets import Plan, Range
+from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
 
 LEAST, MOST = -9_223_372_036_854_000, 9_223_372_036_854_775
@@ -72,11 +72,11 @@ def cut_around(settings: Settings, plan: Plan, command: str) -> CutPlan:
 
     async def question(clients: Clients) -> bool:
         own = {"isolation_level": "read_committed", "auto_offset_reset": "none"}
-        starts = {TopicPartition(plan.topic, part.partition): part.start for part in parts}
+        starts = {TopicPartition(plan.stream, part.partition): part.start for part in parts}
         async with clients.open(AIOKafkaConsumer, **own) as consumer:
             try:
                 for cut in cuts:
-                    await _scan(consumer, plan.topic, cut)
+                    await _scan(consumer, plan.stream, cut)
             except (OffsetOutOfRangeError, NoOffsetForPartitionError):
                 return False
             earliest = await consumer.beginning_offsets(list(starts))

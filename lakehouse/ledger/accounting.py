@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from lakehouse.ledger.commits import Entry
+from lakehouse.ledger.positions import words_of
 
 FIGURES = ("read", "rejected", "duplicate", "late", "source_rows", "inserted", "updated", "stale")
 """Records read, and of these rejected, duplicate and late; rows merged, and of these inserted, updated and stale."""
@@ -35,7 +36,7 @@ def sentence(entry: Entry) -> str:
     which = f"{commit.kind} {commit.number} is version {entry.version}"
     if commit.kind == "gap":
         gone = ", ".join(f"partition {part.partition} {part.start} to {part.end}" for part in commit.gap)
-        return f"{which}: offsets that are gone are stepped over, {gone}"
+        return f"{which}: {words_of(commit.source).position}s that are gone are stepped over, {gone}"
     if commit.kind == "acceptance":
         return f"{which}: accepted is what does not add up at version {_listed(commit.accepted)}: {commit.reason}"
     return f"{which}: {in_words(entry)}"

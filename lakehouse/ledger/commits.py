@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakehouse.errors import LedgerError
-from lakehouse.ledger.offsets import Incarnation, Range
+from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.ledger.reached import Reached
 
 Kind = Literal[
@@ -37,8 +37,8 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 7
-_FIRST: Final = 7  # of the first release
+VERSION: Final = 8
+_FIRST: Final = 8  # of the first release
 
 
 class Frozen(BaseModel):
@@ -47,7 +47,7 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Source(Frozen):
+class Consumed(Frozen):
     """A version of a table that a commit has consumed.
 
     ``commit`` is the identity of the commit that made it (``None``: the log no longer held it): a table that is
@@ -74,32 +74,33 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[7] = VERSION
+    metadata: Literal[8] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
 
 class Commit(Frozen):
-    """What a commit says of itself: metadata version 7.
+    """What a commit says of itself: metadata version 8.
 
-    ``late`` counts the late ones among the records read, whether they were rejected for it or not. ``progress`` holds
-    the next offset of every partition after this commit, ``source`` the version of the base table (or, of a derived
-    table, its source) merged so far, ``table_version`` the version of the table this commit was planned on,
+    ``late`` counts the late ones among the records read, whether they were rejected for it or not. ``source`` is
+    the one that the records come from, and ``stream`` what a person calls it. ``progress`` holds the next position of
+    every partition after this commit, ``consumed`` the version of the base table (or, of a derived table, of the table
+    that it follows) merged so far, ``table_version`` the version of the table this commit was planned on,
     ``rows_version`` the newest one until then that may have changed a row (``None``: not told). ``reached`` tells, by
-    incarnation and partition, where the offsets end that were ever read, where that is not the progress: rows of them
+    source and partition, where the positions end that were ever read, where that is not the progress: rows of them
     may be there. ``declaration`` is the hash of the one whose columns the table was given last: who commits without
     that carries the one before on. ``unaccounted`` are the versions before it that do not add up and that nobody has
     accepted, ``accepted`` those whose differences a person accepts with this commit, and ``reason`` why.
     """
 
-    metadata: Literal[7] = VERSION
+    metadata: Literal[8] = VERSION
     kind: Kind
     number: int
     attempt: str
     table_version: int
     rows_version: int | None = None
-    topic: str | None = None
-    incarnation: Incarnation | None = None
+    stream: str | None = None
+    source: SourceId | None = None
     ranges: tuple[Range, ...] = ()
     progress: dict[int, int] | None = None
     reached: Reached = {}
@@ -108,7 +109,7 @@ class Commit(Frozen):
     duplicate: int = 0
     late: int = 0
     totals_before: Totals = Totals()
-    source: Source | None = None
+    consumed: Consumed | None = None
     gap: tuple[Range, ...] = ()
     folder: str | None = None
     reconciled: bool = False
@@ -120,8 +121,8 @@ class Commit(Frozen):
 
     @property
     def ends(self) -> Reached:
-        """Its progress, by its incarnation."""
-        return {self.incarnation.text: self.progress} if self.incarnation and self.progress else {}
+        """Its progress, by its source."""
+        return {self.source.text: self.progress} if self.source and self.progress else {}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lakehouse.ledger.accounting import in_words
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range, words_of
 
 _PROGRESS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # kinds that tell how far it got
 _CARRY_ON = ("maintenance", "rewrite", "acceptance")  # of these, kinds that get no further
@@ -81,7 +81,7 @@ def _breaks(entries: Iterable[Entry]) -> Iterator[Difference]:
 
 
 def _between(before: Entry, entry: Entry) -> Iterator[str]:
-    same = before.commit.incarnation in (None, entry.commit.incarnation)
+    same = before.commit.source in (None, entry.commit.source)
     kind = entry.commit.kind
     if kind in _CARRY_ON and entry.commit.progress != before.commit.progress:
         yield f"{kind} carries another progress on than version {before.version}."
@@ -90,35 +90,36 @@ def _between(before: Entry, entry: Entry) -> Iterator[str]:
     if kind == "gap":
         yield from _unnamed(before, entry) if same else ()
     elif not same:
-        yield f"reads another topic than version {before.version}, and no gap says so."
+        word = words_of(entry.commit.source).source
+        yield f"reads another {word} than version {before.version}, and no gap says so."
     else:
         yield from _jumps(before, entry)
 
 
 def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
-    known = before.commit.progress or {}
+    known, words = before.commit.progress or {}, words_of(entry.commit.source)
     for part in entry.commit.ranges if known else ():
         expected = known.get(part.partition, 0)
         if part.partition not in known and part.start:
             yield (
-                f"partition {part.partition} was new, and its offsets 0 to {part.start - 1} had expired: they were"
-                " never merged, and no gap names them. The topic no longer has those records: publish them again where"
-                " somebody still does."
+                f"partition {part.partition} was new, and its {words.position}s 0 to {part.start - 1} had expired: they"
+                f" were never merged, and no gap names them. The {words.source} no longer has those records: publish"
+                " them again where somebody still does."
             )
         elif part.start != expected:
             kind = "gap" if part.start > expected else "overlap"
             first, last = min(expected, part.start), max(expected, part.start) - 1
-            yield f"{kind} in partition {part.partition}, offsets {first} to {last}; replay them."
+            yield f"{kind} in partition {part.partition}, {words.position}s {first} to {last}; replay them."
 
 
 def _unnamed(before: Entry, gap: Entry) -> Iterator[str]:
-    """What a gap in the same topic steps over without saying so."""
-    known = before.commit.progress or {}
+    """What a gap in the same source steps over without saying so."""
+    known, word = before.commit.progress or {}, words_of(gap.commit.source).position
     for partition, start in sorted((gap.commit.progress or {}).items()):
         skipped = Range(partition, known.get(partition, 0 if known else start), start)
         if skipped.span > 0 and skipped not in gap.commit.gap:
             yield (
-                f"steps over offsets {skipped.start} to {start - 1} of partition {partition} without naming them;"
+                f"steps over {word}s {skipped.start} to {start - 1} of partition {partition} without naming them;"
                 " replay them."
             )
 

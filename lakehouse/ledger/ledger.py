@@ -12,11 +12,11 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.errors import LedgerError
-from lakehouse.ledger.commits import Commit, Entry, Kind, Source, Totals, entry_of, identity_of, require_understood
+from lakehouse.ledger.commits import Commit, Consumed, Entry, Kind, Totals, entry_of, identity_of, require_understood
 from lakehouse.ledger.differences import unaccounted
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import Kept
-from lakehouse.ledger.offsets import Progress
+from lakehouse.ledger.positions import Progress
 from lakehouse.ledger.reached import Reached, beyond, furthest
 from lakehouse.ledger.restores import Foreign, Standing, restored_version, standing
 from lakehouse.ledger.row_versions import unchanged_versions
@@ -33,9 +33,9 @@ class Ledger:
     ``transaction`` is the table's transaction number: 0 where none of our commits was made. ``complete`` says that the
     history reaches back to the table's creation. ``undone`` are the numbers of our commits that a RESTORE undid or made
     void: what they say of themselves no longer holds; ``unread`` says that progress was among it, and ``reread`` where
-    the offsets end that they read. ``unchanged`` are versions of which is known that they changed no row: maintenance,
-    and what keeps the table in shape. ``untold`` is the version of a RESTORE before all entries, of which nothing tells
-    what it put back.
+    the positions end that they read. ``unchanged`` are versions of which is known that they changed no row:
+    maintenance, and what keeps the table in shape. ``untold`` is the version of a RESTORE before all entries, of which
+    nothing tells what it put back.
     """
 
     uri: str
@@ -72,12 +72,12 @@ class Ledger:
             attempt=uuid.uuid4().hex,
             table_version=self.version,
             rows_version=self.rows_version,
-            topic=last.topic if last else None,
-            incarnation=last.incarnation if last else None,
+            stream=last.stream if last else None,
+            source=last.source if last else None,
             progress=last.progress if last else None,
             reached=beyond(self.reached, last.ends if last else {}),
             totals_before=self.totals,
-            source=last.source if last else None,
+            consumed=last.consumed if last else None,
             folder=last.folder if last else None,
             declaration=last.declaration if last else "",
             run=run,
@@ -86,15 +86,15 @@ class Ledger:
 
     @property
     def progress(self) -> Progress | None:
-        """The next offset to read of every partition; ``None`` before the first batch."""
+        """The next position to read of every partition; ``None`` before the first batch."""
         commit = self.newest.commit if self.newest else None
-        if commit is None or commit.progress is None or commit.incarnation is None:
+        if commit is None or commit.progress is None or commit.source is None:
             return None
-        return Progress(commit.incarnation, commit.progress)
+        return Progress(commit.source, commit.progress)
 
     @property
     def reached(self) -> Reached:
-        """Where the offsets end that were ever read, also by commits that do not count: rows of them may be there."""
+        """Where the positions end that were ever read, also by commits that do not count: rows of them may be there."""
         last = self.newest.commit if self.newest else None
         return furthest(self.reread, last.reached, last.ends) if last else self.reread
 
@@ -108,9 +108,9 @@ class Ledger:
         return unaccounted(self.entries)
 
     @property
-    def source(self) -> Source | None:
-        """The version of the source (or base) table merged so far."""
-        return self.newest.commit.source if self.newest else None
+    def consumed(self) -> Consumed | None:
+        """The version merged so far of the base table, or of the table that this one follows."""
+        return self.newest.commit.consumed if self.newest else None
 
     @property
     def totals(self) -> Totals:
@@ -132,22 +132,24 @@ class Ledger:
             version += 1
         return version
 
-    def is_consumed(self, source: Source | None) -> bool:
-        """Whether whoever consumed ``source`` has seen every row this table holds."""
-        return source is not None and self.next_change(source.version) > self.version and still_holds(self, source)
+    def is_consumed(self, consumed: Consumed | None) -> bool:
+        """Whether whoever consumed that has seen every row this table holds."""
+        return (
+            consumed is not None and self.next_change(consumed.version) > self.version and still_holds(self, consumed)
+        )
 
 
 _KEPT = Kept[Ledger](lambda ledger: ledger.version)
 
 
-def to_consume(ledger: Ledger) -> Source:
+def to_consume(ledger: Ledger) -> Consumed:
     """The version that whoever follows a table consumes now: the newest that may have changed a row."""
     info = read_commit(ledger.uri, ledger.rows_version)
     commit = identity_of(info) if info else None
-    return Source(table_id=ledger.table_id, version=ledger.rows_version, commit=commit)
+    return Consumed(table_id=ledger.table_id, version=ledger.rows_version, commit=commit)
 
 
-def still_holds(ledger: Ledger, consumed: Source) -> bool:
+def still_holds(ledger: Ledger, consumed: Consumed) -> bool:
     """Whether the version consumed is in this table, and was made by the same commit as far as that is told.
 
     It is not where the table was made anew, or was brought back from a backup: then it goes through the same versions

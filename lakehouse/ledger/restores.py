@@ -32,7 +32,7 @@ class Standing:
     """What of a history counts, newest first, and the numbers of our commits that a RESTORE undid or made void.
 
     ``untold`` is the version of a RESTORE before all that counts of which nothing tells what it put back.
-    ``reached`` tells where the offsets end that these read, by incarnation and partition.
+    ``reached`` tells where the positions end that these read, by source and partition.
     ``reaches`` is the oldest version that a RESTORE put back; ``unread`` says that progress was undone.
     """
 

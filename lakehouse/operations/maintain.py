@@ -14,7 +14,7 @@ from typing import Any
 from lakehouse.declaration import StreamTable
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
-from lakehouse.ledger.commits import Source
+from lakehouse.ledger.commits import Consumed
 from lakehouse.ledger.ledger import Ledger, ledger_of, still_holds
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import derived_layouts, layouts_of
@@ -153,14 +153,14 @@ class _Needed:
     def reason(self) -> str | None:
         """Why VACUUM has to wait; ``None`` where every derived table has read what it could remove."""
         for layout in derived_layouts(self.settings, self.table):
-            consumed = ledger_of(self.settings, layout.name).source
+            consumed = ledger_of(self.settings, layout.name).consumed
             if self._misses(consumed):
                 upto = f"up to version {consumed.version}" if consumed else "not at all"
                 cause = f": {self.failed[layout.name]}" if layout.name in self.failed else "."
                 return f"{layout.name} has read {self.table.name} {upto}{cause}"
         return None
 
-    def _misses(self, consumed: Source | None) -> bool:
+    def _misses(self, consumed: Consumed | None) -> bool:
         """Whether VACUUM may remove changes that were not consumed and can still be read.
 
         A file is older than the commit it came with: half of the retention is for that.

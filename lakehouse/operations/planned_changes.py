@@ -104,7 +104,7 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
         return
     except TableError:  # told with the table
         return
-    merged = newest.commit.topic if newest else None
+    merged = newest.commit.stream if newest else None
     if merged is not None and merged != table.topic:
         fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops"
         yield Change(table.name, "refuse", f"{fact}. Declare {merged} again, or a table of another name")

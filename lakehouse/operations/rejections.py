@@ -20,9 +20,9 @@ class Sample:
     ``time`` is ``None`` where it is beyond any timestamp (``detail`` tells it), a text before year 1 and after 9999.
     """
 
-    incarnation: str
+    source: str
     partition: int
-    offset: int
+    position: int
     time: datetime | str | None
     key: bytes | None
     value: bytes | None
@@ -49,10 +49,10 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
     ledger_of(settings, name)
     which = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
     sample = (
-        "{'incarnation': position.incarnation, 'partition': position.partition, 'offset': position.offset,"
+        "{'source': position.source, 'partition': position.partition, 'position': position.position,"
         " 'time': time, 'key': key, 'value': value, 'detail': detail}"
     )
-    newest = "{'time': time, 'partition': position.partition, 'offset': position.offset}"
+    newest = "{'time': time, 'partition': position.partition, 'position': position.position}"
     found = query(
         settings,
         f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"

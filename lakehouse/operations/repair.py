@@ -19,7 +19,7 @@ from lakehouse.kafka import look, read_failures, read_records
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.offsets import Bounds, Gap, Plan, Range, TopicState
+from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceState, words_of
 from lakehouse.ledger.reached import Reached, furthest
 from lakehouse.settings import Settings
 from lakehouse.storage.spark_failures import spark_failures
@@ -30,15 +30,15 @@ from lakehouse.storage.table_context import TableContext, merged_ledger, whole_l
 class Proposal:
     """What a person is asked to decide, and the commit that records it: exactly what was shown.
 
-    ``facts`` say what is gone, or does not add up; ``offsets`` where each partition goes on.
+    ``facts`` say what is gone, or does not add up; ``positions`` where each partition goes on.
     """
 
     facts: tuple[str, ...]
     commit: Commit
 
     @property
-    def offsets(self) -> Mapping[int, int]:
-        """The next offset to read of every partition, once it is recorded."""
+    def positions(self) -> Mapping[int, int]:
+        """The next position to read of every partition, once it is recorded."""
         return self.commit.progress or {}
 
 
@@ -56,7 +56,7 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
 
     Raises ``DataLossError`` where the gap cannot be accepted: the rows would be ordered wrongly behind it.
 
-    Partitions that lost records go on at the earliest offset there is. Nothing that is still in the topic
+    Partitions that lost records go on at the earliest position there is. Nothing that is still in the topic
     is stepped over: what was merged before is merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
@@ -97,11 +97,11 @@ def propose_acceptance(
 
 @spark_failures()
 def propose_progress(context: TableContext) -> Proposal:
-    """Propose a progress from the merged rows: one past the greatest offset of each partition.
+    """Propose a progress from the merged rows: one past the greatest position of each partition.
 
-    For a table whose log no longer tells; raises ``LakehouseError`` where it does. An offset counts only where the
-    topic still holds the record that the row came from: rows of a former topic of that name have offsets too. Any
-    other partition starts at its earliest offset; merging records again changes nothing, but where rows are ordered
+    For a table whose log no longer tells; raises ``LakehouseError`` where it does. A position counts only where the
+    topic still holds the record that the row came from: rows of a former topic of that name have positions too. Any
+    other partition starts at its earliest position; merging records again changes nothing, but where rows are ordered
     by offset alone they would seem older than the rows: ``DataLossError``. Rejected records never count.
     """
     spark, settings, table = context.spark, context.settings, context.table
@@ -110,17 +110,19 @@ def propose_progress(context: TableContext) -> Proposal:
     seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
     found: set[int] = set()
     if seen:
-        plan = Plan(state.topic, state.incarnation, seen)
+        plan = Plan(state.stream, state.source, seen)
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
             records = decode_records(read_records(spark, settings, plan), table, kept_schemas(settings, table))
             found = {row[0] for row in records.join(newest, newest.columns).select(staged.PARTITION).collect()}
     other = [part for part in seen if part.partition not in found]
     if other and table.order == "offset":
-        facts = (f"Partition {part.partition}: the topic holds another record at offset {part.start}" for part in other)
+        words = words_of(state.source)
+        holds = f"the {words.source} holds another record at {words.position}"
+        facts = (f"Partition {part.partition}: {holds} {part.start}" for part in other)
         raise loss(Gap(tuple(facts), tuple(other)), table)
-    offsets = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
+    positions = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
-    said = {"topic": state.topic, "incarnation": state.incarnation, "progress": offsets, "reached": reached}
+    said = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
     return Proposal((), ledger.next_commit("recovery", context.run).model_copy(update=said))
 
 
@@ -136,23 +138,21 @@ def _untold_ledger(context: TableContext) -> Ledger:
 
 
 def _reached_by_rows(rows: DataFrame) -> Reached:
-    """Where the offsets of a log table's rows end, by incarnation and partition."""
-    end = F.expr("max(_record.offset) + 1")
-    ends = (
-        rows.where("_record.offset IS NOT NULL").groupBy("_record.incarnation", "_record.partition").agg(end).collect()
-    )
+    """Where the positions of a log table's rows end, by source and partition."""
+    end = F.expr("max(_record.position) + 1")
+    ends = rows.where("_record.position IS NOT NULL").groupBy("_record.source", "_record.partition").agg(end).collect()
     return furthest(*({row[0]: {row[1]: row[2]}} for row in ends))
 
 
-def _newest_rows(rows: DataFrame, table: StreamTable, state: TopicState) -> DataFrame:
-    """Of each partition the row with the greatest offset that the topic holds: position, timestamp and key."""
+def _newest_rows(rows: DataFrame, table: StreamTable, state: SourceState) -> DataFrame:
+    """Of each partition the row with the greatest position that the source holds: position, timestamp and key."""
     within = (
-        f"(_record.partition = {p} AND _record.offset >= {earliest} AND _record.offset < {state.end[p]})"
+        f"(_record.partition = {p} AND _record.position >= {earliest} AND _record.position < {state.end[p]})"
         for p, earliest in state.earliest.items()
     )
     if table.is_log:
-        rows = rows.where(F.col("_record.incarnation") == state.incarnation.text)
-    place = F.expr(f"struct(_record.offset AS {staged.OFFSET}, _record.time AS {staged.TIME})")
-    newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.offset").alias("_newest")
+        rows = rows.where(F.col("_record.source") == state.source.text)
+    place = F.expr(f"struct(_record.position AS {staged.POSITION}, _record.time AS {staged.TIME})")
+    newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.position").alias("_newest")
     grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias(staged.PARTITION)).agg(newest)
     return grouped.select(staged.PARTITION, "_newest._at.*", *(f"_newest.{name}" for name in table.key))

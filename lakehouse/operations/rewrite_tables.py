@@ -68,7 +68,7 @@ def _require_told_on(context: TableContext) -> None:
     """Raise where the change feed has not read all there is: it could not tell the single changes any more."""
     table, merged = context.table, context.ledger()
     feed = ledger_of(context.settings, table.changes_name)
-    if not table.is_log and feed.exists and not merged.is_consumed(feed.source):
+    if not table.is_log and feed.exists and not merged.is_consumed(feed.consumed):
         raise TableError(
             f"{table.changes_name} has not read all changes of {table.name} yet, and could not read them afterwards",
             where=merged.uri,

@@ -8,7 +8,7 @@ from lakehouse.ingest.gaps import plan_table
 from lakehouse.kafka import look
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.offsets import Bounds, Progress, TopicState
+from lakehouse.ledger.positions import Bounds, Progress, SourceState
 from lakehouse.operations.open_rejections import Counted, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
@@ -19,7 +19,7 @@ _LOOK_LIMIT = 1.5  # seconds for the broker
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """One partition: next offset to merge, what the broker holds, and the offsets between; ``None``: not known.
+    """One partition: next position to merge, what the source holds, and the positions between; ``None``: not known.
 
     Where the progress is of another topic, or beyond the end, all that the broker holds is ``lag``.
     """
@@ -65,7 +65,7 @@ class Status:
 
     @property
     def lag(self) -> int | None:
-        """Offsets still to merge over all partitions; ``None`` where the broker does not tell."""
+        """Positions still to merge over all partitions; ``None`` where the broker does not tell."""
         return sum(part.lag or 0 for part in self.partitions) if self.problem is None else None
 
     @property
@@ -91,7 +91,7 @@ def status(settings: Settings, table: StreamTable) -> Status:
     return Status(table.name, ledger.uri, servers, problem, loss, partitions, rows, ledger, rejected, derived)
 
 
-def _loss(table: StreamTable, state: TopicState, ledger: Ledger) -> str | None:
+def _loss(table: StreamTable, state: SourceState, ledger: Ledger) -> str | None:
     try:
         gap = plan_table(table, state, ledger, Bounds()).gap
     except (DataLossError, DeclarationError) as error:
@@ -100,23 +100,23 @@ def _loss(table: StreamTable, state: TopicState, ledger: Ledger) -> str | None:
 
 
 def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
-    sources = {name: ledger_of(settings, name).source for name in table.derived}
+    consumed = {name: ledger_of(settings, name).consumed for name in table.derived}
     return tuple(
-        DerivedStatus(name, source.version if source else None, merged.exists and not merged.is_consumed(source))
-        for name, source in sources.items()
+        DerivedStatus(name, seen.version if seen else None, merged.exists and not merged.is_consumed(seen))
+        for name, seen in consumed.items()
     )
 
 
-def _partitions(state: TopicState | None, progress: Progress | None) -> tuple[PartitionStatus, ...]:
-    merged = progress.offsets if progress else {}
+def _partitions(state: SourceState | None, progress: Progress | None) -> tuple[PartitionStatus, ...]:
+    merged = progress.positions if progress else {}
     if state is None:
-        return tuple(PartitionStatus(p, offset, None, None, None) for p, offset in sorted(merged.items()))
-    same = progress and progress.incarnation == state.incarnation
-    starts = {p: progress.next_offset(p) if progress and same else first for p, first in state.earliest.items()}
+        return tuple(PartitionStatus(p, position, None, None, None) for p, position in sorted(merged.items()))
+    same = progress and progress.source == state.source
+    starts = {p: progress.next_position(p) if progress and same else first for p, first in state.earliest.items()}
     return tuple(_partition(p, state, merged.get(p), starts.get(p)) for p in sorted({*state.end, *merged}))
 
 
-def _partition(partition: int, state: TopicState, progress: int | None, start: int | None) -> PartitionStatus:
+def _partition(partition: int, state: SourceState, progress: int | None, start: int | None) -> PartitionStatus:
     earliest, end = state.earliest.get(partition), state.end.get(partition)
     lag = None
     if end is not None and start is not None and earliest is not None:

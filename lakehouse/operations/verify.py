@@ -21,10 +21,10 @@ from lakehouse.derived.changes import Derived, Upstream
 from lakehouse.derived.rollup import differing, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_gone
+from lakehouse.kafka import TopicState
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.offsets import TopicState
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import identity
 from lakehouse.storage.spark_failures import spark_failures
@@ -93,7 +93,7 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
     """
     table, stored = context.table, _stored(context, rollup)
     own = stored.ledger()
-    consumed = own.source
+    consumed = own.consumed
     fact = f"{rollup.name} equals a recomputation as of the version it consumed"
     if consumed is None:
         return finding("rollup_equals_recomputation", [], f"{fact} (it has consumed none yet)")
@@ -176,7 +176,7 @@ def producer_time(state: TopicState, table: StreamTable) -> Finding:
     """Check that the broker dates the records, or that something else decides, or nothing is newer as in a log."""
     safe = not state.producer_time or table.version or table.order == "offset" or table.is_log
     problem = (
-        f"Producers date the records of {state.topic}: a producer's clock decides which record is newer."
+        f"Producers date the records of {state.stream}: a producer's clock decides which record is newer."
         " Set message.timestamp.type=LogAppendTime, or declare a version column or order='offset'."
     )
     return finding("producer_time", [] if safe else [problem], "no producer's clock decides which record is newer")

@@ -1,9 +1,9 @@
 """The order of rows: what makes one newer than another, as the merged table stores it and as SQL compares it.
 
-It is total: a declared version column first, then broker timestamp, partition, offset and, for rows without an
-offset, the number of the commit that brought them from the base table. It is stored in one column (``_record``; of
-kept columns in ``_kept``) and compared as a struct built in place, in which NULL is smallest: base rows are older
-than any record.
+It is total: a declared version column first, then the source's own order (``sequence``, NULL where it has none, as a
+topic of Kafka), then broker timestamp, partition, position and, for rows without a position, the number of the commit
+that brought them from the base table. It is stored in one column (``_record``; of kept columns in ``_kept``) and
+compared as a struct built in place, in which NULL is smallest: base rows are older than any record.
 """
 
 from dataclasses import dataclass
@@ -14,18 +14,17 @@ from lakehouse.declaration.snapshot import facts_of
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 
-ORDER = (
-    TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC; NULL for base rows."),
-    TableColumn("partition", "INT", "Partition of the record; NULL for base rows."),
-    TableColumn("offset", "BIGINT", "Offset of the record; NULL for base rows."),
-    TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."),
-)
+_SOURCE = "Which source, as kind:identity; of Kafka the ids of cluster and topic, as kafka:CLUSTER/TOPIC."
 POSITION = (
-    TableColumn("incarnation", "STRING", "Which topic: the id of its cluster, a slash, its own id."),
-    TableColumn("partition", "INT", "Partition."),
-    TableColumn("offset", "BIGINT", "Offset."),
+    TableColumn("source", "STRING", _SOURCE),
+    TableColumn("partition", "INT", "Partition of the source."),
+    TableColumn("position", "BIGINT", "Position in the partition; of Kafka the offset."),
+    TableColumn("sequence", "BIGINT", "Place in the source's own order; NULL where it has none, as Kafka."),
 )
+"""Where a record stands, the same in every table that names one."""
 _LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
+ORDER = (*_LOGGED, TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."))
+"""What a record or a base row stands by; of a base row all but ``base`` is NULL."""
 KEPT = "_kept"
 _RECORD_DOC = "The newest record of the row, or where its base row came from."
 _LOGGED_DOC = "The record of the row: where it stands, and when the broker got it."
@@ -91,10 +90,11 @@ def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str
     read.
     """
     at = _came_with(table, side, name)
-    parts = [at["offset"]] if table.order == "offset" else [at["time"], at["partition"], at["offset"]]
+    by_time = ("sequence", "time", "partition", "position")
+    parts = [at[name] for name in (("position",) if table.order == "offset" else by_time)]
     if table.version:
         # a version counts between records only: base rows are older whatever they say
-        parts.insert(0, f"IF({at['offset']} IS NULL, NULL, {at['version']})")
+        parts.insert(0, f"IF({at['position']} IS NULL, NULL, {at['version']})")
     return f"struct({', '.join([*parts, at['base']])})"
 
 
@@ -115,10 +115,10 @@ def stored_with(table: StreamTable, name: str) -> dict[str, str]:
     before one was declared is that of the row, where both came with one record; else nobody knows it, and it is NULL.
     """
     kept, row = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
-    with_row = f"{kept}offset IS NULL AND {kept}base IS NULL AND t.`{name}` IS NOT NULL"
+    with_row = f"{kept}position IS NULL AND {kept}base IS NULL AND t.`{name}` IS NOT NULL"
     fields = {c.name: f"IF({with_row}, {row}{c.name}, {kept}{c.name})" for c in ORDER}
     if table.version:
-        same = " AND ".join(f"{fields[each]} = {row}{each}" for each in ("offset", "partition", "time"))
+        same = " AND ".join(f"{fields[each]} = {row}{each}" for each in ("position", "partition", "time"))
         fields["version"] = f"IF({kept}version IS NULL AND {same}, t.`{table.version}`, {kept}version)"
     return fields
 

@@ -54,7 +54,7 @@ class TableContext:
         merged = self.ledger()
         for name in self.table.derived:
             derived = ledger_of(self.settings, name)
-            if derived.exists and not merged.is_consumed(derived.source):
+            if derived.exists and not merged.is_consumed(derived.consumed):
                 raise NotConsumedError(
                     f"Columns of {self.table.name} are widened once {name} has read what is there before",
                     where=merged.uri,

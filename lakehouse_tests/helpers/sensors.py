@@ -65,7 +65,7 @@ class World(Lakehouse):
     def merged(self) -> None:
         """Write the log of a table that has merged all the topic holds, without a JVM."""
         state = look(self.settings, self.table.topic)
-        write_log(self.log, Commit(**MERGED, incarnation=state.incarnation, progress=dict(state.end)))
+        write_log(self.log, Commit(**MERGED, source=state.source, progress=dict(state.end)))
 
     @property
     def log(self) -> Path:

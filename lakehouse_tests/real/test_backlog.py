@@ -12,7 +12,7 @@ from lakehouse.declaration import Column
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.kafka import look, read, read_records
-from lakehouse.ledger.offsets import Range, plan_batch
+from lakehouse.ledger.positions import Range, SourceId, plan_batch
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
@@ -50,7 +50,7 @@ def test_ranges_split_for_reading_give_the_same_records_across_holes(
     def rows(offsets: int, ranges: Any) -> tuple[list[Any], int]:
         monkeypatch.setattr(read, "OFFSETS_A_TASK", offsets)
         found = read_records(spark, broker, ranges).withColumn(TASK, F.spark_partition_id()).collect()
-        values = sorted((row._offset, bytes(row._value), row._time) for row in found)
+        values = sorted((row._position, bytes(row._value), row._time) for row in found)
         return values, len({row[TASK] for row in found})
 
     for ranges in (plan, part):
@@ -83,7 +83,7 @@ def test_rows_that_are_alone_for_their_key_are_stored_as_if_they_had_been_compar
     values = "(1, 20.5D, 7), (2, NULL, 8), (3, NULL, NULL), (4, -1D, NULL)"
 
     def stored(rows: DataFrame, *, alone: bool) -> tuple[Any, ...]:
-        newest = newest_per_key(rows, table, alone=alone)
+        newest = newest_per_key(rows, table, SourceId("kafka", "c/t"), alone=alone)
         return sorted(map(str, newest.collect())), newest.dtypes
 
     for offset in ("number", "NULL"):  # records, base rows
@@ -91,7 +91,8 @@ def test_rows_that_are_alone_for_their_key_are_stored_as_if_they_had_been_compar
             "SELECT CAST(number AS DECIMAL(9,6)) AS latitude, CAST(0 AS DECIMAL(9,6)) AS longitude,"
             " TIMESTAMP'2023-01-01' AS observed_at, DATE'2023-01-01' AS observed_month, temperature_2m, revision,"
             f" IF({offset} IS NULL, NULL, TIMESTAMP'2026-01-01') AS _time, CAST({offset} AS INT) AS _partition,"
-            f" CAST({offset} AS BIGINT) AS _offset, IF({offset} IS NULL, 3L, NULL) AS _base"
+            f" CAST({offset} AS BIGINT) AS _position, CAST(NULL AS BIGINT) AS _sequence,"
+            f" IF({offset} IS NULL, 3L, NULL) AS _base"
             f" FROM VALUES {values} AS (number, temperature_2m, revision)"
         )
         assert stored(rows, alone=True) == stored(rows, alone=False)

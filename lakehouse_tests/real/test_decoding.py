@@ -16,7 +16,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 pytestmark = pytest.mark.invariant(8, 13)
 
 SCHEMA = (
-    "_time TIMESTAMP, _partition INT, _offset BIGINT, _key BINARY, _value BINARY,"
+    "_time TIMESTAMP, _partition INT, _position BIGINT, _sequence BIGINT, _key BINARY, _value BINARY,"
     " _headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 GOOD = b'{"latitude":51.5,"longitude":-0.1,"time":"2023-01-01T05:00","temperature_2m":10.4}'
@@ -28,16 +28,16 @@ def test_each_record_is_decoded_once_and_keeps_its_raw_parts_where_it_is_rejecte
 ) -> None:
     time = datetime(2023, 1, 1, 6, tzinfo=UTC)
     values = [GOOD, None, GOOD[:-1], b"\xff", GOOD.replace(b"51.5", b"51.5000005")]
-    records = [(time, 0, offset, value and b"\xfe", value, HEADERS) for offset, value in enumerate(values)]
+    records = [(time, 0, offset, None, value and b"\xfe", value, HEADERS) for offset, value in enumerate(values)]
     decoded = decode_records(spark.createDataFrame(records, SCHEMA), temperatures)
-    rows = decoded.where("_reason IS NULL OR latitude IS NULL").orderBy("_offset").collect()
+    rows = decoded.where("_reason IS NULL OR latitude IS NULL").orderBy("_position").collect()
     assert [row["_reason"] for row in rows] == [None, "tombstone", "truncated", "invalid_utf8", None]
     assert [row["latitude"] for row in rows] == [Decimal("51.500000"), None, None, None, Decimal("51.500001")]
-    assert [row["_offset"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row["_position"] for row in rows] == [0, 1, 2, 3, 4]
     for row in (rows[0], rows[4]):
         assert (row["_key"], row["_value"], row["_headers"]) == (None, None, None)
     for row in rows[1:4]:
-        assert (row["_key"], row["_value"]) == (values[row["_offset"]] and b"\xfe", values[row["_offset"]])
+        assert (row["_key"], row["_value"]) == (values[row["_position"]] and b"\xfe", values[row["_position"]])
         assert [(each["key"], each["value"]) for each in row["_headers"]] == HEADERS
     decoded.where("_reason IS NULL AND latitude > 0").explain()
     assert capsys.readouterr().out.count("ArrowEvalPython [") == 1
@@ -59,8 +59,8 @@ def test_key_newest_header_and_broker_time_of_a_record_are_columns(spark: SparkS
     time = datetime(2023, 1, 1, 6, tzinfo=UTC)
     headers = [("it's", b"old"), ("it's", b"new"), ("other", b"x")]
     parts = [(b"1", headers), (b"2", []), (b"3", None), (None, headers), (b"x", headers), (b"6", [("it's", b"\xff")])]
-    records = [(time, 0, nth, key, b'{"o":{"n":5}}', told) for nth, (key, told) in enumerate(parts)]
-    rows = decode_records(spark.createDataFrame(records, SCHEMA), table).orderBy("_offset").collect()
+    records = [(time, 0, nth, None, key, b'{"o":{"n":5}}', told) for nth, (key, told) in enumerate(parts)]
+    rows = decode_records(spark.createDataFrame(records, SCHEMA), table).orderBy("_position").collect()
     assert [row["_reason"] for row in rows] == [None] * 3 + ["missing_field", "wrong_type", "invalid_utf8"]
     assert [(row["id"], row["trace"], row["n"]) for row in rows[:3]] == [(1, "new", 5), (2, "none", 5), (3, "none", 5)]
     assert {row["told_at"] for row in rows[:3]} == {rows[0]["_time"]}

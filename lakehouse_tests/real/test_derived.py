@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.ingest.replay import replay
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, record
@@ -53,7 +53,7 @@ def test_the_feed_holds_inserts_and_updates_and_both_say_what_they_consumed(stre
     assert (changes.changed, changes.rebuilt, rollup.rebuilt) == (2, False, False)
     for derived in (changes, rollup):
         newest = ledger_of(stream, derived.name).newest.commit
-        assert (newest.source.table_id, newest.source.version) == (stream.ledger.table_id, stream.ledger.version)
+        assert (newest.consumed.table_id, newest.consumed.version) == (stream.ledger.table_id, stream.ledger.version)
     numbers = [entry.commit.number for entry in ledger_of(stream, changes.name).entries]
     assert numbers == sorted(set(numbers), reverse=True)
 
@@ -79,7 +79,7 @@ def test_what_changes_no_row_is_no_change_and_a_second_refresh_writes_nothing(st
     take(stream, {hour: 9.0})
     stream.refresh()
     take(stream, {hour: 9.0})  # a newer record of equal values
-    end = stream.ledger.progress.offsets[0]
+    end = stream.ledger.progress.positions[0]
     replay(stream.context, [Range(0, end - 2, end)])
     changes, rollup = stream.refresh()
     assert (changes.changed, changes.source_version) == (0, stream.ledger.version)

@@ -53,7 +53,9 @@ def sent(stream: Stream) -> None:
 
 def told(stream: Stream) -> list[Any]:
     """Rows without the positions of records, which differ by their time, counts, and the changes of each version."""
-    columns = "observed_at, temperature_2m, note, revision, observed_month, _record.offset, _kept.temperature_2m.offset"
+    columns = (
+        "observed_at, temperature_2m, note, revision, observed_month, _record.position, _kept.temperature_2m.position"
+    )
     rows = stream.sql(f"SELECT {columns} FROM {{t}} ORDER BY 1")
     changes = stream.sql(
         "SELECT observed_at, change, source_version, temperature_2m_before, temperature_2m_after, note_before,"

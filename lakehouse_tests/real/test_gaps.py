@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 
 from lakehouse.errors import DataLossError
 from lakehouse.kafka import add_partitions, create_topic, delete_topic
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.operations.repair import propose_gap
 from lakehouse.operations.status import status
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
@@ -39,7 +39,7 @@ def stream(shared: Stream) -> Iterator[Stream]:
 
 def at(stream: Stream, partition: int = 0) -> int:
     """The progress of a partition."""
-    return stream.ledger.progress.offsets[partition]
+    return stream.ledger.progress.positions[partition]
 
 
 def assert_stops(stream: Stream, *named: str) -> None:
@@ -70,7 +70,7 @@ def test_records_deleted_before_they_were_merged_are_named_and_stepped_over(stre
 
 
 def test_records_of_a_new_partition_that_expired_before_it_was_first_seen_are_a_gap(stream):
-    added = len(stream.ledger.progress.offsets)
+    added = len(stream.ledger.progress.positions)
     add_partitions(stream.settings, stream.table.topic, added + 1)
     lost, held = stream.send_hours(2, partition=added), stream.send_hours(1, partition=added)
     delete_before(stream.settings, stream.table.topic, {added: 2})
@@ -120,7 +120,7 @@ def test_a_topic_made_anew_is_told_from_the_old_one_also_with_more_records_than_
 
 def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(stream, interference):
     held = stream.send_hours(1)
-    there = len(stream.ledger.progress.offsets)
+    there = len(stream.ledger.progress.positions)
 
     def widen() -> None:
         add_partitions(stream.settings, stream.table.topic, there + 1)

@@ -11,7 +11,7 @@ from lakehouse.errors import TableError
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.rejected_records import is_covered
 from lakehouse.ingest.replay import replay
-from lakehouse.ledger.offsets import Plan, Range
+from lakehouse.ledger.positions import Plan, Range
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, at_hours, is_right, logged, operations
@@ -26,7 +26,7 @@ def fields(stream: Stream) -> list[tuple[Any, ...]]:
     """Every field of every record as its row has it, and the parts of its time, in the order of the records."""
     return stream.sql(
         "SELECT CAST(latitude AS STRING), CAST(longitude AS STRING), date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"),"
-        " temperature_2m, year, month, day, hour FROM {t} ORDER BY _record.partition, _record.offset"
+        " temperature_2m, year, month, day, hour FROM {t} ORDER BY _record.partition, _record.position"
     )
 
 
@@ -99,13 +99,13 @@ def test_a_table_with_a_key_does_not_become_a_log_table_nor_the_other_way_round(
     log, keyed = log_stream.table, replace(log_stream.table, key=["latitude", "longitude", "observed_at"])
     log_stream.send(*at_hours(0))
     log_stream.merge()
-    for first, then in ((log, keyed), (keyed, log)):
+    for first, then, has in ((log, keyed, "have no"), (keyed, log, "have")):
         name = f"{log.name}_{'k' if first is keyed else 'l'}"
         log_stream.table = replace(first, name=name)
         log_stream.merge()
         before = DeltaTable(log_stream.uri).version()
         log_stream.table = replace(then, name=name)
-        with pytest.raises(TableError, match=r"no _record\.(base|incarnation).*table of another name"):
+        with pytest.raises(TableError, match=rf"{has} _record\.base: .*table of another name"):
             log_stream.merge()
         assert DeltaTable(log_stream.uri).version() == before
 
@@ -135,10 +135,12 @@ def test_files_tell_which_positions_are_in_them_so_that_a_replay_reads_no_others
         log_stream.send(*at_hours(number))
         with by_spark():
             log_stream.merge()
-    plan = Plan(log_stream.table.topic, log_stream.ledger.progress.incarnation, (Range(0, 1, 2),))
+    plan = Plan(log_stream.table.topic, log_stream.ledger.progress.source, (Range(0, 1, 2),))
     rows = log_stream.spark.read.format("delta").load(log_stream.uri).where(is_covered("_record", plan))
     assert len(rows.inputFiles()) == 1
     files = DeltaTable(log_stream.uri).get_add_actions(flatten=True)
-    assert sorted(files["min._record.offset"].to_pylist()) == sorted(files["max._record.offset"].to_pylist()) == [0, 1]
+    assert (
+        sorted(files["min._record.position"].to_pylist()) == sorted(files["max._record.position"].to_pylist()) == [0, 1]
+    )
     (outcome,) = replay(log_stream.context, [Range(0, 1, 2)])
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)

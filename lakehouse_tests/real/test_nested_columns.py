@@ -121,8 +121,8 @@ def test_a_log_table_holds_them_and_polars_reads_its_rows(spark, broker) -> None
     stream.merge()
     refresh_rollup(stream.context, rollup)
     assert stream.sql("SELECT id, rows FROM {rollup}") == [(1, 4)]
-    by_polars = polars.read_delta(stream.uri).sort(polars.col("_record").struct.field("offset"))
-    rows = spark.read.format("delta").load(stream.uri).orderBy("_record.offset").drop("paid_at", "_record")
+    by_polars = polars.read_delta(stream.uri).sort(polars.col("_record").struct.field("position"))
+    rows = spark.read.format("delta").load(stream.uri).orderBy("_record.position").drop("paid_at", "_record")
     assert by_polars.drop("paid_at", "_record").to_dicts() == [row.asDict(recursive=True) for row in rows.collect()]
     assert by_polars["paid_at"].to_list() == [[datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)], None, None, None]
     assert verify_rollup(stream.context, rollup).passed

@@ -11,7 +11,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.batches import Outcome
 from lakehouse.ingest.load import BaseLoad, load_base
 from lakehouse.ingest.replay import replay
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.rows import Origin, Row, hour_of, origin, rows_of
@@ -103,7 +103,7 @@ def test_of_each_key_the_newest_is_in_the_table(history: History, name: str) -> 
     assert {column: row[column] for column, _ in fact.columns} == dict(fact.columns)
     for came, found in ((fact.row, origin(row)), (fact.kept, origin(row, "temperature_2m"))):
         assert found[1:] == expected(history, name, came)[1:]
-        assert (found.time is None) == (found.offset is None)
+        assert (found.time is None) == (found.position is None)
 
 
 def expected(history: History, name: str, came: Any) -> Origin:
@@ -156,7 +156,7 @@ def test_the_lag_is_told_before_and_after_each_commit(history: History) -> None:
 @pytest.mark.invariant(8)
 def test_each_malformed_kind_is_kept_with_its_bytes_and_its_own_reason(history: History) -> None:
     assert history.stream.rejected() == [(1, number, reason) for number, reason in enumerate(MALFORMED)]
-    kept = history.stream.sql("SELECT value FROM {rejected} ORDER BY position.offset")
+    kept = history.stream.sql("SELECT value FROM {rejected} ORDER BY position.position")
     assert [bytes(value) if value is not None else None for (value,) in kept] == list(MALFORMED.values())
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.invariant(12)
 def test_figures_that_move_while_records_flow_are_no_new_answer(world: World) -> None:
     beyond = look(world.settings, world.table.topic)
     progress = dict.fromkeys(beyond.end, 1_000)
-    write_log(world.log, Commit(**MERGED, incarnation=beyond.incarnation, progress=progress))
+    write_log(world.log, Commit(**MERGED, source=beyond.source, progress=progress))
     said = []
     for _ in range(2):
         publish(world.settings, world.table, LINES)
@@ -25,7 +25,7 @@ def test_figures_that_move_while_records_flow_are_no_new_answer(world: World) ->
 
 def test_another_fact_is_a_new_answer(world: World) -> None:
     state = look(world.settings, world.table.topic)
-    write_log(world.log, Commit(**MERGED, incarnation=state.incarnation, progress=dict.fromkeys(state.end, 1_000)))
+    write_log(world.log, Commit(**MERGED, source=state.source, progress=dict.fromkeys(state.end, 1_000)))
     world.fails(DataLossError)
     (world.log / f"{0:020}.json").write_text("{")
     with pytest.raises(Exception, match="log"):

@@ -12,7 +12,7 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.merge import Target, merge_rows
 from lakehouse.kafka import look
 from lakehouse.ledger.ledger import app_id
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.operations.maintain import maintain
 from lakehouse.operations.repair import propose_progress
 from lakehouse.operations.repair import record as record_decision
@@ -44,7 +44,7 @@ def stream(shared: Stream) -> Iterator[Stream]:
 def merged(stream: Stream) -> int:
     """The progress of the only partition that these tests fill."""
     progress = stream.ledger.progress
-    return progress.offsets[0] if progress else 0
+    return progress.positions[0] if progress else 0
 
 
 def empty_commit(stream: Stream, number: int) -> None:
@@ -62,7 +62,7 @@ def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stre
     assert commit.ranges == (Range(0, before, before + 2), Range(1, 0, 0), Range(2, 0, 0))
     assert commit.progress == {0: before + 2, 1: 0, 2: 0}
     assert (commit.number, commit.kind, commit.topic) == (number, "batch", stream.table.topic)
-    assert commit.incarnation == look(stream.settings, stream.table.topic).incarnation
+    assert commit.source == look(stream.settings, stream.table.topic).source
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=2, updated=0, stale=0)
     assert set(hours) <= set(stream.temperatures())
 
@@ -212,7 +212,7 @@ def test_maintenance_changes_no_row_and_carries_the_ledger_on_past_its_log(strea
     clean_log(stream.uri)
     left = stream.ledger
     assert (left.complete, len(left.entries), stream.snapshot()) == (False, 1, rows)
-    for name in ("progress", "totals", "source"):
+    for name in ("progress", "totals", "consumed"):
         assert getattr(left, name) == getattr(carried, name) == getattr(before, name), name
     stream.send_hours(1)
     (outcome,) = stream.merge()
@@ -229,7 +229,7 @@ def test_a_log_that_no_longer_tells_the_progress_stops_with_the_command_that_goe
         stream.merge()
     shown = propose_progress(stream.context)
     end = look(stream.settings, stream.table.topic).end
-    assert shown.offsets == {**end, 0: end[0] - 1}
+    assert shown.positions == {**end, 0: end[0] - 1}
     record_decision(stream.context, shown)
     (outcome,) = stream.merge()
     assert outcome.entry.commit.read == 1

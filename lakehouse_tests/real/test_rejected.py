@@ -11,7 +11,7 @@ from lakehouse.decoding.fields import TIMELESS
 from lakehouse.ingest import batches, redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.kafka import read_records, told_time
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
@@ -91,7 +91,7 @@ def test_a_replay_resolves_what_passes_and_decides_nothing_of_what_it_did_not_re
     hot(stream, 2)
     stream.merge()
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "read_records", lambda *plan: read_records(*plan).where(f"_offset <> {at}"))
+        patch.setattr(batches, "read_records", lambda *plan: read_records(*plan).where(f"_position <> {at}"))
         replay(TableContext(stream.spark, stream.settings, wider(stream).table), [Range(0, at, at + 2)])
     assert listed(stream, at) == {"out_of_range": [at]}
     assert resolved(stream, at) == [(at + 1, stream.ledger.newest.commit.number)]
@@ -112,7 +112,7 @@ def test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_ot
     assert counts(batch.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
     assert {hours[3], *other} <= set(stream.temperatures())
     (found,) = [each for each in list_rejected(stream.settings, stream.table) if each.reason == TIMELESS]
-    told = {sample.offset: (sample.time, sample.value, sample.detail) for sample in found.samples}
+    told = {sample.position: (sample.time, sample.value, sample.detail) for sample in found.samples}
     assert told == {
         at + nth: (None, record(time=hour), told_time(time))
         for nth, (hour, time) in enumerate(zip(hours, BEYOND, strict=False))

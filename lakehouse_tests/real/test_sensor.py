@@ -18,8 +18,8 @@ from dagster._core.events import EngineEventData
 
 from lakehouse.defs import retries, waiting
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import create_topic, delete_topic, look, publish
-from lakehouse.ledger.offsets import Progress, TopicState
+from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, look, publish
+from lakehouse.ledger.positions import Progress, SourceId
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import delete_before
@@ -115,7 +115,7 @@ def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch)
 
     def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
         state = look(*arguments, **options)
-        committed.progress = Progress(state.incarnation, {p: end + 1 for p, end in state.end.items()})
+        committed.progress = Progress(state.source, {p: end + 1 for p, end in state.end.items()})
         return state
 
     monkeypatch.setattr(
@@ -134,7 +134,7 @@ def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world,
     end = look(accepting.settings, topic).end
     delete_before(accepting.settings, topic, {p: offset - left for p, offset in end.items()})
     state = look(accepting.settings, topic)
-    progress = Progress(state.incarnation, dict.fromkeys(end, 0))
+    progress = Progress(state.source, dict.fromkeys(end, 0))
     monkeypatch.setattr(
         waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False, reached={})
     )
@@ -162,9 +162,10 @@ def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
     delete_topic(world.settings, world.table.topic)
     create_topic(world.settings, world.table)
     after = world.tick()
-    ids = [json.loads(result.cursor)["topic_id"] for result in (before, after)]
+    sources = [SourceId.parse(json.loads(result.cursor)["source"]) for result in (before, after)]
+    ids = [Incarnation.of(source).topic_id for source in sources]
     assert ids == [result.asset_events[0].metadata["topic_id"].value for result in (before, after)]
-    assert ids[1] == look(world.settings, world.table.topic).incarnation.topic_id != ids[0]
+    assert ids[1] == look(world.settings, world.table.topic).ids["topic_id"] != ids[0]
     versions = {result.asset_events[0].tags["dagster/data_version"] for result in (before, after)}
     assert len(versions) == 2
 

@@ -12,10 +12,10 @@ from lakehouse.defs import waiting
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import DataLossError, LedgerError, SettingsError, TableError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import create_topic, delete_topic, look, publish
+from lakehouse.kafka import Incarnation, create_topic, delete_topic, look, publish
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import app_id
-from lakehouse.ledger.offsets import Incarnation
+from lakehouse.ledger.positions import SourceId
 from lakehouse_tests.helpers.sensors import ALARM, MERGED, World, write_log
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -134,11 +134,11 @@ def test_the_alarm_is_kept_where_dagster_keeps_it_on_disk(world: World, tmp_path
     with dg.instance_for_test(temp_dir=str(tmp_path / "dagster")) as instance:
         world.instance = instance
         world.tick()
-        write_log(world.log, Commit(**MERGED, incarnation=other(world), progress={0: 7}))
+        write_log(world.log, Commit(**MERGED, source=other(world), progress={0: 7}))
         world.fails(DataLossError)
         assert [passed for passed, _ in world.told] == [True, False]
 
 
-def other(world: World) -> Incarnation:
+def other(world: World) -> SourceId:
     """Another topic of that name on the same cluster."""
-    return replace(look(world.settings, world.table.topic).incarnation, topic_id="another")
+    return replace(Incarnation.of(look(world.settings, world.table.topic).source), topic_id="another").source

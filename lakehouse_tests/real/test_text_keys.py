@@ -111,7 +111,7 @@ def test_rows_of_binary_keys_are_found_and_taken_out_and_a_replay_rejects_their_
 
 def rejected(stream: Stream) -> list[tuple[int, int, str]]:
     rows = DeltaTable(stream.settings.table_uri(stream.table.rejected_name)).to_pyarrow_table().to_pylist()
-    return sorted((row["position"]["partition"], row["position"]["offset"], row["reason"]) for row in rows)
+    return sorted((row["position"]["partition"], row["position"]["position"], row["reason"]) for row in rows)
 
 
 @pytest.mark.invariant(8)

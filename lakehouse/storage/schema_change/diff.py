@@ -120,8 +120,8 @@ def _types(schema: StructType, above: Path = ()) -> Types:
 def _missing(layout: Layout, found: Mapping[Path, str], ledger: Ledger) -> list[tuple[Path, TableColumn]]:
     """The columns that a table with these lacks; ``TableError`` where one of them may not be added."""
     missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
+    _require_same_rows(layout, found)
     if missing:
-        _require_same_rows(layout, [path for path, _ in missing])
         _require_new(layout, [path[0] for path, _ in missing if len(path) == 1], ledger)
     return missing
 
@@ -221,12 +221,14 @@ def _require_same_fields(layout: Layout, stands: Mapping[str, str], names: Colle
     return before
 
 
-def _require_same_rows(layout: Layout, missing: Sequence[tuple[str, ...]]) -> None:
-    """Raise where a struct lacks a field without which a row means nothing: rows of a log table are others."""
-    for path in missing:
-        if len(path) > 1 and path[0] in layout.anchors:
+def _require_same_rows(layout: Layout, found: Collection[Path]) -> None:
+    """Raise where a struct without which a row means nothing has other fields: rows of a log table are others."""
+    declared = [path for path, _ in paths(layout.columns)]
+    for path in [*declared, *found]:
+        if len(path) > 1 and path[0] in layout.anchors and (path in declared) != (path in found) and path[:-1] in found:
+            has = "have" if path in found else "have no"
             raise TableError(
-                f"The rows of {layout.name} have no {'.'.join(path)}: they were written with a key where there is none"
+                f"The rows of {layout.name} {has} {'.'.join(path)}: they were written with a key where there is none"
                 " now, or without one where there is one now",
                 where=layout.uri,
                 action="Declare the key as it was, or a table of another name.",

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.errors import BrokerError
 from lakehouse.ingest import batches
-from lakehouse.kafka import look, publish
-from lakehouse.ledger.offsets import TopicState
+from lakehouse.kafka import TopicState, look, publish
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import stored
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record

@@ -74,7 +74,7 @@ def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(lo
             with pytest.raises(ConflictError, match="is void"):
                 log_stream.merge()
         assert [row[1] for row in logged(log_stream)] == [0, 2, 3]
-        assert log_stream.ledger.progress.offsets[0] == 1
+        assert log_stream.ledger.progress.positions[0] == 1
         for end in (2, 3, 4):
             log_stream.merge(max_records=1, until={0: end})
             assert operations(log_stream)[0] == "MERGE"
@@ -106,8 +106,9 @@ def test_another_record_at_the_position_of_a_row_is_a_row_of_its_own(log_stream,
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
         log_stream.sql(
-            "UPDATE {t} SET _record = named_struct('incarnation', _record.incarnation, 'partition', _record.partition,"
-            " 'offset', _record.offset, 'time', _record.time - INTERVAL 1 HOUR) WHERE _record.offset = 1"
+            "UPDATE {t} SET _record = named_struct('source', _record.source, 'partition', _record.partition,"
+            " 'position', _record.position, 'sequence', _record.sequence, 'time', _record.time - INTERVAL 1 HOUR)"
+            " WHERE _record.position = 1"
         )
         log_stream.replay()
         assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 1)]
@@ -118,10 +119,10 @@ def test_a_log_whose_history_is_gone_goes_on_without_a_row_twice(log_stream, att
     with attack("Nothing is doubled", "log table: its history gone"):
         log_stream.send(*at_hours(0, 1, 2))
         log_stream.merge()
-        log_stream.sql("UPDATE {t} SET temperature_2m = 1 WHERE _record.offset = 0")
+        log_stream.sql("UPDATE {t} SET temperature_2m = 1 WHERE _record.position = 0")
         clean_log(log_stream.uri)
         proposed = propose_progress(log_stream.context)
-        assert proposed.offsets[0] == 3
+        assert proposed.positions[0] == 3
         # a person who does not trust it begins anew
         begun = replace(proposed, commit=proposed.commit.model_copy(update={"progress": {0: 0, 1: 0}}))
         record_progress(log_stream.context, begun)
@@ -134,7 +135,7 @@ def test_a_record_that_somebody_inserted_again_is_found(log_stream, attack):
     with attack("Nothing is silent", "log table: a row inserted again by somebody else"):
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
-        log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.offset = 1")
+        log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.position = 1")
         found = verify_keys(log_stream.context)
         assert not found.passed
         assert "0, 1, " in found.detail
@@ -149,7 +150,7 @@ def test_rows_that_stand_twice_since_a_commit_told_no_progress_are_found_and_rep
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
         version = log_stream.ledger.version
-        log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.offset = 1")
+        log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.position = 1")
         log_stream.send(*at_hours(2))
         log_stream.merge()
         assert not verify_keys(log_stream.context).passed
@@ -208,6 +209,6 @@ def test_rows_that_somebody_else_wrote_without_a_record_are_rows_as_any(log_stre
         refresh_rollup(log_stream.context, rollup)
         assert log_stream.sql("SELECT readings FROM {rollup} ORDER BY observed_day") == [(2,), (1,)]
         assert not verify_keys(log_stream.context).passed, "nobody knows what they are"
-        incarnation = log_stream.ledger.progress.incarnation
+        source = log_stream.ledger.progress.source
         clean_log(log_stream.uri)
-        assert propose_progress(log_stream.context).commit.reached == {incarnation.text: {0: 1}}
+        assert propose_progress(log_stream.context).commit.reached == {source.text: {0: 1}}

@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from lakehouse.errors import DataLossError
 from lakehouse.kafka import add_partitions, create_topic, delete_topic
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record, unique_table
 from lakehouse_tests.helpers.waiting import wait_until

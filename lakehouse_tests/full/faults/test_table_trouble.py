@@ -126,7 +126,7 @@ def test_a_cleaned_log_stops_with_the_command_that_goes_on_and_loses_nothing(str
         stream.sql("UPDATE {t} SET temperature_2m = 1")
         clean_log(stream.uri)
         shown = proposed(stream)
-        assert shown.offsets[0] == look(stream.settings, stream.table.topic).end[0] - 1
+        assert shown.positions[0] == look(stream.settings, stream.table.topic).end[0] - 1
         repair.record(stream.context, shown)
         (outcome,) = stream.merge()
         assert outcome.entry.commit.read == 1

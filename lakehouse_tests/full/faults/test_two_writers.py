@@ -70,7 +70,7 @@ class Race:
         valued = {time: value for time, value in self.rows.items() if value is not None}
         assert self.stream.temperatures() == {**self.rows, **self.base, **valued}
         assert self.stream.ledger.totals.read == self.sent
-        assert self.stream.ledger.progress.offsets == look(self.stream.settings, self.job.topic).end
+        assert self.stream.ledger.progress.positions == look(self.stream.settings, self.job.topic).end
         self.stream.assert_accounted()
 
 

@@ -81,5 +81,5 @@ def test_a_row_that_is_gone_after_the_comparison_does_not_come_back_with_its_val
     attempts = before_the_statement(monkeypatch, lambda: stream.sql("DELETE FROM {t}"))
     (outcome,) = stream.merge()
     (row,) = rows_of(stream.settings, stream.table.name)
-    assert (row["station"], row["temperature_2m"], row["_kept"]["temperature_2m"]["offset"]) == ("second", None, None)
+    assert (row["station"], row["temperature_2m"], row["_kept"]["temperature_2m"]["position"]) == ("second", None, None)
     assert counts(outcome.entry)["inserted"] == 1 and (attempts[0], len(attempts)) == (writes, 2)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.ledger.offsets import Progress
+from lakehouse.ledger.positions import Progress
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.worker import Job, Point, dying
 from lakehouse_tests.helpers.attacks.workers import Worker

@@ -7,7 +7,7 @@ import pytest
 from lakehouse.declaration import Column
 from lakehouse.ingest.load import load_base
 from lakehouse.ingest.replay import replay
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, hour, record
 from lakehouse_tests.helpers.tables.base_files import base_folder
 
@@ -37,7 +37,7 @@ def test_columns_are_kept_or_not_and_a_version_decides_from_when_it_is_declared(
     stream.merge()
     rows = stream.sql("SELECT temperature_2m, humidity, revision FROM {t} ORDER BY observed_at")
     assert rows == [(5.0, 30.0, 5), (7.0, 40.0, 9), (3.0, None, 1)]
-    assert stream.sql("SELECT _kept.humidity.offset, _kept.humidity.version FROM {t} ORDER BY observed_at")[:1] == [
+    assert stream.sql("SELECT _kept.humidity.position, _kept.humidity.version FROM {t} ORDER BY observed_at")[:1] == [
         (3, 5)
     ]
     stream.assert_accounted()
@@ -67,7 +67,7 @@ def test_a_column_that_is_kept_from_now_on_or_again_has_what_came_with_its_row(s
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): None}
     stream.send(record(time=hour(0), temperature_2m=ABSENT))
     stream.merge()
-    stored = stream.sql("SELECT _record.offset, _kept.temperature_2m.offset FROM {t} ORDER BY observed_at")
+    stored = stream.sql("SELECT _record.position, _kept.temperature_2m.position FROM {t} ORDER BY observed_at")
     assert stored[0] == (4, 1), "the value is not that of the newest record"
     stream.replay()
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): 30.0}

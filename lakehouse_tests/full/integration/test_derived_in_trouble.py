@@ -67,7 +67,7 @@ def test_a_feed_whose_log_tells_no_commit_of_ours_tells_no_change_twice(stream):
     stream.refresh()
     stream.sql("ALTER TABLE {changes} SET TBLPROPERTIES ('theirs' = 'yes')")
     clean_log(stream.settings.table_uri(stream.table.changes_name))
-    assert ledger_of(stream, stream.table.changes_name).source is None
+    assert ledger_of(stream, stream.table.changes_name).consumed is None
     stream.refresh()
     assert told(stream, hour) == [("insert", None, 1.0, False)]
 

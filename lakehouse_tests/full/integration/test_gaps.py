@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.ingest.batches import merge_all
 from lakehouse.kafka import look, publish
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.storage.table_context import TableContext

@@ -119,7 +119,7 @@ def test_the_ledger_is_carried_on_and_nothing_in_it_is_foreign(calm):
     stream, seen = calm
     before, after = seen["ledger"], stream.ledger
     assert (after.newest.commit.kind, after.newest.commit.number) == ("maintenance", before.next_number)
-    for name in ("progress", "totals", "source", "rows_version"):
+    for name in ("progress", "totals", "consumed", "rows_version"):
         assert getattr(after, name) == getattr(before, name), name
     assert stream.operations()[:4] == ["MERGE", "VACUUM END", "VACUUM START", "OPTIMIZE"]
     assert after.foreign == ()
@@ -149,7 +149,7 @@ def test_after_the_log_expired_the_next_batch_and_the_feed_go_on(spark, broker, 
         clean_log(stream.settings.table_uri(stream.table.name + name))
     left = stream.ledger
     assert (left.complete, len(left.entries)) == (False, 1)
-    assert (left.progress, left.totals, left.source) == (told.progress, told.totals, told.source)
+    assert (left.progress, left.totals, left.consumed) == (told.progress, told.totals, told.consumed)
     stream.send(record(time=hour(1)))
     (outcome,) = stream.merge()
     assert (outcome.entry.commit.kind, outcome.entry.commit.read) == ("batch", 1)
@@ -268,7 +268,7 @@ def test_a_batch_that_commits_meanwhile_is_not_put_back(stream, monkeypatch):
     stream.maintain()
     assert next(meanwhile, None) is None
     assert set(stream.temperatures()) == {hour(number) for number in range(3)}
-    assert stream.ledger.progress.offsets[0] == 3
+    assert stream.ledger.progress.positions[0] == 3
     assert stream.ledger.newest.commit.kind == "maintenance"
     stream.assert_accounted()
 
@@ -282,7 +282,7 @@ def test_a_restore_over_maintenance_puts_the_progress_back_and_loses_no_record(s
     amid = stream.operations()[::-1].index("VACUUM START")
     for version, progress in ((amid, 2), (1, 1)):
         stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-        assert stream.ledger.progress.offsets[0] == progress
+        assert stream.ledger.progress.positions[0] == progress
     stream.merge()
     assert stream.snapshot() == rows
     assert stream.ledger.totals.read == 2

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.ingest.replay import replay
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.histories.histories import Begun, Parts

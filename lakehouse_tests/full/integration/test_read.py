@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.kafka import add_partitions, look, publish, read_records
-from lakehouse.ledger.offsets import Plan, Range, plan_batch
+from lakehouse.ledger.positions import Plan, Range, plan_batch
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import stored, with_client
 
@@ -24,7 +24,7 @@ def test_exactly_the_ranges_of_a_plan_are_read(
     plan = plan_batch(state, None)
     middle = tuple(Range(p.partition, p.start + p.span // 4, p.start + p.span // 2) for p in plan.ranges)
     rows = read_records(spark, broker, replace(plan, ranges=middle)).collect()
-    read = sorted((row._partition, row._offset, bytes(row._value)) for row in rows)
+    read = sorted((row._partition, row._position, bytes(row._value)) for row in rows)
     expected = [
         (found.partition, found.offset, found.value)
         for found in stored(broker, topic)
@@ -42,13 +42,14 @@ def test_a_record_is_read_with_its_key_time_and_headers(spark: SparkSession, bro
     assert types == {
         "_time": "timestamp",
         "_partition": "int",
-        "_offset": "bigint",
+        "_position": "bigint",
+        "_sequence": "bigint",
         "_key": "binary",
         "_value": "binary",
         "_headers": "array<struct<key:string,value:binary>>",
     }
     (row,) = frame.collect()
-    assert (row._partition, row._offset, row._key, bytes(row._value)) == (0, 0, None, b"v")
+    assert (row._partition, row._position, row._key, bytes(row._value)) == (0, 0, None, b"v")
     assert [(header.key, bytes(header.value)) for header in row._headers] == [("trace", b"\x00\x01")]
 
 
@@ -93,4 +94,4 @@ def test_records_that_are_not_there_fail_the_read(
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
     state = look(broker, topic)
     with pytest.raises(Exception, match=r"KAFKA_DATA_LOSS|data may have been lost"):
-        read_records(spark, broker, Plan(topic, state.incarnation, ranges)).count()
+        read_records(spark, broker, Plan(topic, state.source, ranges)).count()

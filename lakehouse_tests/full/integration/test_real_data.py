@@ -30,7 +30,7 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
     loaded = load_base(TableContext(spark, broker, stream.table), tmp_path / "base")
     assert (loaded.files, loaded.rows, loaded.duplicate) == (24, 210_384, 0)
     stream.merge()
-    assert stream.sql("SELECT count(*), count(_record.offset) FROM {t}") == [(210_384, 0)]
+    assert stream.sql("SELECT count(*), count(_record.position) FROM {t}") == [(210_384, 0)]
 
     assert publish(broker, stream.table, lines("stream_2023.jsonl.gz")) == 26_064
     outcomes = stream.merge(max_records=10_000)

@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.errors import ConflictError, DataLossError, LakehouseError
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.operations import repair
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
@@ -65,7 +65,7 @@ def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
     shown = repair.propose_progress(stream.context)
     stream.send(record(time=hour(9)), partition=1)
     entry = repair.record(stream.context, shown)
-    assert (entry.commit.kind, entry.commit.progress) == ("recovery", shown.offsets)
+    assert (entry.commit.kind, entry.commit.progress) == ("recovery", shown.positions)
     stream.merge()
     assert set(stream.temperatures()) == {hour(0), hour(4), hour(5), hour(9)}
     assert "pressure" in columns(stream)

@@ -56,7 +56,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str) -> 
 def listed(stream: Stream, **options) -> dict[str, list[int]]:
     """The offsets that are listed as rejected, newest first, by reason."""
     found = list_rejected(stream.settings, stream.table, **{"limit": 9} | options)
-    return {each.reason: [sample.offset for sample in each.samples] for each in found}
+    return {each.reason: [sample.position for sample in each.samples] for each in found}
 
 
 def versions(stream: Stream) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def versions(stream: Stream) -> tuple[int, int]:
 
 
 def resolved(stream: Stream) -> list[tuple[int, int]]:
-    wanted = "SELECT position.offset, resolved_number FROM {rejected} WHERE resolved_number IS NOT NULL ORDER BY 1"
+    wanted = "SELECT position.position, resolved_number FROM {rejected} WHERE resolved_number IS NOT NULL ORDER BY 1"
     return stream.sql(wanted)
 
 

@@ -12,7 +12,7 @@ from lakehouse.ingest import batches
 from lakehouse.ingest.rejected_records import store_rejected
 from lakehouse.ingest.replay import replay
 from lakehouse.kafka import create_topic, delete_topic, timeless
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 from lakehouse_tests.helpers.tables.rejected import (
     HOT,

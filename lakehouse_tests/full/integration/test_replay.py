@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.replay import replay
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, hour, record
 
 pytestmark = pytest.mark.invariant(3)

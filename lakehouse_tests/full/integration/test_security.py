@@ -15,7 +15,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, SettingsError, TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, look, publish, read_failures, read_records
-from lakehouse.ledger.offsets import Plan, plan_batch
+from lakehouse.ledger.positions import Plan, plan_batch
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.certificates import Authority, encrypted_for_java
 from lakehouse_tests.helpers.brokers.secured import Secured, secured_broker

@@ -45,7 +45,7 @@ def test_a_created_topic_has_the_declared_partitions_and_is_dated_by_the_broker(
     state = look(broker, topic)
     assert state.end == state.earliest == dict.fromkeys(range(table.partitions), 0)
     assert not state.producer_time
-    assert len(state.incarnation.topic_id) == len(state.incarnation.cluster_id) == 22
+    assert len(state.ids["topic_id"]) == len(state.ids["cluster_id"]) == 22
     assert topic in topic_names(broker)
 
 
@@ -63,8 +63,8 @@ def test_a_topic_that_is_made_again_has_another_id_in_the_same_cluster(
     assert topic not in topic_names(broker)
     assert create_topic(broker, table)
     after = look(broker, topic)
-    assert after.incarnation.topic_id != before.incarnation.topic_id
-    assert after.incarnation.cluster_id == before.incarnation.cluster_id
+    assert after.ids["topic_id"] != before.ids["topic_id"]
+    assert after.ids["cluster_id"] == before.ids["cluster_id"]
 
 
 def test_a_topic_can_be_given_more_partitions_but_never_fewer(broker: Settings, topic: str) -> None:
@@ -72,7 +72,7 @@ def test_a_topic_can_be_given_more_partitions_but_never_fewer(broker: Settings, 
     add_partitions(broker, topic, 5)
     after = look(broker, topic)
     assert sorted(after.end) == [0, 1, 2, 3, 4]
-    assert after.incarnation.topic_id == before.incarnation.topic_id
+    assert after.ids["topic_id"] == before.ids["topic_id"]
     with pytest.raises(TopicError, match="has 5 partitions"):
         add_partitions(broker, topic, 4)
 

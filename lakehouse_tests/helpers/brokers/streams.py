@@ -143,7 +143,7 @@ class Stream:
 
     def rejected(self) -> list[tuple[Any, ...]]:
         return self.sql(
-            "SELECT position.partition, position.offset, reason FROM {rejected}"
+            "SELECT position.partition, position.position, reason FROM {rejected}"
             " WHERE resolved_number IS NULL ORDER BY 1, 2"
         )
 

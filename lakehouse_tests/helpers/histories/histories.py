@@ -21,7 +21,7 @@ from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.kafka import add_partitions
 from lakehouse.ledger.audit import audit
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext

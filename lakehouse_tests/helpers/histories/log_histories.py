@@ -72,7 +72,7 @@ class LogHistories(Histories):
     @rule(data=st.data())
     def somebody_deletes(self, data: st.DataObject) -> None:
         position: Any = data.draw(st.sampled_from(sorted(self.model.now.rows)), label="position")
-        self._foreign(f"DELETE FROM {{t}} WHERE _record.partition = {position[0]} AND _record.offset = {position[1]}")
+        self._foreign(f"DELETE FROM {{t}} WHERE _record.partition = {position[0]} AND _record.position = {position[1]}")
         del self.model.now.rows[position]
         self.model.committed(self.tables.version)
 
@@ -140,7 +140,7 @@ class LogHistories(Histories):
 
 
 def _position(row: dict[str, Any]) -> tuple[int, int]:
-    return row["_record"]["partition"], row["_record"]["offset"]
+    return row["_record"]["partition"], row["_record"]["position"]
 
 
 def _told(row: dict[str, Any]) -> tuple[float | None, Key]:

@@ -60,4 +60,4 @@ def told(settings: Settings, job: Job) -> Any:
 
 def _logged(row: dict[str, Any]) -> tuple[Any, ...]:
     """A row of a log table, and the record that it is."""
-    return (*(row["_record"][name] for name in ("partition", "offset", "time")), hour_of(row), row["temperature_2m"])
+    return (*(row["_record"][name] for name in ("partition", "position", "time")), hour_of(row), row["temperature_2m"])

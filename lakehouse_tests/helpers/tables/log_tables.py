@@ -33,7 +33,7 @@ def log_table(**changes: Any) -> StreamTable:
 def logged(stream: Stream) -> list[tuple[Any, ...]]:
     """Partition, offset, hour and temperature of every row, in the order of the records."""
     return stream.sql(
-        "SELECT _record.partition, _record.offset, date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"), temperature_2m"
+        "SELECT _record.partition, _record.position, date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"), temperature_2m"
         " FROM {t} ORDER BY 1, 2"
     )
 

@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from lakehouse.ledger.commits import Commit, Kind
 from lakehouse.ledger.ledger import Ledger, app_id, read_ledger
-from lakehouse.ledger.offsets import Incarnation
+from lakehouse.ledger.positions import SourceId
 
 NAME = "t"
 SCHEMA = pa.schema([("number", pa.int64())])
@@ -43,7 +43,7 @@ class Written:
     @property
     def progress(self) -> int | None:
         progress = self.ledger.progress
-        return progress.offsets[0] if progress else None
+        return progress.positions[0] if progress else None
 
     @property
     def version(self) -> int:
@@ -81,7 +81,7 @@ class Written:
             number=number,
             attempt=f"a{number}",
             table_version=table.version(),
-            incarnation=Incarnation("c", "t"),
+            source=SourceId("kafka", "c/t"),
             progress={0: number},
         )
 

@@ -38,7 +38,7 @@ def redriven(stream: Stream, reason: str | None = None) -> list[batches.Outcome]
 def end(stream: Stream) -> int:
     """The offset that the next record of the first partition gets."""
     progress = stream.ledger.progress
-    return progress.offsets[0] if progress else 0
+    return progress.positions[0] if progress else 0
 
 
 def hot(stream: Stream, many: int) -> list[str]:
@@ -92,7 +92,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
 def listed(stream: Stream, since: int) -> dict[str, list[int]]:
     """The offsets from ``since`` on that are listed as rejected, newest first, by reason."""
     found = list_rejected(stream.settings, stream.table, limit=99)
-    offsets = {each.reason: [sample.offset for sample in each.samples if sample.offset >= since] for each in found}
+    offsets = {each.reason: [sample.position for sample in each.samples if sample.position >= since] for each in found}
     return {reason: some for reason, some in offsets.items() if some}
 
 

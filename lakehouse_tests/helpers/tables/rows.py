@@ -15,7 +15,7 @@ class Origin(NamedTuple):
 
     time: datetime | None
     partition: int | None
-    offset: int | None
+    position: int | None
     base: int | None
 
 
@@ -32,8 +32,8 @@ def origin(row: Row, kept: str | None = None) -> Origin:
 
 
 def position(row: Row) -> tuple[int, int]:
-    """Partition and offset of a rejected record."""
-    return row["position"]["partition"], row["position"]["offset"]
+    """Partition and position of a rejected record."""
+    return row["position"]["partition"], row["position"]["position"]
 
 
 def hour_of(row: Row) -> str:

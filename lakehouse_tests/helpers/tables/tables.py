@@ -60,7 +60,7 @@ class Tables:
 
     def rejected(self, ledger: Ledger) -> dict[Position, str]:
         """Positions below the progress that no commit that still stands has resolved."""
-        progress = ledger.progress.offsets if ledger.progress else {}
+        progress = ledger.progress.positions if ledger.progress else {}
         found: dict[Position, str] = {}
         for row in rows_of(self._settings, self._table.rejected_name):
             (partition, offset), resolved = position(row), row["resolved_number"]
@@ -102,6 +102,6 @@ def _as_stored(row: dict[str, Any]) -> Row:
 
 
 def _order(found: Origin) -> Order | None:
-    if found.offset is not None:
-        return 1, found.time, found.partition, found.offset
+    if found.position is not None:
+        return 1, found.time, found.partition, found.position
     return None if found.base is None else (0, found.base)

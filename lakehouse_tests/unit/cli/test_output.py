@@ -18,7 +18,7 @@ from lakehouse.cli.table_session import _silence_query_logs
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import SetupError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
 
 

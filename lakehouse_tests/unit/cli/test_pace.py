@@ -7,9 +7,9 @@ import pytest
 from lakehouse.cli.pace import Pace, merging
 from lakehouse.ingest.batches import Outcome
 from lakehouse.ledger.commits import Commit, Entry, Metrics
-from lakehouse.ledger.offsets import Incarnation, Plan, Range
+from lakehouse.ledger.positions import Plan, Range, SourceId
 
-HERE = Incarnation("cluster", "topic")
+HERE = SourceId("kafka", "cluster/topic")
 
 
 def outcome(*ranges: Range, lag: int, read: int, seconds: float) -> Outcome:

@@ -17,16 +17,26 @@ from lakehouse.decoding.verdicts import Rules
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Record, told_time
 from lakehouse.ledger.commits import Commit
-from lakehouse.ledger.offsets import Incarnation
+from lakehouse.ledger.positions import SourceId
 
 pytestmark = pytest.mark.invariant(8)
 
 HOSTILE = "\x1b[2J[red]rm -rf[/] \u202egnp.exe\nversion 9, 0 rejected\r\x9b1m".encode() + b"\xff\\"
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
-HERE = Incarnation("c", "t'\\")
+HERE = SourceId("kafka", "c/t'\\")
 SCHEMA = pa.schema(
     [
-        ("position", pa.struct([("incarnation", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])),
+        (
+            "position",
+            pa.struct(
+                [
+                    ("source", pa.string()),
+                    ("partition", pa.int32()),
+                    ("position", pa.int64()),
+                    ("sequence", pa.int64()),
+                ]
+            ),
+        ),
         ("time", pa.timestamp("us", tz="UTC")),
         *[(name, pa.binary()) for name in ("key", "value")],
         *[(name, pa.string()) for name in ("reason", "detail")],
@@ -37,9 +47,9 @@ SCHEMA = pa.schema(
 
 
 def row(offset: int, reason: str = "truncated", **changes: Any) -> dict[str, Any]:
-    position = {"incarnation": changes.pop("incarnation", HERE.text), "partition": changes.pop("partition", 0)}
+    position = {"source": changes.pop("source", HERE.text), "partition": changes.pop("partition", 0)}
     fixed = dict(time=AT, key=None, value=b"{", detail="cut", resolved_number=None, resolved_table_id=None)
-    return {**fixed, "position": {**position, "offset": offset}, "reason": reason, **changes}
+    return {**fixed, "position": {**position, "position": offset}, "reason": reason, **changes}
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +59,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     uri = tmp_path / "tables" / "temperatures"
     write_deltalake(str(uri), pa.table({"id": [1]}))
-    said = Commit(kind="batch", number=1, attempt="a", table_version=0, incarnation=HERE, progress={0: 10})
+    said = Commit(kind="batch", number=1, attempt="a", table_version=0, source=HERE, progress={0: 10})
     properties = CommitProperties(custom_metadata={"userMetadata": said.model_dump_json()})
     merge = DeltaTable(str(uri)).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
     merge.when_matched_update_all().execute()
@@ -84,7 +94,7 @@ def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytes
     pending = [row(10), row(0, partition=1)]
     table_id = str(DeltaTable(tables / "temperatures").metadata().id)
     resolved = row(8, resolved_number=1, resolved_table_id=table_id)
-    store(tables, row(9), *pending, resolved, row(99, incarnation="c/the one before"))
+    store(tables, row(9), *pending, resolved, row(99, source="kafka:c/the one before"))
     (reason,) = told(capsys)["reasons"]
     assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
 

@@ -9,9 +9,10 @@ import pytest
 from lakehouse.cli import main
 from lakehouse.declaration import StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ledger.commits import Commit, Source
+from lakehouse.kafka import TopicState
+from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Incarnation, TopicState
+from lakehouse.ledger.positions import SourceId
 from lakehouse.operations import status as looked
 from lakehouse.operations.status import DerivedStatus, status
 from lakehouse.settings import Settings
@@ -19,7 +20,7 @@ from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 NOT_UP_TO_DATE = 4
-HERE = Incarnation("c", "t")
+HERE = SourceId("kafka", "c/t")
 DERIVED = ("temperatures_changes", "temperatures_by_location")
 
 
@@ -29,7 +30,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     given = Settings(home=tmp_path)
-    write_log(log(given, "temperatures"), Commit(**MERGED, incarnation=HERE, progress={0: 10}))
+    write_log(log(given, "temperatures"), Commit(**MERGED, source=HERE, progress={0: 10}))
     for name in DERIVED:
         consume(given, name, 0)
     end(monkeypatch, 10)
@@ -44,8 +45,8 @@ def log(settings: Settings, table: str) -> Path:
 def consume(settings: Settings, table: str, version: int) -> None:
     """Write the log of a table that has consumed this version of the merged one."""
     merged = merged_ledger(settings, temperatures)
-    source = Source(table_id=merged.table_id, version=version)
-    commit = Commit(kind="derived", number=1, attempt=table, table_version=-1, source=source)
+    seen = Consumed(table_id=merged.table_id, version=version)
+    commit = Commit(kind="derived", number=1, attempt=table, table_version=-1, consumed=seen)
     write_log(log(settings, table), commit, table)
 
 
@@ -79,7 +80,7 @@ def test_a_broker_that_is_down_ends_with_the_same_code(settings: Settings, monke
 
 LOSSES = {
     "another topic": (
-        TopicState("temperatures", Incarnation("c", "other"), {0: 0}, {0: 6}),
+        TopicState("temperatures", SourceId("kafka", "c/other"), {0: 0}, {0: 6}),
         "Another topic was merged",
         6,
     ),

@@ -16,7 +16,7 @@ from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.specs import table_specs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit, Kind
-from lakehouse.ledger.offsets import Incarnation, Range
+from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.logs import Written
 
@@ -33,10 +33,10 @@ class Told(Written):
 
     def _next(self, kind: Kind) -> Commit:
         ledger = self.ledger
-        commit = ledger.next_commit(kind, "cli").model_copy(update={"incarnation": Incarnation("c", "t")})
+        commit = ledger.next_commit(kind, "cli").model_copy(update={"source": SourceId("kafka", "c/t")})
         if kind != "batch":
             return commit
-        start = ledger.progress.offsets[0] if ledger.progress else 0
+        start = ledger.progress.positions[0] if ledger.progress else 0
         read = {"ranges": (Range(0, start, start + 1),), "progress": {0: start + 1}, "read": 1}
         return commit.model_copy(update=read)
 

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.derived.changes import Upstream, changed_rows
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ledger.commits import Commit, Entry, Metrics, Source
+from lakehouse.ledger.commits import Commit, Consumed, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
@@ -28,8 +28,8 @@ def upstream(*versions: int) -> Upstream:
     return Upstream(temperatures, merged, ledger)
 
 
-def since(version: int) -> Source:
-    return Source(table_id="id", version=version)
+def since(version: int) -> Consumed:
+    return Consumed(table_id="id", version=version)
 
 
 @pytest.mark.parametrize(("consumed", "rows"), [(4, 0), (3, 6), (1, 18)])

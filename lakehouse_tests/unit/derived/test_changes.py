@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from lakehouse.derived import changes
 from lakehouse.derived.changes import Upstream, net_changes
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ledger.commits import Source
+from lakehouse.ledger.commits import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
@@ -51,7 +51,7 @@ def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | N
     layout = merged_layout(temperatures, Settings())
     none: Any = None
     ledger = Ledger(layout.uri, exists=True, table_id="id", version=3)
-    return net_changes(Upstream(temperatures, StoredTable(none, layout), ledger), Source(table_id="id", version=1))
+    return net_changes(Upstream(temperatures, StoredTable(none, layout), ledger), Consumed(table_id="id", version=1))
 
 
 @pytest.mark.parametrize("said", GONE)

@@ -8,13 +8,13 @@ from pyspark.errors import PySparkException
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import around_timeless
 from lakehouse.kafka import CutPlan, Record, TimelessRecordError, read_failures
-from lakehouse.ledger.offsets import Incarnation, Plan, Range
+from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 
 pytestmark = pytest.mark.invariant(8)
 
-PLAN = Plan("t", Incarnation("c", "t"), (Range(0, 0, 9),))
+PLAN = Plan("t", SourceId("kafka", "c/t"), (Range(0, 0, 9),))
 OVERFLOW = "Lost task 0.0 in stage 7.0 (TID 9) (h executor driver): java.lang.ArithmeticException: long overflow"
 TIMELESS = Record(0, 4, 2**62, None, b"{}")
 

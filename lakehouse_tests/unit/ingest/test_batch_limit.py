@@ -12,13 +12,14 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request, plan_next
 from lakehouse.ingest.replay import in_batches
+from lakehouse.kafka import TopicState
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Bounds, Incarnation, Range, TopicState, plan_batch
+from lakehouse.ledger.positions import Bounds, Range, SourceId, plan_batch
 from lakehouse.settings import Settings
 
 pytestmark = pytest.mark.invariant(12)
 
-HERE = Incarnation("cluster", "topic")
+HERE = SourceId("kafka", "cluster/topic")
 STATE = TopicState("temperatures", HERE, {0: 0, 1: 0}, {0: 900, 1: 300})
 TEN = replace(temperatures, max_records=10)
 
@@ -55,7 +56,7 @@ def test_a_replay_reads_every_position_once_within_the_limit() -> None:
     whole = plan_batch(STATE, None)
     plans = list(in_batches(whole, 250))
     assert [plan.span for plan in plans] == [250, 250, 250, 250, 200]
-    assert {plan.incarnation for plan in plans} == {HERE}
+    assert {plan.source for plan in plans} == {HERE}
     for partition, end in STATE.end.items():
         parts = [part for plan in plans for part in plan.ranges if part.partition == partition and part.span]
         assert parts[0].start == 0 and parts[-1].end == end

@@ -9,12 +9,13 @@ import pytest
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.gaps import gap_commit, plan_next_of, plan_table
+from lakehouse.kafka import Incarnation, TopicState
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Bounds, Incarnation, Plan, Progress, Range, TopicState, plan_batch
+from lakehouse.ledger.positions import Bounds, Plan, Progress, Range, SourceId, plan_batch
 
 ACCEPTING = replace(temperatures, gaps="accept")
-MERGED = Progress(Incarnation("c", "t"), {0: 3, 1: 4})
+MERGED = Progress(SourceId("kafka", "c/t"), {0: 3, 1: 4})
 
 
 def merged(kind: Kind, **told: Any) -> Entry:
@@ -23,12 +24,12 @@ def merged(kind: Kind, **told: Any) -> Entry:
     return Entry(1, datetime.now(UTC), said, Metrics())
 
 
-LEDGER = Ledger("t", entries=(merged("batch", incarnation=MERGED.incarnation, progress=MERGED.offsets),), transaction=1)
+LEDGER = Ledger("t", entries=(merged("batch", source=MERGED.source, progress=MERGED.positions),), transaction=1)
 UNDONE = Ledger("t", exists=True, transaction=2, undone=frozenset({1, 2}), unread=True)
 
 
 def looked(earliest: dict[int, int], end: dict[int, int], **changes: Any) -> TopicState:
-    return TopicState("readings", Incarnation(**{"cluster_id": "c", "topic_id": "t"} | changes), earliest, end)
+    return TopicState("readings", Incarnation(**{"cluster_id": "c", "topic_id": "t"} | changes).source, earliest, end)
 
 
 EXPIRED = looked({0: 5, 1: 4}, {0: 9, 1: 9})
@@ -129,7 +130,7 @@ def test_offsets_alone_decide_nothing_until_a_broker_that_was_rolled_back_is_whe
     since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
     with pytest.raises(DeclarationError, match="that a broker has lost"):
         planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, since)
-    read = since.next_commit("batch", "run").model_copy(update={"progress": MERGED.offsets})
+    read = since.next_commit("batch", "run").model_copy(update={"progress": MERGED.positions})
     there = Ledger("t", entries=(Entry(3, datetime.now(UTC), read, Metrics()),), transaction=read.number)
     assert planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, there).span == 11
 
@@ -139,9 +140,7 @@ def test_rows_of_another_topic_that_a_restore_took_out_are_in_nobodys_way() -> N
     by_offset, state = replace(temperatures, order="offset"), looked({0: 0, 1: 0}, {0: 9, 1: 9})
     undone = replace(UNDONE, reread={"wrong/x": {0: 500}}).merged_by_key()
     assert planned(state, by_offset, undone).span == 18
-    first = undone.next_commit("batch", "run").model_copy(
-        update={"incarnation": state.incarnation, "progress": {0: 5, 1: 5}}
-    )
+    first = undone.next_commit("batch", "run").model_copy(update={"source": state.source, "progress": {0: 5, 1: 5}})
     since = replace(undone, entries=(Entry(3, datetime.now(UTC), first, Metrics()),), transaction=first.number)
     assert planned(state, by_offset, since).span == 8
 

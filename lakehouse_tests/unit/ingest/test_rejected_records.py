@@ -12,9 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.rejected_records import _SAME, Decided, rejected_layout, store_rejected, went_back
-from lakehouse.ledger.commits import Commit, Source
+from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Incarnation, Plan
+from lakehouse.ledger.positions import Plan, SourceId
 from lakehouse.settings import Settings
 from lakehouse.storage.stored_table import StoredTable
 
@@ -28,7 +28,7 @@ def store(folder: Path, commit: Commit, rows: int) -> bool:
     none: Any = None
     layout = replace(rejected_layout(temperatures, Settings(home=folder)), uri=str(folder / "t"))
     write_deltalake(layout.uri, pa.table({"id": list(range(rows))}, pa.schema([("id", pa.int64())])))
-    decided = Decided(none, Plan("t", Incarnation("c", "t"), ()), commit, Ledger("merged"))
+    decided = Decided(none, Plan("t", SourceId("kafka", "c/t"), ()), commit, Ledger("merged"))
     return store_rejected(StoredTable(none, layout), decided, committed=False)
 
 
@@ -51,8 +51,8 @@ def test_a_merged_table_went_back_where_less_is_there_than_was_seen(
     for _ in range(2):
         write_deltalake(uri, pa.table({"id": [1]}), mode="append")
     here = Ledger(uri, exists=True, table_id=str(DeltaTable(uri).metadata().id), version=0)
-    assert went_back(None if seen is None else Source(table_id=here.table_id, version=seen), here) is told
-    assert not went_back(Source(table_id="made anew since", version=9), here)
+    assert went_back(None if seen is None else Consumed(table_id=here.table_id, version=seen), here) is told
+    assert not went_back(Consumed(table_id="made anew since", version=9), here)
 
 
 NOON, LATER = "2024-01-01 12:00:00", "2024-01-01 13:00:00"

@@ -1,7 +1,7 @@
 """Which ranges a replay of several reads: all of them."""
 
 from lakehouse.ingest.replay import in_turns
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 
 
 def test_two_ranges_of_a_partition_are_replayed_one_after_the_other() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakehouse.errors import BrokerError
 from lakehouse.kafka import Record, timeless
 from lakehouse.kafka.timeless import LEAST, MOST, _Cut, _scan, is_timeless
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range
 
 pytestmark = pytest.mark.invariant(2, 8)
 

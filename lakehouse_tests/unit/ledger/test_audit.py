@@ -9,9 +9,9 @@ import pytest
 from lakehouse.ledger.audit import audit, batches_accounted, finding
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Incarnation, Range
+from lakehouse.ledger.positions import Range, SourceId
 
-ANEW = Incarnation("c", "u")
+ANEW = SourceId("kafka", "c/u")
 
 pytestmark = pytest.mark.invariant(7)
 
@@ -23,7 +23,7 @@ def entry(number: int, start: int, end: int, **said: Any) -> Entry:
         "number": number,
         "attempt": "",
         "table_version": number - 1,
-        "incarnation": Incarnation("c", "t"),
+        "source": SourceId("kafka", "c/t"),
         "ranges": (Range(0, start, end),),
         "progress": {0: end},
     }
@@ -52,7 +52,7 @@ def contiguous(*history: Entry) -> str | None:
         (entry(1, 0, 3), entry(2, 3, 5)),
         (entry(1, 0, 3), gap(2, 5, Range(0, 3, 5)), entry(3, 5, 9)),
         (entry(1, 0, 3), gap(2, 0, Range(0, 2, 3)), entry(3, 0, 2)),
-        (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), incarnation=ANEW), entry(3, 7, 9, incarnation=ANEW)),
+        (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), source=ANEW), entry(3, 7, 9, source=ANEW)),
         (entry(1, 4, 6), wide(2, 0, 2)),
         (entry(1, 4, 6), gap(2, 6, Range(1, 0, 5), progress={0: 6, 1: 5}), wide(3, 5, 7)),
     ],
@@ -78,7 +78,7 @@ def test_a_history_without_a_break_holds(history: tuple[Entry, ...]) -> None:
         ((entry(1, 0, 3), gap(2, 6, Range(0, 3, 5))), "steps over offsets 3 to 5 of partition 0"),
         ((entry(1, 4, 6), wide(2, 5, 7)), "Version 2: partition 1 was new, and its offsets 0 to 4 had expired"),
         ((entry(1, 4, 6), gap(2, 6, progress={0: 6, 1: 5})), "steps over offsets 0 to 4 of partition 1"),
-        ((entry(1, 0, 3), entry(2, 0, 2, incarnation=ANEW)), "reads another topic than version 1, and no gap says so"),
+        ((entry(1, 0, 3), entry(2, 0, 2, source=ANEW)), "reads another topic than version 1, and no gap says so"),
     ],
 )
 def test_a_break_is_named(history: tuple[Entry, ...], said: str) -> None:

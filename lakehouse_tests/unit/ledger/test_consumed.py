@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ledger.commits import Source
+from lakehouse.ledger.commits import Consumed
 from lakehouse.ledger.ledger import still_holds, to_consume
 from lakehouse_tests.helpers.tables.logs import Written
 
@@ -67,8 +67,8 @@ def test_a_version_that_somebody_else_committed_is_known_by_its_time(table: Writ
 def test_what_is_not_told_is_taken_for_the_same(table: Written) -> None:
     """Of a version whose commit is no longer in the log, when it was consumed or now."""
     consumed = to_consume(table.ledger)
-    assert still_holds(table.ledger, Source(table_id=consumed.table_id, version=2))
+    assert still_holds(table.ledger, Consumed(table_id=consumed.table_id, version=2))
     table.batches(2)
     table.clean(4)
     assert still_holds(table.ledger, consumed)
-    assert not still_holds(table.ledger, Source(table_id="made anew", version=2))
+    assert not still_holds(table.ledger, Consumed(table_id="made anew", version=2))

@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse.ledger.offsets import Bounds, Incarnation, Progress, TopicState, plan_batch, share_out
+from lakehouse.kafka import TopicState
+from lakehouse.ledger.positions import Bounds, Progress, SourceId, plan_batch, share_out
 
 FEW = st.integers(0, 5)
 MANY = st.integers(0, 10**9)
@@ -14,7 +15,7 @@ LIMITS = st.integers(1, 30) | st.integers(1, 10**6)
 
 
 def looked(earliest: dict[int, int], end: dict[int, int]) -> TopicState:
-    return TopicState("readings", Incarnation("c", "t"), earliest, end)
+    return TopicState("readings", SourceId("kafka", "c/t"), earliest, end)
 
 
 def test_small_lags_are_served_whole_and_the_large_one_takes_what_is_left() -> None:
@@ -61,13 +62,13 @@ def test_every_partition_that_waits_advances_within_as_many_batches_as_there_are
 ) -> None:
     begins, limit, arrivals = topic
     turns = -(-len(begins) // limit)
-    end, progress = dict(begins), Progress(Incarnation("c", "t"), dict(begins))
+    end, progress = dict(begins), Progress(SourceId("kafka", "c/t"), dict(begins))
     waited = dict.fromkeys(begins, 0)
     for arrived in arrivals:
         end = {p: offset + arrived.get(p, 0) for p, offset in end.items()}
         plan = plan_batch(looked(begins, end), progress, Bounds(max_records=limit))
-        assert plan.span == min(limit, sum(end.values()) - sum(progress.offsets.values()))
-        waiting = {p for p in end if progress.offsets[p] < end[p]}
+        assert plan.span == min(limit, sum(end.values()) - sum(progress.positions.values()))
+        waiting = {p for p in end if progress.positions[p] < end[p]}
         for part in plan.ranges:
             waits = part.partition in waiting and not part.span
             assert not waits or len(waiting) > limit, "only where there are more of them than the limit"
@@ -77,7 +78,7 @@ def test_every_partition_that_waits_advances_within_as_many_batches_as_there_are
 
 
 def test_with_a_limit_of_one_all_partitions_take_turns() -> None:
-    end, progress = dict.fromkeys(range(5), 100), Progress(Incarnation("c", "t"), dict.fromkeys(range(5), 0))
+    end, progress = dict.fromkeys(range(5), 100), Progress(SourceId("kafka", "c/t"), dict.fromkeys(range(5), 0))
     served = []
     for _ in range(20):
         plan = plan_batch(looked(dict.fromkeys(end, 0), end), progress, Bounds(max_records=1))
@@ -89,6 +90,6 @@ def test_with_a_limit_of_one_all_partitions_take_turns() -> None:
 def test_the_same_look_gives_the_same_plan() -> None:
     state, progress = (
         looked({0: 0, 1: 0, 2: 0}, {0: 9, 1: 9, 2: 9}),
-        Progress(Incarnation("c", "t"), {0: 3, 1: 1, 2: 0}),
+        Progress(SourceId("kafka", "c/t"), {0: 3, 1: 1, 2: 0}),
     )
     assert plan_batch(state, progress, Bounds(max_records=2)) == plan_batch(state, progress, Bounds(max_records=2))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakehouse.ledger.commits import Entry, entry_of
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import File, FileChanges
-from lakehouse.ledger.offsets import Incarnation
+from lakehouse.ledger.positions import SourceId
 from lakehouse.ledger.restores import (
     back_to_a_file_of_the_newest,
     named_version,
@@ -160,7 +160,7 @@ def test_a_restore_that_was_undone_itself_need_not_be_told() -> None:
 
 
 def read_up_to(version: int, ends: dict[int, int], topic: str = "t", **more: Any) -> dict[str, Any]:
-    said: dict[str, Any] = dict(table_version=version - 1, incarnation=Incarnation("c", topic), progress=ends)
+    said: dict[str, Any] = dict(table_version=version - 1, source=SourceId("kafka", f"c/{topic}"), progress=ends)
     return ours(version, "batch", **(said | more))
 
 
@@ -168,22 +168,22 @@ def test_how_far_commits_read_that_do_not_count_is_told_and_carried_on_until_the
     void = read_up_to(4, {0: 9, 1: 2}, table_version=2)
     history = (read_up_to(1, {0: 3}), read_up_to(2, {0: 5}), restored(3, to=1), void)
     found = standing(reversed(history))
-    assert found.reached == {"c/t": {0: 9, 1: 2}}
+    assert found.reached == {"kafka:c/t": {0: 9, 1: 2}}
     ledger = Ledger("uri", entries=tuple(found.entries), reread=found.reached, transaction=4)
-    assert ledger.reached == {"c/t": {0: 9, 1: 2}}
+    assert ledger.reached == {"kafka:c/t": {0: 9, 1: 2}}
     carried = ledger.next_commit("maintenance", "run")
-    assert carried.reached == {"c/t": {0: 9, 1: 2}}
+    assert carried.reached == {"kafka:c/t": {0: 9, 1: 2}}
     later = replace(ledger, entries=(entry(read_up_to(5, {0: 9, 1: 1}, reached=carried.reached)),), reread={})
-    assert later.next_commit("batch", "run").reached == {"c/t": {1: 2}}
+    assert later.next_commit("batch", "run").reached == {"kafka:c/t": {1: 2}}
     there = replace(ledger, entries=(entry(read_up_to(6, {0: 9, 1: 2}, reached=carried.reached)),), reread={})
     assert there.next_commit("batch", "run").reached == {}
 
 
 def test_positions_of_another_incarnation_are_others() -> None:
-    anew = read_up_to(7, {0: 1}, topic="u", reached={"c/t": {0: 9}})
+    anew = read_up_to(7, {0: 1}, topic="u", reached={"kafka:c/t": {0: 9}})
     ledger = Ledger("uri", entries=(entry(anew),), transaction=7)
-    assert ledger.reached == {"c/t": {0: 9}, "c/u": {0: 1}}
-    assert ledger.next_commit("batch", "run").reached == {"c/t": {0: 9}}
+    assert ledger.reached == {"kafka:c/t": {0: 9}, "kafka:c/u": {0: 1}}
+    assert ledger.next_commit("batch", "run").reached == {"kafka:c/t": {0: 9}}
 
 
 def entry(info: dict[str, Any]) -> Entry:

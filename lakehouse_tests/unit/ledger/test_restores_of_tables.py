@@ -83,7 +83,7 @@ def test_of_versions_with_the_same_files_only_one_counts_up_to_which_a_commit_of
     table.merge(7)
     table.clean(4)  # the compaction is the oldest that is left
     table.restore_by_time(5)
-    assert require_told(table.ledger, NAME).progress.offsets == {0: 4}
+    assert require_told(table.ledger, NAME).progress.positions == {0: 4}
     assert table.ledger.undone == {5}
 
 
@@ -125,7 +125,7 @@ def test_what_was_committed_on_top_of_a_restore_tells_the_progress_whatever_it_p
     table.clean(3)
     for whole in (False, True):
         ledger = require_told(read_ledger(str(table.folder), NAME, whole=whole), NAME)
-        assert ledger.progress.offsets == {0: 4}
+        assert ledger.progress.positions == {0: 4}
         assert ledger.undone == {3}  # nothing resolved by it is taken for merged
 
 

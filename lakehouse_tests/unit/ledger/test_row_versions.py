@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ledger.commits import Source, Upkeep
+from lakehouse.ledger.commits import Consumed, Upkeep
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.restores import standing
 from lakehouse.ledger.row_versions import unchanged_versions
@@ -54,9 +54,9 @@ def test_what_another_program_says_of_its_commit_never_makes_it_ours(said: str) 
 
 def test_whoever_consumed_the_last_change_has_consumed_the_table() -> None:
     ledger = ledger_of(merged(1), merged(2), *VACUUMED)
-    read = {version: ledger.is_consumed(Source(table_id="id", version=version)) for version in (1, 2, 5, 6, 7)}
+    read = {version: ledger.is_consumed(Consumed(table_id="id", version=version)) for version in (1, 2, 5, 6, 7)}
     assert read == {1: False, 2: True, 5: True, 6: True, 7: False}
-    assert not ledger.is_consumed(Source(table_id="another", version=6))
+    assert not ledger.is_consumed(Consumed(table_id="another", version=6))
     assert not ledger.is_consumed(None)
 
 

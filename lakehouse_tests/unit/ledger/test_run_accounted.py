@@ -8,16 +8,19 @@ from lakehouse.ledger.accounting import FIGURES, figures, in_words, sentence, su
 from lakehouse.ledger.audit import Finding, audit, batches_accounted
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.offsets import Range
+from lakehouse.ledger.positions import Range, SourceId
 
+HERE = SourceId("kafka", "c/t")
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def entry(version: int, start: int, end: int, kind: Kind = "batch", **said: Any) -> Entry:
     """A commit that read these offsets of partition 0 and wrote a row for each."""
     before = Totals(batches=version - 1, read=start, inserted=start)
-    given = {"progress": {0: end}, "ranges": (Range(0, start, end),), "read": end - start, "totals_before": before}
-    commit = Commit(kind=kind, number=version, attempt="a", table_version=version - 1, **{**given, **said})
+    given = {"source": HERE, "progress": {0: end}, "ranges": (Range(0, start, end),), "read": end - start}
+    commit = Commit(
+        kind=kind, number=version, attempt="a", table_version=version - 1, **{**given, "totals_before": before, **said}
+    )
     return Entry(version, TIME, commit, Metrics(source_rows=end - start, inserted=end - start))
 
 

@@ -136,7 +136,7 @@ def test_a_step_that_is_run_again_plans_on_the_ledger_as_it_is_then(table: Store
 def test_what_a_restore_undid_leaves_no_row_in_a_table_with_a_key(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Ledger(table.layout.uri, exists=True, reread={"c/t": {0: 3}})
+    told = Ledger(table.layout.uri, exists=True, reread={"kafka:c/t": {0: 3}})
     monkeypatch.setattr(stored_table, "read_ledger", lambda *_, **__: told)
     monkeypatch.setattr(stored_table, "ensure_table", lambda *_: told)
     keyed = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.ledger.offsets import (
+from lakehouse.kafka import Incarnation, TopicState
+from lakehouse.ledger.positions import (
     Bounds,
     Gap,
-    Incarnation,
     Plan,
     Progress,
     Range,
-    TopicState,
+    SourceId,
     find_gap,
     lag_of,
     plan_batch,
@@ -27,11 +27,11 @@ LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, m
 
 def state(earliest: dict[int, int], end: dict[int, int], **changes: str) -> TopicState:
     incarnation = Incarnation(**{"cluster_id": "c", "topic_id": "t", **changes})
-    return TopicState("readings", incarnation, earliest, end)
+    return TopicState("readings", incarnation.source, earliest, end)
 
 
 def progress(offsets: dict[int, int]) -> Progress:
-    return Progress(Incarnation("c", "t"), offsets)
+    return Progress(SourceId("kafka", "c/t"), offsets)
 
 
 def ranges(plan: Plan) -> dict[int, tuple[int, int]]:
@@ -109,7 +109,7 @@ def test_batches_cover_the_whole_topic_without_gap_or_overlap(
     looked: tuple[TopicState, Progress | None], limit: int
 ) -> None:
     topic, merged = looked
-    starts = {p: (merged.offsets if merged else {}).get(p, first) for p, first in topic.earliest.items()}
+    starts = {p: (merged.positions if merged else {}).get(p, first) for p, first in topic.earliest.items()}
     at = dict(starts)
     for _ in range(sum(lag_of(topic, merged).values()) // limit + 1):
         plan = plan_batch(topic, merged, Bounds(limit))

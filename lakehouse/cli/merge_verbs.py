@@ -31,7 +31,7 @@ verbs = typer.Typer()
 
 NOTHING_TO_DO = 3
 _RANGE = re.compile(r"([0-9]{1,10}):([0-9]{1,19})-([0-9]{1,19})")
-_LAST_PARTITION, _LAST_OFFSET = 2**31 - 1, 2**63 - 1  # that a topic can have
+_LAST_PARTITION, _LAST_POSITION = 2**31 - 1, 2**63 - 1  # that a topic can have
 FailIfIdleOption = Annotated[
     bool, typer.Option("--fail-if-idle", help=f"Exit with code {NOTHING_TO_DO} where there is nothing to merge.")
 ]
@@ -210,7 +210,7 @@ def _range(text: str) -> "Range":
     if not start < end:
         fact = f"{text!r} is not PARTITION:FROM-TO with FROM below TO, as 0:0-500"
         raise typer.BadParameter(fact, param_hint="RANGE")
-    if partition > _LAST_PARTITION or end > _LAST_OFFSET:
-        fact = f"{text!r} is beyond what PARTITION:FROM-TO can be: {_LAST_PARTITION}:0-{_LAST_OFFSET}"
+    if partition > _LAST_PARTITION or end > _LAST_POSITION:
+        fact = f"{text!r} is beyond what PARTITION:FROM-TO can be: {_LAST_PARTITION}:0-{_LAST_POSITION}"
         raise typer.BadParameter(fact, param_hint="RANGE")
     return Range(partition, start, end)

@@ -37,7 +37,7 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
             return say("Nothing is missing; there is no gap to accept.")
         for fact in gap.facts:
             complain(f"{fact} (topic {chosen.topic}).")
-        _show_offsets(gap, f"{chosen.name} goes on at")
+        _show_positions(gap, f"{chosen.name} goes on at")
         if not yes:
             typer.confirm("Accept this and go on behind the gap?", abort=True, err=True)
         with table_context(settings, chosen) as working:
@@ -85,12 +85,12 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
     chosen = chosen_table(settings, table)
     with broker(settings), table_context(settings, chosen) as working:
         progress = repair.propose_progress(working)
-        _show_offsets(progress, f"Proposed for {chosen.name}")
+        _show_positions(progress, f"Proposed for {chosen.name}")
         if not yes:
             typer.confirm("Record this as the progress of the table?", abort=True, err=True)
         entry = repair.record(working, progress)
     return say(f"Recorded in version {entry.version} of {chosen.name}. Next: lakehouse merge {chosen.name}")
 
 
-def _show_offsets(proposed: "Proposal", title: str) -> None:
+def _show_positions(proposed: "Proposal", title: str) -> None:
     print_table(["partition", "next offset"], sorted(proposed.positions.items()), title=title)

@@ -10,7 +10,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import loss
 from lakehouse.kafka import PATIENCE, look
-from lakehouse.ledger.positions import Plan, Progress, Range, SourceState, find_gap, share_out
+from lakehouse.ledger.positions import Plan, Progress, Range, SourceState, find_gap, share_out, words_of
 from lakehouse.storage.table_context import TableContext, again
 
 
@@ -52,11 +52,12 @@ def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Pla
     for part in ranges or []:
         there = merged.get(part.partition)
         if there is None or not there.start <= part.start <= part.end <= there.end:
-            held = f"{there.start} to {there.end}" if there else "nothing"
+            words, held = words_of(state.source), f"{there.start} to {there.end}" if there else "nothing"
             raise LakehouseError(
-                f"Offsets {part.start} to {part.end} of partition {part.partition} cannot be replayed",
-                where=f"topic {context.table.topic}",
-                action=f"Of this partition, {held} is merged and still in the topic.",
+                f"{words.position.capitalize()}s {part.start} to {part.end} of partition {part.partition} cannot be"
+                " replayed",
+                where=f"{words.source} {state.stream}",
+                action=f"Of this partition, {held} is merged and still in the {words.source}.",
             )
     turns = [merged] if ranges is None else [nothing | turn for turn in in_turns(ranges)]
     return [Plan(state.stream, state.source, tuple(turn[p] for p in sorted(turn))) for turn in turns]

@@ -135,3 +135,47 @@ def test_a_reason_of_one_format_alone_is_named_in_its_modules() -> None:
     modules = asking(r"""["']invalid_avro["']""")
     assert modules
     assert {module for module in modules if not module.startswith("decoding/formats/avro_")} == set()
+
+
+WORDS_OF_KAFKA = ("cluster_id", "topic_id", "incarnation", "offset", "offsets")
+NO_OFFSETS_OF_A_TOPIC = {
+    "cli/peek.py": "a record as Kafka's client gives it",
+    "ingest/around_timeless.py": "the same",
+    "decoding/fast/plain_records.py": "where bytes begin in an array",
+    "decoding/fast/plain_times.py": "the same",
+    "declaration/rules/time_rules.py": "of a time from UTC",
+}
+
+
+def named_in(source: str) -> set[str]:
+    """Every name in a module, without underscores around it: what it makes, asks and imports."""
+    nodes = [*ast.walk(ast.parse(source))]
+    found = {getattr(node, of, None) for node in nodes for of in ("id", "attr", "arg", "name", "asname")}
+    parts = {part for name in found if isinstance(name, str) for part in name.split(".")}
+    return {name.strip("_").lower() for name in parts}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "offset = 3",
+        "state.topic_id",
+        "def f(_offset: int): pass",
+        "f(incarnation=here)",
+        "class Incarnation: pass",
+        "from lakehouse.kafka import Incarnation as Id",
+        "OFFSETS = {}",
+    ],
+)
+def test_a_word_of_kafka_is_seen(source: str) -> None:
+    assert named_in(source) & {*WORDS_OF_KAFKA}
+
+
+def test_words_of_kafka_stay_with_kafka() -> None:
+    named = {str(file.relative_to(ROOT / "lakehouse")): named_in(file.read_text("utf-8")) for file in SOURCES}
+    places = {place for place, names in named.items() if names & {*WORDS_OF_KAFKA}}
+    assert {place for place in places if not place.startswith("kafka/")} == set(NO_OFFSETS_OF_A_TOPIC)
+
+
+def test_no_statement_asks_rows_for_offsets() -> None:
+    assert asking(r"(_record|position|_kept\S*)\.(offset|incarnation)\b") == set()

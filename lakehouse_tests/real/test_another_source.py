@@ -1,0 +1,91 @@
+"""Records of a source that is no topic are merged, rejected, redriven and replayed by their places. No broker."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.ingest import batches
+from lakehouse.ingest.batches import merge_all
+from lakehouse.ingest.redrive import redrive
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.positions import Progress, SourceId
+from lakehouse.settings import Settings
+from lakehouse.storage import table_context
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.brokers.streams import counts, hour, record, unique_table
+from lakehouse_tests.helpers.tables.lines import AT, Lines
+from lakehouse_tests.helpers.tables.log_tables import log_table
+from lakehouse_tests.helpers.tables.rows import Row, rows_of
+
+pytestmark = pytest.mark.invariant(3, 4, 8)
+
+WARM = record(time=hour(0), temperature_2m=70.5)  # too warm for the declaration
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
+    """A folder that is looked at and read in place of a topic."""
+    folder = Lines("first")
+    monkeypatch.setattr(table_context, "look", lambda *_: folder.look())
+    monkeypatch.setattr(batches, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
+    return folder
+
+
+@pytest.fixture
+def context(spark: SparkSession, tmp_path: Path) -> TableContext:
+    return TableContext(spark, Settings(home=tmp_path, _env_file=None), unique_table())
+
+
+def stands(partition: int, position: int, sequence: int, source: str = "lines:first") -> Row:
+    return {"source": source, "partition": partition, "position": position, "sequence": sequence}
+
+
+def stored(context: TableContext) -> list[tuple[float, Row]]:
+    return [(row["temperature_2m"], row["_record"]) for row in rows_of(context.settings, context.table.name)]
+
+
+def test_the_order_of_the_source_decides_inside_a_batch_against_the_table_and_in_a_replay(
+    context: TableContext, lines: Lines
+) -> None:
+    lines.write(0, (2, record(time=hour(0), temperature_2m=2)), (1, record(time=hour(0), temperature_2m=1)))
+    (outcome,) = merge_all(context)
+    assert counts(outcome.entry)["duplicate"] == 1
+    newest = [(2.0, stands(0, 0, 2) | {"time": AT, "base": None})]
+    assert stored(context) == newest
+    lines.write(3, (0, record(time=hour(0), temperature_2m=0)))
+    (outcome,) = merge_all(context)
+    assert counts(outcome.entry)["stale"] == 1
+    assert stored(context) == newest
+    assert context.ledger().progress == Progress(SourceId("lines", "first"), {0: 2, 3: 1})
+    replay(context)
+    assert stored(context) == newest
+    lines.write(0, (3, record(time=hour(0), temperature_2m=3)))
+    merge_all(context)
+    assert stored(context) == [(3.0, stands(0, 2, 3) | {"time": AT, "base": None})]
+    assert merge_all(context) == []
+
+
+def test_a_record_that_is_rejected_keeps_its_place_until_it_passes(context: TableContext, lines: Lines) -> None:
+    lines.write(4, (7, WARM))
+    merge_all(context)
+    (row,) = rows_of(context.settings, context.table.rejected_name)
+    assert row["position"] == stands(4, 0, 7)
+    columns = [replace(c, between=(-100, 100)) if c.name == "temperature_2m" else c for c in context.table.columns]
+    wider = replace(context, table=replace(context.table, columns=columns))
+    (outcome,) = redrive(wider)
+    assert counts(outcome.entry)["inserted"] == 1
+    assert stored(wider) == [(70.5, stands(4, 0, 7) | {"time": AT, "base": None})]
+    assert redrive(wider) == []
+
+
+def test_a_log_table_finds_its_rows_again_by_their_places(context: TableContext, lines: Lines) -> None:
+    logging = replace(context, table=log_table(rollups=[]))
+    lines.write(0, (5, record(time=hour(0), temperature_2m=1)), (5, record(time=hour(0), temperature_2m=1)))
+    merge_all(logging)
+    rows = sorted(stored(logging), key=lambda row: row[1]["position"])
+    assert rows == [(1.0, stands(0, 0, 5) | {"time": AT}), (1.0, stands(0, 1, 5) | {"time": AT})]
+    (outcome,) = replay(logging)
+    assert counts(outcome.entry)["stale"] == 2
+    assert sorted(stored(logging), key=lambda row: row[1]["position"]) == rows

@@ -82,15 +82,15 @@ class Upkeep(Frozen):
 class Commit(Frozen):
     """What a commit says of itself: metadata version 8.
 
-    ``late`` counts the late ones among the records read, whether they were rejected for it or not. Records come from
-    ``source``, which a person calls ``stream``. ``progress`` holds the next position of every partition after this
-    commit, ``consumed`` the version of the base table (or, of a derived table, of the table that it follows) merged so
-    far, ``table_version`` the version of the table this commit was planned on, ``rows_version`` the newest one until
-    then that may have changed a row (``None``: not told). ``reached`` tells, by source and partition, where the
-    positions end that were ever read, where that is not the progress: rows of them may be there. ``declaration`` is the
-    hash of the one whose columns the table was given last: who commits without that carries the one before on.
-    ``unaccounted`` are the versions before it that do not add up and that nobody has accepted, ``accepted`` those whose
-    differences a person accepts with this commit, and ``reason`` why.
+    ``late`` counts the late ones among the records read, rejected for it or not. Records come from ``source``, which a
+    person calls ``stream``. ``progress`` holds the next position of every partition after this commit, ``consumed`` the
+    version merged so far of the base table, or of the table that a derived one follows, ``table_version`` the version
+    of the table this commit was planned on, ``rows_version`` the newest one until then that may have changed a row
+    (``None``: not told). ``reached`` tells, by source and partition, where the positions end that were ever read, where
+    that is not the progress: rows of them may be there. ``declaration`` is the hash of the one whose columns the table
+    was given last: who commits without that carries the one before on. ``unaccounted`` are the versions before it that
+    do not add up and nobody accepted, ``accepted`` those whose differences a person accepts with it, and ``reason``
+    why.
     """
 
     metadata: Literal[8] = VERSION

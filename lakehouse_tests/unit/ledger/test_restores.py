@@ -179,7 +179,7 @@ def test_how_far_commits_read_that_do_not_count_is_told_and_carried_on_until_the
     assert there.next_commit("batch", "run").reached == {}
 
 
-def test_positions_of_another_incarnation_are_others() -> None:
+def test_positions_of_another_source_are_others() -> None:
     anew = read_up_to(7, {0: 1}, topic="u", reached={"kafka:c/t": {0: 9}})
     ledger = Ledger("uri", entries=(entry(anew),), transaction=7)
     assert ledger.reached == {"kafka:c/t": {0: 9}, "kafka:c/u": {0: 1}}

@@ -85,12 +85,11 @@ class Commit(Frozen):
     ``late`` counts the late ones among the records read, rejected for it or not. Records come from ``source``, which a
     person calls ``stream``. ``progress`` holds the next position of every partition after this commit, ``consumed`` the
     version merged so far of the base table, or of the table that a derived one follows, ``table_version`` the version
-    of the table this commit was planned on, ``rows_version`` the newest one until then that may have changed a row
-    (``None``: not told). ``reached`` tells, by source and partition, where the positions end that were ever read, where
-    that is not the progress: rows of them may be there. ``declaration`` is the hash of the one whose columns the table
-    was given last: who commits without that carries the one before on. ``unaccounted`` are the versions before it that
-    do not add up and nobody accepted, ``accepted`` those whose differences a person accepts with it, and ``reason``
-    why.
+    of the table this commit was planned on, ``rows_version`` the newest until then that may have changed a row
+    (``None``: not told). ``reached`` tells, by source and partition, where the positions end that were ever read beside
+    the progress: rows of them may be there. ``declaration`` is the hash of the one whose columns the table was given
+    last: a commit without that carries the one before on. ``unaccounted`` are the versions before it that do not add up
+    and were not accepted, ``accepted`` those whose differences a person accepts with it, and ``reason`` why.
     """
 
     metadata: Literal[8] = VERSION

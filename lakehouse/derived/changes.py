@@ -164,8 +164,8 @@ def _greatest(types: Mapping[str, str]) -> str:
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    update = {"source": to_consume(upstream.ledger), "declaration": upstream.table.fingerprint}
-    return ledger.next_commit("derived", run).model_copy(update=update)
+    consumed = to_consume(upstream.ledger)
+    return ledger.next_commit("derived", run).saying(consumed=consumed, declaration=upstream.table.fingerprint)
 
 
 def derived_from(name: str, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:

@@ -101,7 +101,7 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
     said = {"folder": str(source), "declaration": table.fingerprint}
-    commit = base.next_commit("load", context.run).model_copy(update=said)
+    commit = base.next_commit("load", context.run).saying(**said)
     entry = _upsert(base, table, newest, commit)
     return BaseLoad(
         folder=source,
@@ -207,13 +207,11 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         }
     )
     counts = count_batch(rows, table)
-    commit = ledger.next_commit("base", context.run).model_copy(
-        update={
-            "read": counts.read,
-            "duplicate": counts.duplicate,
-            "consumed": to_consume(held),
-            "declaration": table.fingerprint,
-        }
+    commit = ledger.next_commit("base", context.run).saying(
+        read=counts.read,
+        duplicate=counts.duplicate,
+        consumed=to_consume(held),
+        declaration=table.fingerprint,
     )
     newest = newest_per_key(rows, table, None, alone=not counts.duplicate)
     return merge_rows(Target(table, context.merged), newest, counts, commit)

@@ -94,7 +94,7 @@ def store_rejected(rejected: StoredTable, decided: Decided, *, committed: bool =
     if changed:
         seen = Consumed(table_id=decided.merged.table_id, version=decided.merged.version)
         said = {"rejected": changed, "consumed": seen}
-        commit = ledger.next_commit("rejected", decided.commit.run).model_copy(update=said)
+        commit = ledger.next_commit("rejected", decided.commit.run).saying(**said)
         values = from_source([c.name for c in (*_RECORD, *_DECISION)])
         spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, from_source([c.name for c in _COLUMNS]))
         rejected.merge(rows.where("_changes").select("row.*"), spec, commit)

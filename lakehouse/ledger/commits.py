@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lakehouse.errors import LedgerError
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.ledger.reached import Reached
 
@@ -45,6 +44,10 @@ class Frozen(BaseModel):
     """A value that is written as JSON and never changed; a field it does not know is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def saying(self, **said: Any) -> Self:
+        """The same with other values of some fields; ``ValidationError`` where a field cannot hold one."""
+        return type(self)(**{**dict(self), **said})
 
 
 class Consumed(Frozen):
@@ -207,36 +210,6 @@ def said_in(metadata: str) -> Commit | Upkeep | NotUnderstood | None:
 def said_by(info: Mapping[str, Any]) -> Commit | Upkeep | NotUnderstood | None:
     """What a commit of a history says of itself."""
     return said_in(info.get("userMetadata") or "")
-
-
-def require_understood(history: Iterable[Mapping[str, Any]], uri: str) -> None:
-    """Raise where a commit of ours is not understood: to pass it over would be to go on at an older progress."""
-    for info in history:
-        said = said_by(info)
-        if not isinstance(said, NotUnderstood):
-            continue
-        if said.is_newer:
-            raise LedgerError(
-                f"Version {info['version']} was committed by a newer lakehouse (metadata {said.metadata};"
-                f" this process understands {VERSION})",
-                where=uri,
-                action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
-            )
-        if said.is_older:
-            raise LedgerError(
-                f"Version {info['version']} of the table was written by a lakehouse before 0.1.0 (metadata"
-                f" {said.metadata}; this process reads {VERSION})",
-                where=uri,
-                action="Go on with the lakehouse that wrote it, or load the table again: move aside and keep the"
-                " folders of all tables of its declaration, load the base files, and merge. What the topic no longer"
-                " holds, and the changes that were told, are only in the old folders.",
-            )
-        raise LedgerError(
-            f"What the commit of version {info['version']} says of itself cannot be read ({said.problem}): another"
-            " lakehouse wrote it, or it is damaged",
-            where=f"{uri}/_delta_log/{info['version']:020d}.json",
-            action="Use the lakehouse that wrote it, or bring back a backup from before; nothing was changed.",
-        )
 
 
 def identity_of(info: Mapping[str, Any]) -> str:

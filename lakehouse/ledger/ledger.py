@@ -12,7 +12,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.errors import LedgerError
-from lakehouse.ledger.commits import Commit, Consumed, Entry, Kind, Totals, entry_of, identity_of, require_understood
+from lakehouse.ledger.commits import Commit, Consumed, Entry, Kind, Totals, entry_of, identity_of
 from lakehouse.ledger.differences import unaccounted
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import Kept
@@ -21,6 +21,7 @@ from lakehouse.ledger.reached import Reached, beyond, furthest
 from lakehouse.ledger.restores import Foreign, Standing, restored_version, standing
 from lakehouse.ledger.row_versions import unchanged_versions
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.understood import require_understood
 from lakehouse.settings import Settings
 
 _NEWEST = 100  # commits read first: the entry looked for is nearly always among them

@@ -92,7 +92,7 @@ def propose_acceptance(
         "accepted": tuple(sorted(set(versions))),
         "reason": reason,
     }
-    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).model_copy(update=said))
+    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).saying(**said))
 
 
 @spark_failures()
@@ -123,7 +123,7 @@ def propose_progress(context: TableContext) -> Proposal:
     positions = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
     said = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
-    return Proposal((), ledger.next_commit("recovery", context.run).model_copy(update=said))
+    return Proposal((), ledger.next_commit("recovery", context.run).saying(**said))
 
 
 def _untold_ledger(context: TableContext) -> Ledger:
@@ -150,8 +150,7 @@ def _newest_rows(rows: DataFrame, table: StreamTable, state: SourceState) -> Dat
         f"(_record.partition = {p} AND _record.position >= {earliest} AND _record.position < {state.end[p]})"
         for p, earliest in state.earliest.items()
     )
-    if table.is_log:
-        rows = rows.where(F.col("_record.source") == state.source.text)
+    rows = rows.where(F.col("_record.source") == state.source.text)
     place = F.expr(f"struct(_record.position AS {staged.POSITION}, _record.time AS {staged.TIME})")
     newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.position").alias("_newest")
     grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias(staged.PARTITION)).agg(newest)

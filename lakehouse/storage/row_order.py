@@ -118,7 +118,7 @@ def stored_with(table: StreamTable, name: str) -> dict[str, str]:
     with_row = f"{kept}position IS NULL AND {kept}base IS NULL AND t.`{name}` IS NOT NULL"
     fields = {c.name: f"IF({with_row}, {row}{c.name}, {kept}{c.name})" for c in ORDER}
     if table.version:
-        same = " AND ".join(f"{fields[each]} = {row}{each}" for each in ("position", "partition", "time"))
+        same = " AND ".join(f"{fields[each]} = {row}{each}" for each in ("source", "position", "partition", "time"))
         fields["version"] = f"IF({kept}version IS NULL AND {same}, t.`{table.version}`, {kept}version)"
     return fields
 

@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from lakehouse.derived.changes import Upstream, changed_rows
+from lakehouse.derived import changes
+from lakehouse.derived.changes import Upstream, changed_rows, derived_commit
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ledger.commits import Commit, Consumed, Entry, Metrics
+from lakehouse.ledger.commits import Commit, Consumed, Entry, Metrics, said_in
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
@@ -49,3 +51,18 @@ def test_a_version_that_changed_no_row_counts_none():
 
 def test_nothing_is_known_before_the_first_version_is_consumed():
     assert changed_rows(upstream(1, 2, 3, 4), None) is None
+
+
+def test_the_commit_of_a_derived_table_says_what_it_consumed_in_a_form_that_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changes, "to_consume", lambda ledger: since(ledger.version))
+    commit = derived_commit(Ledger("/feed", exists=True, version=1), upstream(4), "cli")
+    assert (commit.consumed, commit.source) == (since(4), None)
+    assert said_in(commit.model_dump_json()) == commit
+
+
+def test_a_commit_says_nothing_that_its_form_does_not_hold() -> None:
+    commit = Commit(kind="derived", number=1, attempt="a", table_version=0)
+    with pytest.raises(ValidationError, match="source"):
+        commit.saying(source=since(4))

@@ -144,7 +144,9 @@ def _read_changes(upstream: Upstream, start: int) -> DataFrame:
     # rows of a log table that somebody else wrote may say the same of their record, or all the same: each is counted
     more = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
     own = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
-    grouped = changes.groupBy(*identity(upstream.table), *(own if upstream.table.is_log else []), "_commit_version")
+    grouped = changes.groupBy(
+        *map(F.expr, identity(upstream.table)), *(own if upstream.table.is_log else []), "_commit_version"
+    )
     netted = grouped.agg(
         F.max("_commit_timestamp").alias("committed_at"),
         before.alias(staged.BEFORE),

@@ -14,7 +14,8 @@ from lakehouse.decoding import staged
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.rejected_records import Decided, is_covered, place_of
 from lakehouse.ledger.commits import Entry
-from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
+from lakehouse.storage.merge_spec import MergeSpec, from_source
+from lakehouse.storage.row_order import same_place
 from lakehouse.storage.stored_table import Expected, StoredTable
 
 
@@ -30,8 +31,7 @@ def append_records(merged: StoredTable, decided: Decided, counts: Counts) -> Ent
     rows = _rows(decided, merged.layout.names)
     if commit.kind != "batch" or not _are_new(decided):
         return _insert(merged, rows, decided, counts)
-    text = counts.text + counts.rows * len(decided.plan.source.text)
-    return merged.append(rows, commit, Expected(counts.rows, text))
+    return merged.append(rows, commit, Expected(counts.rows, counts.text_from(commit.source)))
 
 
 def _are_new(decided: Decided) -> bool:
@@ -55,13 +55,17 @@ def _insert(merged: StoredTable, rows: DataFrame, decided: Decided, counts: Coun
     """
     covered = is_covered("_there", decided.plan)
     there = merged.rows().select(F.col(RECORD).alias("_there")).where(covered).distinct()
-    marked = rows.join(there, F.expr(f"{RECORD} = _there"), "left")
+    marked = rows.join(there, F.expr(_same_record(RECORD, "_there")), "left")
     marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
     new = f"NOT s.{staged.STALE}"
     spec = MergeSpec(
-        f"{equal_keys([RECORD])} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
+        f"{_same_record(f's.{RECORD}', f't.{RECORD}')} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
         from_source([RECORD]),
         from_source(merged.layout.names),
         insert_if=new,
     )
     return merged.merge(marked.hint(counts.join), spec, decided.commit)
+
+
+def _same_record(one: str, other: str) -> str:
+    return f"{same_place(one, other)} AND {one}.time = {other}.time"

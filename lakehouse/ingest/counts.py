@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
+from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, literal
 
 NOTHING = "false"  # prunes every file: for a batch without rows
@@ -51,6 +52,10 @@ class Counts:
     def rows(self) -> int:
         """How many rows are merged: one for each key, or record."""
         return self.read - self.rejected - self.duplicate
+
+    def text_from(self, source: SourceId | None, orders: int = 1) -> int:
+        """How many bytes of text the rows have to hold, where each names its source so many times."""
+        return self.text + self.rows * orders * len(source.text if source else "")
 
 
 def count_batch(held: DataFrame, table: StreamTable) -> Counts:

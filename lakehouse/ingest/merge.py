@@ -74,7 +74,9 @@ def merge_rows(target: Target, newest: DataFrame, counts: Counts, commit: Commit
         rows = _compared(target, stored, newest, counts).localCheckpoint()
         return rows.hint(counts.join), _store_spec(target, stored, counts)
 
-    text = None if target.texts & {*target.table.keep} else counts.text  # what is kept was not counted
+    keep = target.table.keep
+    # what is kept was not counted
+    text = None if target.texts & {*keep} else counts.text_from(commit.source, 1 + len(keep))
     expected = Expected(counts.rows, text, counts.partitions)
     return target.merged.store_compared(compare_few, compare_many, commit, expected)
 

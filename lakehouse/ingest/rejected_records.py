@@ -17,7 +17,7 @@ from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, from_source
-from lakehouse.storage.row_order import POSITION
+from lakehouse.storage.row_order import POSITION, same_place
 from lakehouse.storage.stored_table import StoredTable
 
 _POSITION = TableColumn.struct("position", "Where the record stands.", POSITION)
@@ -38,8 +38,9 @@ _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
 _FAILS = f"s.{staged.REASON} IS NOT NULL"
 # a broker that is back from an older copy gives an offset to another record; the detail alone tells a time that is NULL
 _SAME = (
-    "t.position = s.position AND t.time IS NOT DISTINCT FROM s.{of}time AND CASE WHEN t.time IS NULL THEN t.detail END"
-    " IS NOT DISTINCT FROM CASE WHEN s.{of}time IS NULL THEN s.{of}detail END"
+    f"{same_place('t.position', 's.position')} AND t.time IS NOT DISTINCT FROM s.{{of}}time"
+    " AND CASE WHEN t.time IS NULL THEN t.detail END IS NOT DISTINCT FROM"
+    " CASE WHEN s.{of}time IS NULL THEN s.{of}detail END"
 )
 
 
@@ -95,8 +96,8 @@ def store_rejected(rejected: StoredTable, decided: Decided, *, committed: bool =
         seen = Consumed(table_id=decided.merged.table_id, version=decided.merged.version)
         said = {"rejected": changed, "consumed": seen}
         commit = ledger.next_commit("rejected", decided.commit.run).saying(**said)
-        values = from_source([c.name for c in (*_RECORD, *_DECISION)])
-        spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, from_source([c.name for c in _COLUMNS]))
+        values = from_source([c.name for c in _COLUMNS])
+        spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, values)
         rejected.merge(rows.where("_changes").select("row.*"), spec, commit)
     return bool(waiting)
 
@@ -113,7 +114,7 @@ def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool
     stays = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
     told_anew = f"{_FAILS} AND NOT ({stays})" if asked_nobody else _FAILS
     record = {c.name: f"IF({told_anew}, s._{c.name}, t.{c.name})" for c in _RECORD}
-    wanted = {"position": "coalesce(s.position, t.position)", **record}
+    wanted = {"position": f"IF({told_anew}, s.position, t.position)", **record}
     wanted |= _decision(decided, passes if committed else "false")
     rows = f"struct({', '.join(f'{wanted[c.name]} AS {c.name}' for c in _COLUMNS)})"
     before = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"

@@ -7,6 +7,8 @@ Positions are no counts: a source may have holes.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from lakehouse.errors import LedgerError
+
 Positions = Mapping[int, int]
 """A position for each partition number."""
 
@@ -61,10 +63,17 @@ class SourceId:
         return f"{self.kind}:{self.identity}"
 
     @classmethod
-    def parse(cls, text: str) -> "SourceId":
-        """Read what ``text`` wrote."""
-        kind, _, identity = text.partition(":")
-        return cls(kind, identity)
+    def parse(cls, text: str | None) -> "SourceId":
+        """Read what ``text`` wrote; raise ``LedgerError`` where it names no source."""
+        kind, _, identity = (text or "").partition(":")
+        try:
+            return cls(kind, identity)
+        except ValueError as error:
+            raise LedgerError(
+                str(error),
+                where="source of a position",
+                action="No lakehouse writes that: RESTORE the table to the version before somebody else did.",
+            ) from error
 
 
 def words_of(source: SourceId | None) -> Words:

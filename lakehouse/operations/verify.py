@@ -52,13 +52,17 @@ def verify_keys(context: TableContext) -> Finding:
     A row in another partition is not found when its key comes again, and would then stand twice.
     """
     table, rows = context.table, context.merged.rows()
-    columns = [F.col(name).cast("string") for name in identity(table)]
-    counted = rows.groupBy(*identity(table)).agg(F.count("*").alias("_count")).where("_count > 1")
-    doubled = counted.select(*columns, "_count").limit(_SHOWN).collect()
+    columns = [F.expr(part) for part in identity(table)]
+    counted = rows.groupBy(*columns).agg(F.count("*").alias("_count")).where("_count > 1")
+    doubled = counted.select(*(F.col(name).cast("string") for name in counted.columns)).limit(_SHOWN).collect()
     problems = [f"Key {', '.join(map(str, row[:-1]))} stands {row[-1]} times." for row in doubled]
     if table.partition_by:
         elsewhere = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
-        astray = elsewhere.select(*columns, table.partition_by.name).limit(_SHOWN).collect()
+        astray = (
+            elsewhere.select(*(column.cast("string") for column in columns), table.partition_by.name)
+            .limit(_SHOWN)
+            .collect()
+        )
         problems += [f"Key {', '.join(map(str, row[:-1]))} stands in the partition {row[-1]}." for row in astray]
     advice = (
         f"RESTORE a version before the write that did it (lakehouse audit {table.name} lists them), then merge:"
@@ -76,7 +80,7 @@ def verify_rows(context: TableContext, check: Check) -> Finding:
     table, rows = context.table, context.merged.rows()
     try:
         wrong = rows.where(f"NOT ({check.sql}\n)")
-        some = wrong.select(*(F.col(name).cast("string") for name in identity(table))).limit(_SHOWN).collect()
+        some = wrong.select(*(F.expr(part).cast("string") for part in identity(table))).limit(_SHOWN).collect()
         many = wrong.count() if some else 0
     except _OF_A_CONDITION as error:
         problem = f"It cannot be computed: {error_text(error).splitlines()[0]}."

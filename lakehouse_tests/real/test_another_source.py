@@ -7,12 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.ingest import batches
+from lakehouse.ingest import replay as replays
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Progress, SourceId
+from lakehouse.operations.verify import verify_keys
 from lakehouse.settings import Settings
-from lakehouse.storage import table_context
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import counts, hour, record, unique_table
 from lakehouse_tests.helpers.tables.lines import AT, Lines
@@ -28,7 +29,8 @@ WARM = record(time=hour(0), temperature_2m=70.5)  # too warm for the declaration
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """A folder that is looked at and read in place of a topic."""
     folder = Lines("first")
-    monkeypatch.setattr(table_context, "look", lambda *_: folder.look())
+    for module in (batches, replays):
+        monkeypatch.setattr(module, "look", lambda *_: folder.look())
     monkeypatch.setattr(batches, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
     return folder
 
@@ -38,7 +40,7 @@ def context(spark: SparkSession, tmp_path: Path) -> TableContext:
     return TableContext(spark, Settings(home=tmp_path, _env_file=None), unique_table())
 
 
-def stands(partition: int, position: int, sequence: int, source: str = "lines:first") -> Row:
+def stands(partition: int, position: int, sequence: int | None, source: str = "lines:first") -> Row:
     return {"source": source, "partition": partition, "position": position, "sequence": sequence}
 
 
@@ -89,3 +91,18 @@ def test_a_log_table_finds_its_rows_again_by_their_places(context: TableContext,
     (outcome,) = replay(logging)
     assert counts(outcome.entry)["stale"] == 2
     assert sorted(stored(logging), key=lambda row: row[1]["position"]) == rows
+
+
+def test_a_record_whose_order_is_learned_later_is_the_same_record(context: TableContext, lines: Lines) -> None:
+    logging = replace(context, table=log_table(rollups=[]))
+    passes, late = record(time=hour(0), temperature_2m=1), record(time=hour(0))
+    lines.write(0, (None, passes), (None, b"{"), (None, late))
+    merge_all(logging)
+    rows = stored(logging)
+    lines.files[0] = [(5, passes), (6, b"{"), (7, late)]
+    (outcome,) = replay(logging)
+    assert counts(outcome.entry)["stale"] == outcome.entry.commit.read - outcome.entry.commit.rejected
+    assert stored(logging) == rows
+    (rejected,) = rows_of(logging.settings, logging.table.rejected_name)
+    assert rejected["position"] == stands(0, 1, 6)
+    assert verify_keys(logging).passed

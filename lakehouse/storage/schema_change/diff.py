@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
+from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.snapshot import declared_again, renamed
 from lakehouse.declaration.widening import is_recast, is_widened
@@ -15,6 +16,7 @@ from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.understood import LOAD_AGAIN, OLDER
 from lakehouse.storage.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Layout, TableColumn, paths
 
 _BESIDE = ", or a column of another name beside it, or a table of another name, which a merge fills from the topic"
@@ -224,15 +226,18 @@ def _require_same_fields(layout: Layout, stands: Mapping[str, str], names: Colle
 def _require_same_rows(layout: Layout, found: Collection[Path]) -> None:
     """Raise where a struct without which a row means nothing has other fields: rows of a log table are others."""
     declared = [path for path, _ in paths(layout.columns)]
-    for path in [*declared, *found]:
-        if len(path) > 1 and path[0] in layout.anchors and (path in declared) != (path in found) and path[:-1] in found:
-            has = "have" if path in found else "have no"
-            raise TableError(
-                f"The rows of {layout.name} {has} {'.'.join(path)}: they were written with a key where there is none"
-                " now, or without one where there is one now",
-                where=layout.uri,
-                action="Declare the key as it was, or a table of another name.",
-            )
+    others = {*declared} ^ {*found}
+    others = {path for path in others if len(path) > 1 and path[0] in layout.anchors and path[:-1] in found}
+    if others == {(RECORD, "base")}:
+        has = "have" if others <= {*found} else "have no"
+        raise TableError(
+            f"The rows of {layout.name} {has} {RECORD}.base: they were written with a key where there is none now, or"
+            " without one where there is one now",
+            where=layout.uri,
+            action="Declare the key as it was, or a table of another name.",
+        )
+    if others:
+        raise TableError(f"The table {layout.name} {OLDER}", where=layout.uri, action=LOAD_AGAIN)
 
 
 def _require_new(layout: Layout, missing: Sequence[str], ledger: Ledger) -> None:

@@ -28,10 +28,10 @@ class Lines:
     """A folder under an id of its own: a partition for each file, a position for each line, which has its own order."""
 
     identity: str
-    files: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
+    files: dict[int, list[tuple[int | None, bytes]]] = field(default_factory=dict)
     deleted: dict[int, int] = field(default_factory=dict)
 
-    def write(self, file: int, *lines: tuple[int, bytes]) -> None:
+    def write(self, file: int, *lines: tuple[int | None, bytes]) -> None:
         """Add lines, each with its place in the source's own order."""
         self.files.setdefault(file, []).extend(lines)
 

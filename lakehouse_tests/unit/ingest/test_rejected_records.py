@@ -1,11 +1,11 @@
 """Rejected records: what their table's log tells without a statement."""
 
-import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -72,10 +72,8 @@ def test_records_at_one_position_are_told_apart_by_their_time_wherever_it_is_tol
     stored: tuple[str | None, str | None], now: tuple[str | None, str | None], same: bool
 ) -> None:
     """A broker that was rolled back gives an offset again; a time beyond any timestamp is told by the detail alone."""
-    t, s = (
-        "(SELECT 7 AS position, ? AS time, ? AS detail) AS t",
-        "(SELECT 7 AS position, ? AS _time, ? AS _detail) AS s",
-    )
-    with closing(sqlite3.connect(":memory:")) as sql:
-        ((found,),) = sql.execute(f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME.format(of='_')}", (*stored, *now))
-    assert found == same
+    place = "{'source': 'kafka:c/t', 'partition': 0, 'position': 7} AS position"
+    t, s = f"(SELECT {place}, ? AS time, ? AS detail) AS t", f"(SELECT {place}, ? AS _time, ? AS _detail) AS s"
+    with closing(duckdb.connect()) as sql:
+        joined = sql.execute(f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME.format(of='_')}", [*stored, *now])
+        assert joined.fetchone() == (same,)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lakehouse.errors import LedgerError
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
 from lakehouse.ledger.accounting import sentence
 from lakehouse.ledger.commits import Commit, Entry, Metrics, NotUnderstood, said_in
@@ -95,7 +96,7 @@ def test_a_topic_whose_id_is_that_of_a_folder_is_another_source() -> None:
     assert SourceId("kafka", "first:/a") != FIRST == SourceId.parse(FIRST.text)
 
 
-@pytest.mark.parametrize("text", ["", "lines", "lines:", ":first"])
-def test_a_text_without_a_kind_or_an_identity_names_no_source(text: str) -> None:
-    with pytest.raises(ValueError, match="names no source"):
+@pytest.mark.parametrize("text", [None, "", "lines", "lines:", ":first"])
+def test_a_text_without_a_kind_or_an_identity_names_no_source(text: str | None) -> None:
+    with pytest.raises(LedgerError, match=r"names no source: .* RESTORE"):
         SourceId.parse(text)

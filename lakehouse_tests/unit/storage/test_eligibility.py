@@ -14,9 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.settings import Settings
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.eligibility import MOST_ROWS, is_quick, is_quick_to_merge
 from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse.storage.row_order import merged_layout
+from lakehouse_tests.helpers.brokers.streams import unique_table
 from lakehouse_tests.helpers.tables.plain_tables import FAR, OSLO, PARIS, SCHEMA, made, next_commit, rows, stored
 
 
@@ -53,6 +57,15 @@ def test_it_is_not_where_the_table_has_other_columns(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     assert not is_quick(replace(layout, columns=[*layout.columns, TableColumn("more", "INT", "d")]), 1)
     assert not is_quick(replace(layout, columns=[*layout.columns[:3], TableColumn("m", "BIGINT", "d")]), 1)
+
+
+def test_as_many_rows_of_numbers_are_held_as_one_commit_may_have(tmp_path: Path) -> None:
+    layout = merged_layout(unique_table(), Settings(home=tmp_path, _env_file=None))
+    schema = pa.schema([(column.name, arrow_type(column.type.replace("`", ""))) for column in layout.columns])
+    empty, properties = schema.empty_table(), layout.statistics_properties
+    write_deltalake(layout.uri, empty, partition_by=layout.partitions, configuration=properties)
+    assert is_quick(layout, MOST_ROWS, text=MOST_ROWS * 64)
+    assert not is_quick(layout, MOST_ROWS, text=MOST_ROWS * 200)
 
 
 def test_a_column_that_was_declared_later_may_stand_last(tmp_path: Path) -> None:

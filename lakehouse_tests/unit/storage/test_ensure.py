@@ -1,5 +1,6 @@
 """A table that is as declared is left alone, without Spark."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from lakehouse.declaration.names import RECORD
+from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.storage.layout import VERSION_COLUMN, Layout, TableColumn
+from lakehouse.storage.row_order import ORDER
 from lakehouse.storage.schema_change.apply import ensure_table
 
 NO_SPARK: Any = None
+LOGGED = [column for column in ORDER if column.name != "base"]
 INNER = (TableColumn("at", "TIMESTAMP", "d"), TableColumn("n", "INT", "d"))
 
 
@@ -22,6 +27,14 @@ def created(folder: Path, *columns: TableColumn) -> Layout:
     inner = pa.struct([("at", pa.timestamp("us", "UTC")), ("n", pa.int32())])
     schema = pa.schema([("k", pa.decimal128(9, 6)), ("_r", inner)])
     DeltaTable.create(layout.uri, schema, configuration=layout.lasting)
+    return layout
+
+
+def with_records(folder: Path, stands: Sequence[TableColumn], declared: Sequence[TableColumn]) -> Layout:
+    """A table whose rows name their records by some fields, and the layout that declares others."""
+    layout = Layout("t", str(folder / "t"), "d", [TableColumn.struct(RECORD, "d", declared)], anchors=[RECORD])
+    record = pa.struct([(column.name, arrow_type(column.type)) for column in stands])
+    DeltaTable.create(layout.uri, pa.schema([(RECORD, record)]), configuration=layout.lasting)
     return layout
 
 
@@ -47,3 +60,18 @@ def test_kept_values_that_came_with_another_version_column_are_compared_with_non
         assert ensure_table(NO_SPARK, replace(layout, kept_by=same)) is not None
     with pytest.raises(TableError, match="came with versions of a, and b is declared"):
         ensure_table(NO_SPARK, replace(layout, kept_by="b"))
+
+
+@pytest.mark.parametrize(("stands", "declared"), [(ORDER, LOGGED), (LOGGED, ORDER)])
+def test_rows_with_a_key_and_rows_without_one_are_told_apart(
+    tmp_path: Path, stands: list[TableColumn], declared: list[TableColumn]
+) -> None:
+    layout = with_records(tmp_path, stands, declared)
+    with pytest.raises(TableError, match="written with a key where there is none"):
+        ensure_table(NO_SPARK, layout)
+
+
+def test_a_table_of_a_former_form_without_a_commit_of_ours_is_to_be_loaded_again(tmp_path: Path) -> None:
+    former = [TableColumn("incarnation", "STRING", "d"), TableColumn("offset", "BIGINT", "d")]
+    with pytest.raises(TableError, match="before 0.1.0 .* load the table again"):
+        ensure_table(NO_SPARK, with_records(tmp_path, former, ORDER))

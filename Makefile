@@ -22,7 +22,7 @@ check: install ## Lint, format, types, import rules, and that every test can be 
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --collect-only --quiet --quiet
 
-test: install ## What a change breaks, in minutes; a part of it: make test ARGS="-k offsets"
+test: install ## What a change breaks, in minutes; a part of it: make test ARGS="-k positions"
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" lakehouse_tests/real lakehouse_tests/unit $(ARGS)
 
 test-slice: install ## A few minutes of all other tests, chosen by the committed tree

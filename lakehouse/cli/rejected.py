@@ -82,9 +82,9 @@ def _facts(table: str, reasons: "list[Reason]") -> dict[str, Any]:
 
 
 def _sample_facts(sample: "Sample") -> dict[str, Any]:
-    from lakehouse.ledger.positions import SourceId, words_of
+    from lakehouse.ledger.positions import words_of
 
-    word = words_of(SourceId.parse(sample.source)).position
+    word = words_of(sample.source).position
     return {**record_facts(sample, word, sample.position), "detail": printable(sample.detail)}
 
 

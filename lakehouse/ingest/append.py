@@ -15,7 +15,7 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.rejected_records import Decided, is_covered, place_of
 from lakehouse.ledger.commits import Entry
 from lakehouse.storage.merge_spec import MergeSpec, from_source
-from lakehouse.storage.row_order import same_place
+from lakehouse.storage.row_order import TELLS, same_record
 from lakehouse.storage.stored_table import Expected, StoredTable
 
 
@@ -53,19 +53,15 @@ def _insert(merged: StoredTable, rows: DataFrame, decided: Decided, counts: Coun
     They are told before the MERGE, and it has a clause for rows that match though none does: Delta then counts its
     source twice, and commits nothing where the counts differ.
     """
-    covered = is_covered("_there", decided.plan)
-    there = merged.rows().select(F.col(RECORD).alias("_there")).where(covered).distinct()
-    marked = rows.join(there, F.expr(_same_record(RECORD, "_there")), "left")
+    told = ", ".join(f"{RECORD}.{name}" for name in TELLS)
+    there = merged.rows().where(is_covered(RECORD, decided.plan)).select(F.expr(f"struct({told}) AS _there")).distinct()
+    marked = rows.join(there, F.expr(same_record(RECORD, "_there")), "left")
     marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
     new = f"NOT s.{staged.STALE}"
     spec = MergeSpec(
-        f"{_same_record(f's.{RECORD}', f't.{RECORD}')} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
+        f"{same_record(f's.{RECORD}', f't.{RECORD}')} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
         from_source([RECORD]),
         from_source(merged.layout.names),
         insert_if=new,
     )
     return merged.merge(marked.hint(counts.join), spec, decided.commit)
-
-
-def _same_record(one: str, other: str) -> str:
-    return f"{same_place(one, other)} AND {one}.time = {other}.time"

@@ -17,7 +17,7 @@ from lakehouse.ledger.log import open_table
 from lakehouse.storage.comparison import comparable_row, struct_of
 from lakehouse.storage.layout import DECLARED
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.storage.row_order import KEPT, Newer, kept_order, newer_than_stored, stored_with
+from lakehouse.storage.row_order import KEPT, Newer, kept_order, newer_than_stored, same_record, stored_with
 from lakehouse.storage.stored_table import Expected, StoredTable
 
 
@@ -155,9 +155,10 @@ def _assignments(target: Target, stored: DataFrame) -> dict[str, str]:
     What was declared once, and is not any more, goes with its record.
     """
     others = target.others(stored)
-    same = f"s.{staged.MET} <=> {struct_of('t', target.types(others))}"
-    guarded = f"IF({same}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
-    gone = {c: f"IF(s.{RECORD} <=> t.{RECORD}, t.`{c}`, NULL)" for c in target.undeclared(stored)}
+    met = f"s.{staged.MET} <=> {struct_of('t', target.types(others))}"
+    guarded = f"IF({met}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
+    same = same_record(f"s.{RECORD}", f"t.{RECORD}", "base")
+    gone = {c: f"IF({same}, t.`{c}`, NULL)" for c in target.undeclared(stored)}
     return from_source(others) | {RECORD: guarded} | gone
 
 

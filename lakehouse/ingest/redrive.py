@@ -80,7 +80,7 @@ def _parts(context: TableContext, reason: str | None) -> Iterator[_Part]:
     """Cut the records into parts of as many as a batch takes; the last one of a source takes the rest."""
     limit, ledger = context.table.max_records, whole_ledger(context.settings, context.table)
     counted = _unresolved_rows(context, ledger, reason).groupBy("position.source").count().collect()
-    for text, count in sorted(map(tuple, counted)):
+    for text, count in sorted((row[0] or "", row[1]) for row in counted):
         part = _Part(SourceId.parse(text), reason)
         for left in range(count, 0, -limit):
             part = replace(part, after=part.upto, upto=None)

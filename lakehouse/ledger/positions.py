@@ -71,14 +71,15 @@ class SourceId:
         except ValueError as error:
             raise LedgerError(
                 str(error),
-                where="source of a position",
-                action="No lakehouse writes that: RESTORE the table to the version before somebody else did.",
+                where="the source of a row's record",
+                action="No lakehouse writes that: RESTORE the table that has the row to the version before it had.",
             ) from error
 
 
-def words_of(source: SourceId | None) -> Words:
-    """What people call a source, and a position in it; the plain words where none is known."""
-    return _WORDS.get(source.kind, Words()) if source else Words()
+def words_of(source: SourceId | str | None) -> Words:
+    """What people call a source, also as rows name it, and a position in it; the plain words where none is known."""
+    kind = source.kind if isinstance(source, SourceId) else (source or "").partition(":")[0]
+    return _WORDS.get(kind, Words())
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lakehouse.kafka import look, read_failures, read_records
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceState, words_of
+from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, words_of
 from lakehouse.ledger.reached import Reached, furthest
 from lakehouse.settings import Settings
 from lakehouse.storage.spark_failures import spark_failures
@@ -106,6 +106,8 @@ def propose_progress(context: TableContext) -> Proposal:
     """
     spark, settings, table = context.spark, context.settings, context.table
     ledger, state = _untold_ledger(context), look(settings, table.topic)
+    if table.order == "offset":
+        _require_one_source(context, state)
     newest = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
     seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
     found: set[int] = set()
@@ -124,6 +126,14 @@ def propose_progress(context: TableContext) -> Proposal:
     reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
     said = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
     return Proposal((), ledger.next_commit("recovery", context.run).saying(**said))
+
+
+def _require_one_source(context: TableContext, state: SourceState) -> None:
+    """Raise ``DataLossError`` where rows came from another source: by position alone, newer records may seem older."""
+    others = context.merged.rows().where("_record.position IS NOT NULL").select("_record.source").distinct()
+    for (source,) in others.where(F.col("source") != state.source.text).limit(1).collect():
+        fact = f"{state.differs_from(SourceId.parse(source))}; rows of both are in the table"
+        raise loss(Gap((fact,), ()), context.table)
 
 
 def _untold_ledger(context: TableContext) -> Ledger:

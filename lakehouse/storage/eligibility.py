@@ -28,8 +28,7 @@ _FEW_ROWS = 1_000  # which it holds however wide they are
 _UNCOUNTED = 50_000  # which it holds where they are as wide as those there seem to be, whose texts may be compressed
 MOST_HELD = 128 * 1024 * 1024  # bytes of such rows
 _VALUE = 16  # bytes of a value at most, but for texts
-_NUMBER = 8  # bytes of a value of these types
-_NUMBERS = {"BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP"}
+_NUMBERS = {"INT": 4, "DATE": 4, "BIGINT": 8, "DOUBLE": 8, "TIMESTAMP": 8}  # types whose values have fewer
 _MOST_BYTES = 64 * 1024 * 1024  # of such rows in files as those of the table, or of rows that are copied
 _MOST_MET = 1_000_000  # rows of a table that is merged into
 _BY_SPARK = 100  # commits from one that Spark makes to the next: it deletes what of the log has expired, deltalake not
@@ -114,7 +113,7 @@ def _can_be_held(table: DeltaTable, layout: Layout, rows: int, text: int | None)
         text = 0
     if text is not None:
         types = [column.type.upper() for _, column in paths(layout.columns) if not column.fields]
-        return rows * sum(_NUMBER if type_ in _NUMBERS else _VALUE for type_ in types) + text <= MOST_HELD
+        return rows * sum(_NUMBERS.get(type_, _VALUE) for type_ in types) + text <= MOST_HELD
     if rows <= _FEW_ROWS:
         return True
     if rows > _UNCOUNTED:

@@ -22,7 +22,9 @@ POSITION = (
     TableColumn("sequence", "BIGINT", "Place in the source's own order; NULL where it has none, as Kafka."),
 )
 """Where a record stands, the same in every table that names one."""
-_PLACE = ("source", "partition", "position")  # what no two records share; their sequence may be learned later
+_PLACE = ("source", "partition", "position")
+TELLS = (*_PLACE, "time")
+"""What tells a record from any other: its sequence does not, which may be learned later."""
 _LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
 ORDER = (*_LOGGED, TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."))
 """What a record or a base row stands by; of a base row all but ``base`` is NULL."""
@@ -67,12 +69,17 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
 
 def identity(table: StreamTable) -> tuple[str, ...]:
     """What tells one row of the merged table from another, in SQL: the key, or place and time of the row's record."""
-    return tuple(table.key) or tuple(f"{RECORD}.{name} AS _{name}" for name in (*_PLACE, "time"))
+    return tuple(f"`{name}`" for name in table.key) or tuple(f"{RECORD}.{name} AS _{name}" for name in TELLS)
 
 
 def same_place(one: str, other: str) -> str:
     """Whether two records stand at the same place, in SQL; the source's own order is no part of it."""
     return " AND ".join(f"{one}.{name} = {other}.{name}" for name in _PLACE)
+
+
+def same_record(one: str, other: str, *more: str) -> str:
+    """Whether two rows name the same record, in SQL, and have the same in ``more``; NULL equals NULL."""
+    return " AND ".join(f"{one}.{name} <=> {other}.{name}" for name in (*TELLS, *more))
 
 
 def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:

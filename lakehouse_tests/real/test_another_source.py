@@ -6,16 +6,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.errors import DataLossError
 from lakehouse.ingest import batches
 from lakehouse.ingest import replay as replays
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Progress, SourceId
+from lakehouse.operations import repair
+from lakehouse.operations.repair import propose_progress
 from lakehouse.operations.verify import verify_keys
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.brokers.streams import counts, hour, record, unique_table
+from lakehouse_tests.helpers.brokers.streams import clean_log, counts, hour, record, unique_table
 from lakehouse_tests.helpers.tables.lines import AT, Lines
 from lakehouse_tests.helpers.tables.log_tables import log_table
 from lakehouse_tests.helpers.tables.rows import Row, rows_of
@@ -29,7 +32,7 @@ WARM = record(time=hour(0), temperature_2m=70.5)  # too warm for the declaration
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """A folder that is looked at and read in place of a topic."""
     folder = Lines("first")
-    for module in (batches, replays):
+    for module in (batches, replays, repair):
         monkeypatch.setattr(module, "look", lambda *_: folder.look())
     monkeypatch.setattr(batches, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
     return folder
@@ -101,8 +104,19 @@ def test_a_record_whose_order_is_learned_later_is_the_same_record(context: Table
     rows = stored(logging)
     lines.files[0] = [(5, passes), (6, b"{"), (7, late)]
     (outcome,) = replay(logging)
-    assert counts(outcome.entry)["stale"] == outcome.entry.commit.read - outcome.entry.commit.rejected
+    assert (outcome.entry.commit.read, outcome.entry.commit.rejected, counts(outcome.entry)["stale"]) == (3, 1, 2)
     assert stored(logging) == rows
     (rejected,) = rows_of(logging.settings, logging.table.rejected_name)
     assert rejected["position"] == stands(0, 1, 6)
     assert verify_keys(logging).passed
+
+
+def test_rows_of_two_sources_are_not_ordered_by_positions_alone(context: TableContext, lines: Lines) -> None:
+    by_position = replace(context, table=unique_table(order="offset"))
+    lines.write(0, (None, record(time=hour(0))))
+    merge_all(by_position)
+    context.spark.sql(f"UPDATE {by_position.merged.layout.sql} SET temperature_2m = 0")
+    clean_log(by_position.merged.layout.uri)
+    lines.identity = "second"
+    with pytest.raises(DataLossError, match="lines:first .* lines:second.* ordered by offset alone"):
+        propose_progress(by_position)

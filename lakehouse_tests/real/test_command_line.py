@@ -62,6 +62,8 @@ def test_status_tells_the_lag_before_there_is_a_table(story: dict[str, Any]) -> 
 
 
 def test_a_dry_run_shows_the_next_batch_and_merges_nothing(story: dict[str, Any]) -> None:
+    assert [*story["plan"]] == ["stream", "source", "ranges", "gap"]
+    assert story["plan"]["source"]["kind"] == "kafka"
     assert sum(part["end"] - part["start"] for part in story["plan"]["ranges"]) == 10
 
 

@@ -226,8 +226,8 @@ def _require_same_fields(layout: Layout, stands: Mapping[str, str], names: Colle
 def _require_same_rows(layout: Layout, found: Collection[Path]) -> None:
     """Raise where a struct without which a row means nothing has other fields: rows of a log table are others."""
     declared = [path for path, _ in paths(layout.columns)]
-    others = {*declared} ^ {*found}
-    others = {path for path in others if len(path) > 1 and path[0] in layout.anchors and path[:-1] in found}
+    others = {path for path in {*declared} ^ {*found} if len(path) > 1 and path[0] in layout.anchors}
+    others = {path for path in others if path[:-1] in found}
     if others == {(RECORD, "base")}:
         has = "have" if others <= {*found} else "have no"
         raise TableError(
@@ -236,7 +236,7 @@ def _require_same_rows(layout: Layout, found: Collection[Path]) -> None:
             where=layout.uri,
             action="Declare the key as it was, or a table of another name.",
         )
-    if others:
+    if others & {*declared}:
         raise TableError(f"The table {layout.name} {OLDER}", where=layout.uri, action=LOAD_AGAIN)
 
 

@@ -1,6 +1,7 @@
 """What a commit says of itself: its form has a version, and what is newer than this process is never foreign."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from lakehouse.ledger.commits import (
     said_in,
 )
 from lakehouse.ledger.ledger import app_id, read_ledger
-from lakehouse.ledger.positions import SourceId
+from lakehouse.ledger.positions import Range, SourceId
 
 OURS = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
 
@@ -119,4 +120,6 @@ def test_the_form_of_version_8_is_as_it_was_first_written():
         " unaccounted accepted reason"
     )
     assert names(Totals) == "batches read rejected duplicate inserted updated stale"
+    assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
+    assert [field.name for field in fields(Range)] == ["partition", "start", "end"]
     assert names(Consumed) == "table_id version commit"

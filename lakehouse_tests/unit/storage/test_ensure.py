@@ -75,3 +75,8 @@ def test_a_table_of_a_former_form_without_a_commit_of_ours_is_to_be_loaded_again
     former = [TableColumn("incarnation", "STRING", "d"), TableColumn("offset", "BIGINT", "d")]
     with pytest.raises(TableError, match="before 0.1.0 .* load the table again"):
         ensure_table(NO_SPARK, with_records(tmp_path, former, ORDER))
+
+
+def test_a_field_that_somebody_added_to_the_record_of_a_row_is_left_alone(tmp_path: Path) -> None:
+    layout = with_records(tmp_path, [*ORDER, TableColumn("theirs", "INT", "d")], ORDER)
+    assert ensure_table(NO_SPARK, layout) is not None

@@ -14,7 +14,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.row_order import merged_layout, order_of
+from lakehouse.storage.row_order import identity, merged_layout, order_of
 from lakehouse.storage.schema_change.diff import lack_of
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
@@ -79,3 +79,8 @@ def test_rows_with_a_key_are_not_those_of_a_log_table(
     assert lack_of(layout)
     with pytest.raises(TableError, match=rf"{has} _record\.base: .*a table of another name"):
         lack_of(merged_layout(then, settings))
+
+
+def test_a_key_that_reads_as_a_value_tells_rows_by_its_column() -> None:
+    columns = [*KEYED.columns, Column("true", "INT", "d", required=True)]
+    assert identity(replace(KEYED, columns=columns, key=["true"])) == ("`true`",)

@@ -72,6 +72,7 @@ def test_the_order_of_the_source_decides_inside_a_batch_against_the_table_and_in
     assert merge_all(context) == []
 
 
+@pytest.mark.slow
 def test_a_record_that_is_rejected_keeps_its_place_until_it_passes(context: TableContext, lines: Lines) -> None:
     lines.write(4, (7, WARM))
     merge_all(context)
@@ -85,6 +86,7 @@ def test_a_record_that_is_rejected_keeps_its_place_until_it_passes(context: Tabl
     assert redrive(wider) == []
 
 
+@pytest.mark.slow
 def test_a_log_table_finds_its_rows_again_by_their_places(context: TableContext, lines: Lines) -> None:
     logging = replace(context, table=log_table(rollups=[]))
     lines.write(0, (5, record(time=hour(0), temperature_2m=1)), (5, record(time=hour(0), temperature_2m=1)))
@@ -96,6 +98,7 @@ def test_a_log_table_finds_its_rows_again_by_their_places(context: TableContext,
     assert sorted(stored(logging), key=lambda row: row[1]["position"]) == rows
 
 
+@pytest.mark.slow
 def test_a_record_whose_order_is_learned_later_is_the_same_record(context: TableContext, lines: Lines) -> None:
     logging = replace(context, table=log_table(rollups=[]))
     passes, late = record(time=hour(0), temperature_2m=1), record(time=hour(0))
@@ -111,6 +114,7 @@ def test_a_record_whose_order_is_learned_later_is_the_same_record(context: Table
     assert verify_keys(logging).passed
 
 
+@pytest.mark.slow
 def test_rows_of_two_sources_are_not_ordered_by_positions_alone(context: TableContext, lines: Lines) -> None:
     by_position = replace(context, table=unique_table(order="offset"))
     lines.write(0, (None, record(time=hour(0))))

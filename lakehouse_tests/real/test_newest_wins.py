@@ -182,6 +182,7 @@ def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(histor
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 @pytest.mark.invariant(3)
 def test_any_order_of_ranges_gives_the_same_rows(history: History) -> None:
     stream, rows = history.stream, history.rows()

@@ -147,6 +147,7 @@ def test_a_batch_of_rejected_records_alone_moves_the_progress(stream):
     assert stream.merge() == []
 
 
+@pytest.mark.slow
 def test_a_record_is_late_by_its_own_two_times_for_batch_replay_and_redrive_alike(spark, broker):
     stream = Stream.create(spark, broker, late=Late("observed_at", DAY))
     behind = [f"{datetime.now(UTC) - timedelta(hours=hours):%Y-%m-%dT%H:%M}" for hours in (0, 1, 1, 49, 480)]

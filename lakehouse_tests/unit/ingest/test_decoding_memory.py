@@ -17,6 +17,7 @@ def test_a_worker_takes_little_memory_whatever_records_hold(name: str, tmp_path:
     assert peak_of(tmp_path, table, records, schemas) < MOST
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("case", "expected"),

@@ -93,6 +93,7 @@ def test_a_log_read_by_name_tells_what_deltalake_tells(table):
     assert by_name == expected
 
 
+@pytest.mark.slow
 def test_a_history_that_is_counted_right_is_not_read_twice(table, monkeypatch):
     def refused(*_: object) -> None:
         raise AssertionError("read by name")

@@ -37,6 +37,7 @@ def test_a_home_chosen_by_its_own_variable_wins_and_keeps_its_settings(
     assert (mine / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"
 
 
+@pytest.mark.slow
 def test_settings_that_are_being_written_are_never_read_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without them, Dagster would not know that a table has one writer."""
     monkeypatch.delenv("DAGSTER_HOME", raising=False)

@@ -282,6 +282,7 @@ def test_a_spark_that_does_not_start_is_told_without_a_trace(home: Path) -> None
     assert not (home / "tables").exists()
 
 
+@pytest.mark.slow
 def test_a_setting_of_spark_that_it_refuses_is_told_without_its_value(home: Path) -> None:
     command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "load-base"]
     environment = {**os.environ, "LAKEHOUSE_SPARK_CONF": '{"spark.executor.cores": "s3cret"}'}

@@ -10,7 +10,8 @@ import typer
 
 from lakehouse.cli.arguments import TableArgument, chosen_table, examples
 from lakehouse.cli.figures import Figures, identifier
-from lakehouse.cli.output import busy, print_table, progress, results, say
+from lakehouse.cli.output import print_table, progress, results, say
+from lakehouse.cli.phases import busy
 from lakehouse.cli.table_session import broker, load_settings, table_context, warm
 from lakehouse.errors import LakehouseError
 

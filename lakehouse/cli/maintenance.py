@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
-from lakehouse.cli.output import busy, print_json, print_table, say
+from lakehouse.cli.output import print_json, print_table, say
+from lakehouse.cli.phases import busy
 from lakehouse.cli.table_session import load_settings, spark, table_context
 
 if TYPE_CHECKING:

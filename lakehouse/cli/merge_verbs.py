@@ -17,7 +17,8 @@ from lakehouse.cli.arguments import (
     examples,
 )
 from lakehouse.cli.facts import outcome_facts, shown_facts
-from lakehouse.cli.output import busy, complain, print_json, print_table, say
+from lakehouse.cli.output import complain, print_json, print_table, say
+from lakehouse.cli.phases import busy
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:

@@ -4,11 +4,10 @@ import csv
 import json
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -16,9 +15,6 @@ from rich.console import Console
 from rich.table import Table
 
 from lakehouse.errors import printable
-
-if TYPE_CHECKING:
-    from rich.status import Status
 
 _PIPED_WIDTH = 200  # columns: a table that is piped into a file or another command is not cut at 80
 
@@ -118,35 +114,3 @@ def in_words(value: Any) -> str:
     from pydantic_core import to_jsonable_python
 
     return json.dumps(to_jsonable_python(_in_text(value)), ensure_ascii=False)
-
-
-@contextmanager
-def busy(what: str) -> "Iterator[Status]":
-    """Say what is under way while it is; in a terminal only, and gone afterwards."""
-    from lakehouse.cli.phases import NOW
-
-    with progress().status(_Doing(what, NOW)) as status:
-        yield status
-
-
-class _Doing:
-    """What is under way, as it reads at each look: with the phase it is in."""
-
-    def __init__(self, what: str, phase: object) -> None:
-        self._what, self._phase = what, phase
-
-    def __rich__(self) -> str:
-        phase = str(self._phase)
-        return f"{self._what} ... {phase and f'({phase})'}"
-
-
-@contextmanager
-def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar, in a terminal only; call what it gives with how many are done."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = progress()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown_bar:
-        task = shown_bar.add_task(what, total=total)
-        yield lambda done: shown_bar.update(task, completed=done)

@@ -6,11 +6,15 @@ Every part of the package logs what it begins, as ``INFO``, and what a person ha
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
-from lakehouse.cli.output import complain
+from lakehouse.cli.output import complain, progress
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 _FIRST = 10.0  # seconds of one phase after which it is told where no terminal shows it; then after twice as long
 _ROOT = logging.getLogger("lakehouse")
@@ -68,3 +72,33 @@ def _tell(ended: Event) -> None:
         if told and NOW.seconds >= wait:
             complain(str(NOW))
             wait *= 2
+
+
+@contextmanager
+def busy(what: str) -> "Iterator[Status]":
+    """Say what is under way while it is; in a terminal only, and gone afterwards."""
+    with progress().status(_Doing(what)) as status:
+        yield status
+
+
+class _Doing:
+    """What is under way, as it reads at each look: with the phase it is in."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __rich__(self) -> str:
+        phase = str(NOW)
+        return f"{self._what} ... {phase and f'({phase})'}"
+
+
+@contextmanager
+def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar, in a terminal only; call what it gives with how many are done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = progress()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown_bar:
+        task = shown_bar.add_task(what, total=total)
+        yield lambda done: shown_bar.update(task, completed=done)

@@ -7,7 +7,8 @@ import typer
 from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
 from lakehouse.cli.facts import record_facts, seconds
 from lakehouse.cli.merge_verbs import show_outcomes
-from lakehouse.cli.output import busy, print_json, print_table, say
+from lakehouse.cli.output import print_json, print_table, say
+from lakehouse.cli.phases import busy
 from lakehouse.cli.table_session import load_settings, registry, table_context
 from lakehouse.errors import printable
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.cli.output import busy, complain
-from lakehouse.cli.phases import phases
+from lakehouse.cli.output import complain
+from lakehouse.cli.phases import busy, phases
 from lakehouse.cli.stopping import stops_soon
 
 _SHORT = 1.0  # seconds: whoever looks whether an engine lives holds its lock for a moment

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_table, chosen_tables, examples
-from lakehouse.cli.output import bar, print_json, print_table, say
+from lakehouse.cli.output import print_json, print_table, say
+from lakehouse.cli.phases import bar
 from lakehouse.cli.record_check import checked_records, require_records
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.errors import TopicError

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.avro_nodes import Named
+from lakehouse.decoding.formats.avro_nodes import KIND, Named
 from lakehouse.decoding.formats.avro_reader import Reader, reader_of
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
@@ -26,8 +26,6 @@ from lakehouse.decoding.formats.format import (
     WriterSchema,
 )
 from lakehouse.decoding.formats.framing import FRAME_SIZE, unframed
-
-KIND = "AVRO"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.memory import MOST_OF_ONE, too_large
 
+KIND = "AVRO"
+"""What a registry calls a schema of Avro."""
+
 Read = Callable[[bytes, int], tuple[Any, int]]
 """Read a value that begins at a place in the bytes: the value, and the place behind it."""
 

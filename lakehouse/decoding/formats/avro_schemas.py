@@ -10,8 +10,8 @@ from fastavro.schema import SchemaParseException, UnknownType
 from fastavro.types import Schema
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.avro_format import KIND
 from lakehouse.decoding.formats.avro_logical import is_decimal
+from lakehouse.decoding.formats.avro_nodes import KIND
 from lakehouse.decoding.formats.avro_reader import reader_of
 from lakehouse.decoding.formats.format import UnusableSchemaError, WriterSchema
 

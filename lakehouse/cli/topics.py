@@ -59,12 +59,12 @@ def _describe(settings: "Settings", table: "StreamTable") -> dict[str, object]:
     try:
         state = look(settings, table.topic)
     except TopicError:
-        return {"topic": table.topic, "table": table.name, "exists": False} | dict.fromkeys(_HELD)
+        return {"topic": table.topic, "table": table.name, "exists": False} | dict.fromkeys(_FIGURES)
     values = (len(state.end), sum(state.earliest.values()), sum(state.end.values()), state.producer_time)
-    return {"topic": table.topic, "table": table.name, "exists": True} | dict(zip(_HELD, values, strict=True))
+    return {"topic": table.topic, "table": table.name, "exists": True} | dict(zip(_FIGURES, values, strict=True))
 
 
-_HELD = ("partitions", "earliest_offsets", "end_offsets", "producer_time")
+_FIGURES = ("partitions", "earliest_offsets", "end_offsets", "producer_time")
 
 
 FileArgument = Annotated[

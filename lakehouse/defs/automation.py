@@ -19,7 +19,7 @@ from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Plan
 
 _INTERVAL = 4  # seconds between two ticks: Dagster's daemon looks every five
-_HELD = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
+_POSITIONS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 
 
 def automation_of(listed: Listed) -> dg.Definitions:
@@ -94,7 +94,7 @@ def _moved(cursor: str | None, listed: Listed, state: TopicState) -> list[dg.Ass
     written = _written(state)
     if cursor == written:
         return []
-    held = [
+    positions = [
         dg.TableRecord({"partition": partition, "earliest": state.earliest[partition], "end": end})
         for partition, end in sorted(state.end.items())
     ]
@@ -102,7 +102,7 @@ def _moved(cursor: str | None, listed: Listed, state: TopicState) -> list[dg.Ass
         listed.key(listed.topic),
         description=f"Topic {listed.table.topic} has moved.",
         metadata={
-            "offsets": dg.MetadataValue.table(held, schema=_HELD),
+            "offsets": dg.MetadataValue.table(positions, schema=_POSITIONS),
             "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
             **state.ids,
         },

@@ -167,7 +167,7 @@ def _greatest(types: Mapping[str, str]) -> str:
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
     consumed = to_consume(upstream.ledger)
-    return ledger.next_commit("derived", run).saying(consumed=consumed, declaration=upstream.table.fingerprint)
+    return ledger.next_commit("derived", run).with_fields(consumed=consumed, declaration=upstream.table.fingerprint)
 
 
 def derived_from(name: str, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:

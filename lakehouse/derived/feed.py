@@ -73,7 +73,7 @@ def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
                 else:
                     entry = feed.merge(rows, spec, commit)
             return derived_from(layout.name, upstream, entry, rebuilt=False)
-    commit = commit.saying(reconciled=True)
+    commit = commit.with_fields(reconciled=True)
     since = F.lit(ledger.consumed.version if ledger.consumed else -1).cast("bigint")
     rows = _as_stored(_as_feed(_net_difference(upstream, feed).localCheckpoint(), upstream, commit, since), layout)
     return derived_from(layout.name, upstream, feed.merge(rows, spec, commit), rebuilt=True)

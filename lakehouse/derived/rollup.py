@@ -52,7 +52,7 @@ def update_rollup(upstream: Upstream, rollup: Rollup, stored: StoredTable, run: 
     same = is_as_declared(ledger, rollup) and not other_types
     if same and upstream.ledger.is_consumed(ledger.consumed):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
-    commit = derived_commit(ledger, upstream, run).saying(declaration=rollup.fingerprint)
+    commit = derived_commit(ledger, upstream, run).with_fields(declaration=rollup.fingerprint)
     changed = changed_rows(upstream, ledger.consumed)
     if same and ledger.consumed:
         with changes_since(upstream, ledger.consumed) as changes:

@@ -15,7 +15,7 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.rejected_records import Decided, is_covered, place_of
 from lakehouse.ledger.commits import Entry
 from lakehouse.storage.merge_spec import MergeSpec, from_source
-from lakehouse.storage.row_order import TELLS, same_record
+from lakehouse.storage.row_order import IDENTITY_FIELDS, same_record
 from lakehouse.storage.stored_table import Expected, StoredTable
 
 
@@ -53,8 +53,10 @@ def _insert(merged: StoredTable, rows: DataFrame, decided: Decided, counts: Coun
     They are told before the MERGE, and it has a clause for rows that match though none does: Delta then counts its
     source twice, and commits nothing where the counts differ.
     """
-    told = ", ".join(f"{RECORD}.{name}" for name in TELLS)
-    there = merged.rows().where(is_covered(RECORD, decided.plan)).select(F.expr(f"struct({told}) AS _there")).distinct()
+    identity = ", ".join(f"{RECORD}.{name}" for name in IDENTITY_FIELDS)
+    there = (
+        merged.rows().where(is_covered(RECORD, decided.plan)).select(F.expr(f"struct({identity}) AS _there")).distinct()
+    )
     marked = rows.join(there, F.expr(same_record(RECORD, "_there")), "left")
     marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
     new = f"NOT s.{staged.STALE}"

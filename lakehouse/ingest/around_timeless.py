@@ -27,7 +27,7 @@ from lakehouse.ledger.positions import Plan
 from lakehouse.storage.table_context import TableContext
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_RECORD = pa.schema(
+RECORD_SCHEMA = pa.schema(
     [
         (staged.TIME, pa.timestamp("us", "UTC")),
         (staged.PARTITION, pa.int32()),
@@ -38,6 +38,7 @@ _RECORD = pa.schema(
         (staged.HEADERS, _HEADERS),
     ]
 )
+"""Records as they are read, in Arrow's types."""
 
 
 def hold_around(context: TableContext, plan: Plan, kind: Kind, failure: TimelessRecordError) -> tuple[Plan, DataFrame]:
@@ -86,4 +87,6 @@ def _table(records: Sequence[Record]) -> pa.Table:
         [each.value for each in records],
         [[{"key": name, "value": told} for name, told in each.headers] or None for each in records],
     ]
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, _RECORD, strict=True)], _RECORD)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, RECORD_SCHEMA, strict=True)], RECORD_SCHEMA
+    )

@@ -173,7 +173,7 @@ def merge_batch(context: TableContext, bounds: Bounds, seen: Seen) -> Outcome | 
         return Outcome(entry, None, lag, lag, time.monotonic() - started)
     if plan.span == 0:
         return None
-    commit = ledger.next_commit("batch", context.run).saying(source=plan.source)
+    commit = ledger.next_commit("batch", context.run).with_fields(source=plan.source)
     entry, plan, later, others = run_batch(context, plan, commit, ledger)
     before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     reached = plan.progress.positions
@@ -209,7 +209,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
         later = look(context.settings, context.table.topic, PATIENCE)
         require_same_topic(plan, later, command)
         progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
-        said = commit.saying(stream=plan.stream, ranges=plan.ranges, progress=progress)
+        said = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
         counts = count_batch(held, table)
     met = count_rows(layout.uri, layout.partition_by, counts.partitions)
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
@@ -253,7 +253,7 @@ def _store_merged(context: TableContext, decided: Decided) -> None:
 
 
 def _counted(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
-    return commit.saying(
+    return commit.with_fields(
         read=counts.read,
         rejected=counts.rejected,
         duplicate=counts.duplicate,

@@ -77,7 +77,7 @@ def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
 
 def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
     """What a commit says that steps over the gap of a plan, up to where the plan begins; it reads nothing."""
-    return ledger.next_commit("gap", run).saying(
+    return ledger.next_commit("gap", run).with_fields(
         stream=plan.stream,
         source=plan.source,
         progress={part.partition: part.start for part in plan.ranges},

@@ -101,7 +101,7 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
     counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest = _newest_in_load(rows, table).localCheckpoint()
     said = {"folder": str(source), "declaration": table.fingerprint}
-    commit = base.next_commit("load", context.run).saying(**said)
+    commit = base.next_commit("load", context.run).with_fields(**said)
     entry = _upsert(base, table, newest, commit)
     return BaseLoad(
         folder=source,
@@ -207,7 +207,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         }
     )
     counts = count_batch(rows, table)
-    commit = ledger.next_commit("base", context.run).saying(
+    commit = ledger.next_commit("base", context.run).with_fields(
         read=counts.read,
         duplicate=counts.duplicate,
         consumed=to_consume(held),

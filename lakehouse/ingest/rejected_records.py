@@ -95,7 +95,7 @@ def store_rejected(rejected: StoredTable, decided: Decided, *, committed: bool =
     if changed:
         seen = Consumed(table_id=decided.merged.table_id, version=decided.merged.version)
         said = {"rejected": changed, "consumed": seen}
-        commit = ledger.next_commit("rejected", decided.commit.run).saying(**said)
+        commit = ledger.next_commit("rejected", decided.commit.run).with_fields(**said)
         values = from_source([c.name for c in _COLUMNS])
         spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, values)
         rejected.merge(rows.where("_changes").select("row.*"), spec, commit)

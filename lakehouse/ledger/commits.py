@@ -45,9 +45,9 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def saying(self, **said: Any) -> Self:
+    def with_fields(self, **fields: Any) -> Self:
         """The same with other values of some fields; ``ValidationError`` where a field cannot hold one."""
-        return type(self)(**{**dict(self), **said})
+        return type(self)(**{**dict(self), **fields})
 
 
 class Consumed(Frozen):

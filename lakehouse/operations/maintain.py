@@ -220,7 +220,7 @@ class _Work:
         """Carry on what the ledger tells; where it is ``judged``, also which of all its commits do not add up."""
         commit = self.stored.next_commit("maintenance", self.run)
         if judged:
-            commit = commit.saying(unaccounted=self.stored.ledger(whole=True).unaccounted)
+            commit = commit.with_fields(unaccounted=self.stored.ledger(whole=True).unaccounted)
         self.stored.commit_nothing(commit)
 
 

@@ -92,7 +92,7 @@ def propose_acceptance(
         "accepted": tuple(sorted(set(versions))),
         "reason": reason,
     }
-    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).saying(**said))
+    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).with_fields(**said))
 
 
 @spark_failures()
@@ -125,7 +125,7 @@ def propose_progress(context: TableContext) -> Proposal:
     positions = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
     reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
     said = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
-    return Proposal((), ledger.next_commit("recovery", context.run).saying(**said))
+    return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**said))
 
 
 def _require_one_source(context: TableContext, state: SourceState) -> None:

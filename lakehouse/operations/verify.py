@@ -13,7 +13,7 @@ from pyspark.errors import (
     PySparkException,
     SparkRuntimeException,
 )
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Check, Rollup, StreamTable
@@ -52,23 +52,23 @@ def verify_keys(context: TableContext) -> Finding:
     A row in another partition is not found when its key comes again, and would then stand twice.
     """
     table, rows = context.table, context.merged.rows()
-    columns = [F.expr(part) for part in identity(table)]
-    counted = rows.groupBy(*columns).agg(F.count("*").alias("_count")).where("_count > 1")
+    counted = rows.groupBy(*map(F.expr, identity(table))).agg(F.count("*").alias("_count")).where("_count > 1")
     doubled = counted.select(*(F.col(name).cast("string") for name in counted.columns)).limit(_SHOWN).collect()
     problems = [f"Key {', '.join(map(str, row[:-1]))} stands {row[-1]} times." for row in doubled]
     if table.partition_by:
         elsewhere = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
-        astray = (
-            elsewhere.select(*(column.cast("string") for column in columns), table.partition_by.name)
-            .limit(_SHOWN)
-            .collect()
-        )
+        astray = elsewhere.select(*_shown_identity(table), table.partition_by.name).limit(_SHOWN).collect()
         problems += [f"Key {', '.join(map(str, row[:-1]))} stands in the partition {row[-1]}." for row in astray]
     advice = (
         f"RESTORE a version before the write that did it (lakehouse audit {table.name} lists them), then merge:"
         f" lakehouse merge {table.name} goes on where that version was and reads again what the topic still holds."
     )
     return finding("keys_unique", problems, "every key stands once", advice)
+
+
+def _shown_identity(table: StreamTable) -> list[Column]:
+    """What tells a row from others, as text."""
+    return [F.expr(part).cast("string") for part in identity(table)]
 
 
 @spark_failures()
@@ -80,7 +80,7 @@ def verify_rows(context: TableContext, check: Check) -> Finding:
     table, rows = context.table, context.merged.rows()
     try:
         wrong = rows.where(f"NOT ({check.sql}\n)")
-        some = wrong.select(*(F.expr(part).cast("string") for part in identity(table))).limit(_SHOWN).collect()
+        some = wrong.select(*_shown_identity(table)).limit(_SHOWN).collect()
         many = wrong.count() if some else 0
     except _OF_A_CONDITION as error:
         problem = f"It cannot be computed: {error_text(error).splitlines()[0]}."

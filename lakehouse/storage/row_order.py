@@ -23,7 +23,7 @@ POSITION = (
 )
 """Where a record stands, the same in every table that names one."""
 _PLACE = ("source", "partition", "position")
-TELLS = (*_PLACE, "time")
+IDENTITY_FIELDS = (*_PLACE, "time")
 """What tells a record from any other: its sequence does not, which may be learned later."""
 _LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
 ORDER = (*_LOGGED, TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."))
@@ -69,7 +69,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
 
 def identity(table: StreamTable) -> tuple[str, ...]:
     """What tells one row of the merged table from another, in SQL: the key, or place and time of the row's record."""
-    return tuple(f"`{name}`" for name in table.key) or tuple(f"{RECORD}.{name} AS _{name}" for name in TELLS)
+    return tuple(f"`{name}`" for name in table.key) or tuple(f"{RECORD}.{name} AS _{name}" for name in IDENTITY_FIELDS)
 
 
 def same_place(one: str, other: str) -> str:
@@ -79,7 +79,7 @@ def same_place(one: str, other: str) -> str:
 
 def same_record(one: str, other: str, *more: str) -> str:
     """Whether two rows name the same record, in SQL, and have the same in ``more``; NULL equals NULL."""
-    return " AND ".join(f"{one}.{name} <=> {other}.{name}" for name in (*TELLS, *more))
+    return " AND ".join(f"{one}.{name} <=> {other}.{name}" for name in (*IDENTITY_FIELDS, *more))
 
 
 def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:

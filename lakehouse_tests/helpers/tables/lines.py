@@ -7,20 +7,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from lakehouse.decoding import staged
+from lakehouse.ingest.around_timeless import RECORD_SCHEMA
 from lakehouse.ledger.positions import Plan, SourceId, SourceState
 
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
-TYPES = pa.schema(
-    [
-        (staged.TIME, pa.timestamp("us", "UTC")),
-        (staged.PARTITION, pa.int32()),
-        (staged.POSITION, pa.int64()),
-        (staged.SEQUENCE, pa.int64()),
-        (staged.KEY, pa.binary()),
-        (staged.VALUE, pa.binary()),
-        (staged.HEADERS, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
 
 
 @dataclass
@@ -42,7 +32,7 @@ class Lines:
 
     def read(self, plan: Plan) -> pa.Table:
         """The lines of a plan, as records of a topic are read."""
-        return pa.Table.from_pylist([*self._records(plan)], TYPES)
+        return pa.Table.from_pylist([*self._records(plan)], RECORD_SCHEMA)
 
     def _records(self, plan: Plan) -> Iterator[dict[str, object]]:
         for part in plan.ranges:

@@ -65,4 +65,4 @@ def test_the_commit_of_a_derived_table_says_what_it_consumed_in_a_form_that_is_r
 def test_a_commit_says_nothing_that_its_form_does_not_hold() -> None:
     commit = Commit(kind="derived", number=1, attempt="a", table_version=0)
     with pytest.raises(ValidationError, match="source"):
-        commit.saying(source=since(4))
+        commit.with_fields(source=since(4))

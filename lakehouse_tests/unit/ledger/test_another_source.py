@@ -33,10 +33,7 @@ def merged(ledger: Ledger, lines: Lines, bounds: Bounds = ALL) -> Ledger:
     plan = plan_next_of(ledger, lines.look(), bounds)
     assert plan.gap is None
     read = {"ranges": plan.ranges, "progress": dict(plan.progress.positions), "read": plan.span}
-    said = ledger.next_commit("batch", "run").model_copy(
-        update={"stream": plan.stream, "source": plan.source, **read},
-    )
-    return then(ledger, said)
+    return then(ledger, ledger.next_commit("batch", "run").with_fields(stream=plan.stream, source=plan.source, **read))
 
 
 def then(ledger: Ledger, said: Commit) -> Ledger:

@@ -1,6 +1,6 @@
 # What a person types. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make; all the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help install check test test-slice test-all torture bench dist demo up doctor requirements audit-packages
+.PHONY: help install check lint types imports words collect docs test test-slice test-all torture bench dist demo up doctor requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -14,13 +14,28 @@ help: ## This list
 install: $(STAMP) ## Virtual environment, pinned Python packages and jars; a second call is quick
 	@$(BIN)/python -m lakehouse.local.jars registry
 
-check: install ## Lint, format, types, import rules, and that every test can be collected
+check: install ## Lint, format, types, import rules, words, the site, and that every test can be collected
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint imports words docs collect
+
+lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types:
 	$(BIN)/mypy
 	cd lakehouse/examples/template && MYPYPATH=../../.. ../../../$(BIN)/mypy --config-file ../../../pyproject.toml --cache-dir ../../../.mypy_cache --explicit-package-bases .
+
+imports:
 	$(BIN)/lint-imports
+
+words:
+	$(BIN)/codespell
+
+collect:
 	$(BIN)/python -m pytest --collect-only --quiet --quiet
+
+docs: $(STAMP) ## The site, in build/site; a broken link or a page that is left out is an error
+	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
 
 test: install ## What a change breaks, in minutes; a part of it: make test ARGS="-k positions"
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" lakehouse_tests/real lakehouse_tests/unit $(ARGS)

@@ -1,18 +1,19 @@
-"""Fills pages of the site with what the code says: the commands and their options."""
+"""A hook of the site: the page of the commands is what their ``--help`` says."""
 
-import re
-from pathlib import Path
-
-from typer.cli import docs as _  # noqa: F401 - fails here if typer no longer writes Markdown
+import click
+from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
+from lakehouse.cli.main import app
 
-def on_page_markdown(markdown: str, page, config, files) -> str:  # noqa: ANN001, ARG001
-    if page.file.src_uri != "reference/cli.md":
+_PAGE = "reference/cli.md"
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
+    """Append every command with its arguments, options and examples to its page; others stay as they are."""
+    if page.file.src_uri != _PAGE:
         return markdown
-    from lakehouse.cli.main import app
     command = get_command(app)
-    import click
-    ctx = click.Context(command, info_name="lakehouse")
-    return markdown + get_docs_for_click(obj=command, ctx=ctx, name="lakehouse")
+    context = click.Context(command, info_name="lakehouse")
+    return markdown + get_docs_for_click(obj=command, ctx=context, name="lakehouse")

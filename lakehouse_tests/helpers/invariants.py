@@ -1,4 +1,4 @@
-"""The mark by which a test says which invariants of ``docs/design.md`` it proves."""
+"""The mark by which a test names the invariants of ``docs/invariants.md`` that it proves."""
 
 import re
 
@@ -6,14 +6,12 @@ import pytest
 
 from lakehouse_tests.helpers.places import ROOT
 
-_SECTION = re.compile(r"^## 3\. Invariants.*?(?=^## )", re.DOTALL | re.MULTILINE)
-_NUMBER = re.compile(r"^(\d+)\. \*\*", re.MULTILINE)
+_NUMBER = re.compile(r"^## (\d+)\. ", re.MULTILINE)
 
 
 def invariants() -> set[int]:
-    """The numbers of the invariants in the design."""
-    section = _SECTION.search((ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
-    return {int(number) for number in _NUMBER.findall(section[0])} if section else set()
+    """The numbers of the invariants on their page."""
+    return {int(number) for number in _NUMBER.findall((ROOT / "docs" / "invariants.md").read_text(encoding="utf-8"))}
 
 
 def named_by(item: pytest.Item) -> set[int]:
@@ -22,11 +20,11 @@ def named_by(item: pytest.Item) -> set[int]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "invariant(*numbers): the invariants of docs/design.md that a test proves.")
+    config.addinivalue_line("markers", "invariant(*numbers): the invariants of docs/invariants.md that a test proves.")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    there = invariants()
-    unknown = {item.nodeid for item in items if named_by(item) - there}
+    numbers = invariants()
+    unknown = {item.nodeid for item in items if named_by(item) - numbers}
     if unknown:
-        raise pytest.UsageError(f"An invariant that docs/design.md does not have is named by {', '.join(unknown)}")
+        raise pytest.UsageError(f"docs/invariants.md has no invariant of a number that is named by {', '.join(unknown)}")

@@ -1,16 +1,16 @@
 """A picture of figures: horizontal bars, as SVG."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from xml.sax.saxutils import escape
 
-from benchmarks.report import RESULTS
-
+_PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 _LINE, _LABELS, _BARS, _FIGURES = 26, 250, 480, 70  # pixels
 _OURS, _OTHERS = "#0b7a75", "#9aa5b1"
 
 
 def draw(name: str, title: str, seconds: Mapping[str, float]) -> None:
-    """Write ``results/NAME.svg``: one bar for each, as long as its seconds; those of lakehouse stand out."""
+    """Write ``docs/pictures/NAME.svg``: one bar per contender, as long as its seconds; lakehouse has its own color."""
     width, height = _LABELS + _BARS + _FIGURES, _LINE * (len(seconds) + 2)
     most = max(seconds.values())
     parts = [
@@ -27,5 +27,4 @@ def draw(name: str, title: str, seconds: Mapping[str, float]) -> None:
             f'<rect x="{_LABELS}" y="{top}" width="{max(length, 1):.1f}" height="18" fill="{fill}"/>',
             f'<text x="{_LABELS + length + 6:.1f}" y="{top + 14}">{took:.2f}</text>',
         ]
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.svg").write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
+    (_PICTURES / f"{name}.svg").write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")

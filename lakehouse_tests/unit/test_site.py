@@ -1,0 +1,84 @@
+"""The built site names everything that a user can name, shows only commands that exist, and asks no other host."""
+
+import re
+from functools import cache
+from html import unescape
+from pathlib import Path
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from typer.main import get_command
+
+import lakehouse
+from lakehouse import errors
+from lakehouse.cli.main import app
+from lakehouse.decoding.formats import KNOWN_REASONS
+from lakehouse.ledger.commits import Commit
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.places import ROOT
+
+COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
+ERRORS = sorted(
+    name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.LakehouseError)
+)
+PAGES = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NO_MKDOCS_2_WARNING", "true")
+        patch.chdir(ROOT)
+        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder)))
+    return folder
+
+
+@cache
+def codes(page: Path) -> frozenset[str]:
+    """The texts that a page shows as code, and its headings."""
+    pattern = r"<(code|h[1-6])\b[^>]*>(.*?)</\1>"
+    found = re.findall(pattern, page.read_text(encoding="utf-8"), re.DOTALL)
+    return frozenset(unescape(re.sub(r"<[^>]+>", "", text)).removesuffix("¶").strip() for _, text in found)
+
+
+def test_every_public_name_is_on_the_page_of_python(site: Path) -> None:
+    assert set(lakehouse.__all__) - codes(site / "reference" / "python.html") == set()
+
+
+def test_every_command_is_on_the_page_of_commands(site: Path) -> None:
+    headings = codes(site / "reference" / "cli.html")
+    assert [name for name in COMMANDS if f"lakehouse {name}" not in headings] == []
+
+
+def test_the_page_of_settings_has_every_setting_and_no_other(site: Path) -> None:
+    page = {text for text in codes(site / "reference" / "settings.html") if re.fullmatch(r"LAKEHOUSE_[A-Z_]+", text)}
+    assert page - {"LAKEHOUSE_"} == {f"LAKEHOUSE_{name.upper()}" for name in Settings.model_fields}
+
+
+def test_the_page_of_rejections_has_every_reason(site: Path) -> None:
+    assert set(KNOWN_REASONS) - codes(site / "reference" / "rejections.html") == set()
+
+
+def test_the_page_of_errors_has_every_error(site: Path) -> None:
+    assert set(ERRORS) - codes(site / "reference" / "errors.html") == set()
+
+
+def test_the_page_of_commits_has_every_field(site: Path) -> None:
+    assert set(Commit.model_fields) - codes(site / "reference" / "commits.html") == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_shows_only_commands_that_exist(page: Path) -> None:
+    shown = re.findall(r"^\s*(?:\$ )?lakehouse ([a-z][a-z-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(shown) <= set(COMMANDS)
+
+
+def test_no_page_asks_another_host_for_a_font_a_script_or_a_picture(site: Path) -> None:
+    loaded = (
+        r"""<(?:script|img|iframe)\b[^>]*\bsrc="(https?:)?//|<link\b[^>]*\brel="(?:stylesheet|preconnect)"[^>]*//"""
+    )
+    pages = list(site.rglob("*.html"))
+    assert pages
+    assert [page.name for page in pages if re.search(loaded, page.read_text(encoding="utf-8"))] == []

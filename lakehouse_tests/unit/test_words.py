@@ -1,0 +1,73 @@
+"""Phrases that are never plain English stand in no text of ours: strings, docstrings, comments, pages.
+
+Single words are codespell's: ``docs/contributing/words.txt``.
+"""
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakehouse_tests.helpers.places import ROOT
+
+PHRASES = {
+    r"\bis no (?!longer\b|more\b|later\b|less\b)\w+": "is not a ...; unknown ...; has no ...",
+    r"\bare no (?!longer\b|more\b)\w+": "are not ...",
+    r"\bof one's own\b": "your own",
+    r"\bof ours\b": "our",
+    r"\bstands? (twice|there|for itself|otherwise)\b": "is listed twice; exists",
+    r"\bdeclared otherwise\b": "declared differently",
+    r"(^|[.:] )Where (it|they|one|none|nothing|there|that|this|a|the|some|no)\b": "If ...",
+    r"\bwhere (it|they|none|nothing|nobody|somebody|that|this) (is|are|was|were|has|have|does|do|can|cannot)\b": "if",
+    r"\bmade anew\b": "created again",
+    r"\bfor ever\b": "forever",
+    r"\bso (many|few|much) [a-z]+s at (most|least)\b": "at most N ...",
+    r"\b(is|are) no more\b": "no longer exists",
+    r"\bis there already\b": "exists already",
+    r"\b(nothing|nobody) (tells|told)\b": "unknown",
+}
+ALLOWED: dict[str, str] = {}
+"""Lines that may hold a phrase: the file and a piece of the line, at most twenty."""
+ROOTS = ("lakehouse", "lakehouse_tests", "benchmarks")
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md")]
+
+
+def texts_of(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a page; of a module those of its strings and comments."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".md":
+        yield from enumerate(text.splitlines(), 1)
+        return
+    kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in kinds:
+            yield from enumerate(token.string.splitlines(), token.start[0])
+
+
+def phrases_in(file: Path) -> list[str]:
+    name = str(file.relative_to(ROOT))
+    return [
+        f"{name}:{number}: {line.strip()[:90]!r}: write {better!r}"
+        for number, line in texts_of(file)
+        for phrase, better in PHRASES.items()
+        if re.search(phrase, line) and not (name in ALLOWED and ALLOWED[name] in line)
+    ]
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_no_text_in_python_has_a_phrase_that_is_not_plain(root: str) -> None:
+    files = [file for file in sorted((ROOT / root).rglob("*.py")) if file != Path(__file__)]
+    assert files
+    assert [found for file in files for found in phrases_in(file)] == []
+
+
+def test_no_page_has_a_phrase_that_is_not_plain() -> None:
+    pages = [page for page in PAGES if page.name not in ("CHANGELOG.md", "style.md")]
+    assert [found for page in pages for found in phrases_in(page)] == []
+
+
+def test_few_lines_are_allowed_to_differ() -> None:
+    assert len(ALLOWED) <= 20

@@ -22,6 +22,7 @@ commands = typer.Typer()
 
 _PACKAGES = ("dagster", "dagster-pyspark", "pyspark", "delta-spark", "deltalake", "duckdb", "aiokafka")
 _REINSTALL = "reinstall lakehouse (in its repository: make install)."
+_NOT_RUNNING = "Not running; commands that need it start it. lakehouse up keeps it running."
 _MAX_FAILED_RUNS = 3  # listed one by one
 _PYTHON_RANGE = ((3, 11), (3, 14))
 
@@ -142,7 +143,7 @@ def _engine(settings: "Settings") -> Part:
     address = read_address(folder)
     if settings.spark_remote or not lives(folder):
         return Part(
-            "engine", "", "note", "Not running; each command starts its own Spark. lakehouse up keeps a warm engine."
+            "engine", "", "note", "Not running; commands start their own Spark. lakehouse up keeps a warm engine."
         )
     if address is None:
         return Part("engine", "", "note", "It is starting.")
@@ -230,9 +231,7 @@ def _broker(settings: "Settings") -> Iterator[Part]:
     except BrokerError as error:
         is_broken = kind == "outside" or isinstance(error, BrokerRefusedError)
         state: Literal["broken", "note"] = "broken" if is_broken else "note"
-        detail = (
-            str(error) if is_broken else "Not running; commands that need it start it. lakehouse up keeps it running."
-        )
+        detail = str(error) if is_broken else _NOT_RUNNING
         yield Part(f"broker ({kind})", "", state, detail)
         return
     yield Part(f"broker ({kind})", "", "ok", address)
@@ -277,7 +276,5 @@ def _registry(settings: "Settings") -> Iterator[Part]:
     try:
         yield Part(name, "", "ok", Registry(settings, patience=0).require_answer())
     except RegistryError as error:
-        detail = (
-            str(error) if is_external else "Not running; commands that need it start it. lakehouse up keeps it running."
-        )
+        detail = str(error) if is_external else _NOT_RUNNING
         yield Part(name, "", "broken" if is_external else "note", detail)

@@ -36,7 +36,7 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
     return tables
 
 
-def tables_there(settings: Settings) -> tuple[StreamTable, ...]:
+def find_tables(settings: Settings) -> tuple[StreamTable, ...]:
     """Return the declared tables; empty if there is no project, or no table is declared in it yet."""
     if not settings.declarations and find_project() is None:
         return ()

@@ -43,12 +43,12 @@ _ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
 class Result:
     """The result of a query: the names of its columns, and its rows; times are in UTC.
 
-    ``more`` means that a limit cut off further rows.
+    ``has_more`` means that a limit cut off further rows.
     """
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
-    more: bool = False
+    has_more: bool = False
 
 
 def query(settings: Settings, sql: str, names: Iterable[str] = (), limit: int | None = None) -> Result:
@@ -68,7 +68,7 @@ def query(settings: Settings, sql: str, names: Iterable[str] = (), limit: int | 
             cursor = connection.execute(sql)
             columns = [column[0] for column in cursor.description or ()]
             rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
-            return Result(columns, rows[:limit], more=limit is not None and len(rows) > limit)
+            return Result(columns, rows[:limit], has_more=limit is not None and len(rows) > limit)
         except duckdb.Error as error:
             raise _refusal(error, _list_tables(settings, tables)) from None
 

@@ -37,7 +37,7 @@ class EngineKeeper:
     def start(self) -> Path:
         """Start the engine, which does not answer yet; return its log.
 
-        If the home has a Spark already, that is logged, and ``look`` tries again. Raises the other errors of
+        If the home has a Spark already, that is logged, and ``poll`` tries again. Raises the other errors of
         ``EngineProcess``.
         """
         self._begin(TakenError)
@@ -57,7 +57,7 @@ class EngineKeeper:
         """Stop the engine. A second call does nothing."""
         self._engine.stop()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Log once that the engine answers; if it has ended, restart it, but not too often."""
         address = None if self._is_reported else read_address(engine_folder(self._settings))
         if address:

@@ -46,7 +46,7 @@ def new_table(
     from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.declaration import Month, StreamTable, declared_together
     from lakehouse.declaration.inference.proposal import propose
-    from lakehouse.discovery import tables_there
+    from lakehouse.discovery import find_tables
 
     settings = load_settings()
     _require_names(new, topic, sample)
@@ -60,7 +60,7 @@ def new_table(
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
     stream_table = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
-    declared_together(*tables_there(settings), stream_table)  # refuses a name that is invalid or already used
+    declared_together(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
     _write(file, declaration_text(new, topic, proposal))
     problem = "cannot be read by their schemas" if stream_table.has_schemas else "are not JSON objects"
     unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
@@ -141,10 +141,9 @@ def _propose_for_topic(settings: "Settings", topic: str, count: int) -> "Proposa
 
         with registry(settings, needed=True):
             schemas = [(form, look_up(settings, form, values)) for form in formats]
-        form, usable = max(
-            schemas, key=lambda candidate: len(candidate[1].known)
-        )  # the first, if all know equally many
-        return propose(values, form, usable)
+        # the first format, if all of them know equally many schemas
+        form, usable_schemas = max(schemas, key=lambda candidate: len(candidate[1].known))
+        return propose(values, form, usable_schemas)
 
 
 def _read_sample(file: str, count: int) -> list[bytes | None]:

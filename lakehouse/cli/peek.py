@@ -59,9 +59,9 @@ def peek(
 
 def _find_table(settings: "Settings", name: str) -> "StreamTable | None":
     """The declared table of that name, or else the first table that reads the topic of that name."""
-    from lakehouse.discovery import tables_there
+    from lakehouse.discovery import find_tables
 
-    tables = tables_there(settings)
+    tables = find_tables(settings)
     by_topic = {table.topic: table for table in reversed(tables)}
     return (by_topic | {table.name: table for table in tables}).get(name)
 

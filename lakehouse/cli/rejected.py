@@ -20,12 +20,12 @@ commands = typer.Typer()
 
 def _require_reason(name: str | None) -> str | None:
     from lakehouse.decoding.formats import KNOWN_REASONS
-    from lakehouse.discovery import tables_there
+    from lakehouse.discovery import find_tables
 
     if name is None or name in KNOWN_REASONS:
         return name
     reasons = dict.fromkeys(KNOWN_REASONS)
-    reasons |= {reason: None for table in tables_there(load_settings()) for reason in table.format.reasons}
+    reasons |= {reason: None for table in find_tables(load_settings()) for reason in table.format.reasons}
     if name not in reasons:
         raise typer.BadParameter(f"unknown reason {name}; the reasons are {', '.join(reasons)}")
     return name

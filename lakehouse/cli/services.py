@@ -49,7 +49,7 @@ class Running:
     name: Service
     process: _Process
     log: Tail
-    look: Callable[[], None] = lambda: None
+    poll: Callable[[], None] = lambda: None
 
 
 @contextmanager
@@ -68,19 +68,19 @@ def broker(settings: "Settings") -> Iterator[list[Running]]:
 
 
 def _create_topics(settings: "Settings") -> None:
-    from lakehouse.discovery import tables_there
+    from lakehouse.discovery import find_tables
     from lakehouse.kafka import create_topic
 
-    for table in tables_there(settings):
+    for table in find_tables(settings):
         if create_topic(settings, table):
             log_line("broker", f"topic {table.topic} created")
 
 
 def tables_with_schemas(settings: "Settings") -> list[str]:
     """Return the declared tables whose records refer to schemas; empty without a project."""
-    from lakehouse.discovery import tables_there
+    from lakehouse.discovery import find_tables
 
-    return [table.name for table in tables_there(settings) if table.has_schemas]
+    return [table.name for table in find_tables(settings) if table.has_schemas]
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def engine(settings: "Settings") -> Iterator[list[Running]]:
     keeper = EngineKeeper(settings, lambda line: log_line("engine", line))
     try:
         log = keeper.start()
-        yield [Running(Service.engine, keeper, Tail(log), keeper.look)]
+        yield [Running(Service.engine, keeper, Tail(log), keeper.poll)]
     finally:
         keeper.stop()
 

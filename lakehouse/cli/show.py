@@ -224,7 +224,7 @@ def query(
     else:
         print_table(result.columns, result.rows, exact=True)
         print_line(count_text(len(result.rows), "row"))
-    if result.more:
+    if result.has_more:
         print_notice(f"Only the first {count_text(max_rows, 'row')} are shown; --limit 0 shows all.")
 
 

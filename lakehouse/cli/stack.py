@@ -110,7 +110,7 @@ def _watch(services: Sequence[Running], port: int | None, detail: Detail) -> Non
         print_line(f"Up: {', '.join(service.name for service in services)} - Ctrl-C stops everything.")
     while True:
         for service in services:
-            service.look()
+            service.poll()
             for line in service.log.lines():
                 if filters[service.name].shows(line):
                     log_line(service.name, line)

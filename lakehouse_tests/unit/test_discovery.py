@@ -11,7 +11,7 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.defs.build import build_defs
-from lakehouse.discovery import declared_tables, tables_there
+from lakehouse.discovery import declared_tables, find_tables
 from lakehouse.errors import DeclarationError, SettingsError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
@@ -43,7 +43,7 @@ def declared(folder: Path) -> list[str]:
 
 
 def test_without_a_project_nothing_is_declared_and_the_error_names_the_examples(folder: Path) -> None:
-    assert tables_there(Settings()) == ()
+    assert find_tables(Settings()) == ()
     message = r"No lakehouse project here.*LAKEHOUSE_DECLARATIONS=lakehouse\.examples\.tables"
     with pytest.raises(SettingsError, match=message):
         declared_tables(Settings())
@@ -237,7 +237,7 @@ def test_a_project_of_another_user_is_ignored(folder: Path, monkeypatch: pytest.
     os.chown("pyproject.toml", 54321, -1)
     assert [table.name for table in declared_tables(Settings())] == ["first"]
     monkeypatch.chdir(folder)
-    assert tables_there(Settings()) == ()
+    assert find_tables(Settings()) == ()
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ def engine_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: list[str
     return EngineKeeper(Settings(home=tmp_path / "home", _env_file=None), log.append)
 
 
-def look_for(text: str, engine_keeper: EngineKeeper, log: list[str]) -> bool:
-    """Let the keeper look; return whether a line of its log contains the text."""
-    engine_keeper.look()
+def poll_for(text: str, engine_keeper: EngineKeeper, log: list[str]) -> bool:
+    """Poll the keeper; return whether a line of its log contains the text."""
+    engine_keeper.poll()
     return any(text in line for line in log)
 
 
@@ -38,19 +38,19 @@ def test_an_engine_that_ends_is_restarted_up_to_a_limit_and_then_not_for_a_while
 ) -> None:
     engine_keeper.start()
     try:
-        assert wait_until(lambda: look_for("not restarted for some time", engine_keeper, log), 60)
+        assert wait_until(lambda: poll_for("not restarted for some time", engine_keeper, log), 60)
         restart_lines = [line for line in log if "restarting" in line]
         advice = "its memory was full: raise LAKEHOUSE_SPARK_DRIVER_MEMORY"
         assert restart_lines == [
             f"ended with code 3 ({advice}), number {n} within an hour; restarting" for n in range(1, 6)
         ]
         for _ in range(3):
-            engine_keeper.look()
+            engine_keeper.poll()
         assert sum("not restarted for some time" in line for line in log) == 1
         assert engine_keeper.exit_code is None, "up continues without it"
         log.clear()
         monkeypatch.setattr(keeper, "_RESTART_SECONDS", 0.0)
-        assert wait_until(lambda: look_for("restarting", engine_keeper, log), 30)
+        assert wait_until(lambda: poll_for("restarting", engine_keeper, log), 30)
     finally:
         engine_keeper.stop()
 
@@ -64,11 +64,11 @@ def test_the_engine_restarts_after_a_command_with_its_own_spark_has_ended(
         assert wait_until(lambda: not lives(engine_folder(settings)))
         lock = share_lock(settings)
         for _ in range(10):
-            engine_keeper.look()
+            engine_keeper.poll()
         assert sum("is using a Spark of its own" in line for line in log) == 1
         assert lock is not None
         os.close(lock)
-        assert wait_until(lambda: look_for("number 2 within an hour", engine_keeper, log), 30)
+        assert wait_until(lambda: poll_for("number 2 within an hour", engine_keeper, log), 30)
     finally:
         engine_keeper.stop()
 
@@ -81,11 +81,11 @@ def test_the_engine_starts_after_a_command_with_its_own_spark_has_ended(
     engine_keeper.start()
     try:
         for _ in range(3):
-            engine_keeper.look()
+            engine_keeper.poll()
         assert [line for line in log if "is using a Spark of its own" not in line] == []
         assert len(log) == 1
         os.close(lock)
-        assert wait_until(lambda: look_for("number 1 within an hour", engine_keeper, log), 30)
+        assert wait_until(lambda: poll_for("number 1 within an hour", engine_keeper, log), 30)
     finally:
         engine_keeper.stop()
 
@@ -98,8 +98,8 @@ def test_the_engine_starts_after_another_engine_of_the_home_has_ended(
     try:
         with living(folder):
             engine_keeper.start()
-            engine_keeper.look()
+            engine_keeper.poll()
             assert log == ["not started yet: Another engine of this home runs. It starts when that has ended."]
-        assert wait_until(lambda: look_for("number 1 within an hour", engine_keeper, log), 30)
+        assert wait_until(lambda: poll_for("number 1 within an hour", engine_keeper, log), 30)
     finally:
         engine_keeper.stop()

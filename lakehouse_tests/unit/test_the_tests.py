@@ -30,7 +30,7 @@ def is_slow(node: ast.AST) -> bool:
     return any(ast.unparse(child) == "pytest.mark.slow" for mark in marks for child in ast.walk(mark))
 
 
-def tested_invariants(source: str) -> set[int]:
+def covered_invariants(source: str) -> set[int]:
     """The invariants of the tests in a file that run with every change."""
     body = ast.parse(source).body
     file_marks = [
@@ -45,17 +45,17 @@ def tested_invariants(source: str) -> set[int]:
 
 def test_a_test_that_only_a_slice_runs_does_not_count_for_an_invariant() -> None:
     fast, slow = "@pytest.mark.invariant({})\ndef test_{}(): ...\n", "@pytest.mark.slow\n"
-    assert tested_invariants(fast.format(1, "a") + slow + fast.format(2, "b")) == {1}
-    assert tested_invariants("pytestmark = pytest.mark.invariant(3)\n" + slow + fast.format(2, "b")) == set()
+    assert covered_invariants(fast.format(1, "a") + slow + fast.format(2, "b")) == {1}
+    assert covered_invariants("pytestmark = pytest.mark.invariant(3)\n" + slow + fast.format(2, "b")) == set()
     assert (
-        tested_invariants("pytestmark = [pytest.mark.invariant(3), pytest.mark.slow]\n" + fast.format(1, "a")) == set()
+        covered_invariants("pytestmark = [pytest.mark.invariant(3), pytest.mark.slow]\n" + fast.format(1, "a")) == set()
     )
 
 
 def test_every_invariant_of_the_design_has_a_test_on_real_parts_with_every_change() -> None:
     files = [file.read_text(encoding="utf-8") for file in (TESTS / "real").glob("test_*.py")]
     assert invariants() == set(range(1, len(invariants()) + 1))
-    assert invariants() == set().union(*map(tested_invariants, files))
+    assert invariants() == set().union(*map(covered_invariants, files))
 
 
 def find_module(module: ModuleType, node: ast.AST) -> ModuleType | None:

@@ -1,21 +1,21 @@
-"""A lakehouse of Kafka topics merged exactly into Delta tables.
+"""Kafka topics, merged exactly once into Delta tables.
 
-The flow, room by room::
+The flow, package by package::
 
-    declaration   what a person writes: columns, key, order
-    kafka         bounded ranges of a topic           -> records (bytes and their position)
-    decoding      the bytes of a record               -> a typed row, or a reason why not
+    declaration   what you write: columns, key, order
+    kafka         bounded ranges of a topic           -> records (bytes and position)
+    decoding      the bytes of a record               -> a typed row, or a reason to reject it
     ingest        a batch of rows                     -> one fenced commit
     storage       one Delta table: its layout, its schema changes, its two writers
-    ledger        what the log of a table says: progress, accounts, restores
+    ledger        what the log of a table records: progress, counts, restores
     derived       changes of the merged table         -> change feed and rollups
     operations    maintenance, repair, status, checks
 
-``discovery`` finds the declared tables, ``examples`` holds some, ``query`` answers SQL. ``cli`` and ``defs`` (through
-``definitions``) are the command and Dagster, ``spark`` is the session, ``local`` the stack on one machine.
+``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` runs SQL. ``cli`` is the command
+line, ``defs`` (through ``definitions``) is for Dagster, ``spark`` has the session, ``local`` the stack on one machine.
 
-What ``__all__`` names is for projects of one's own, and stays; everything else may change. Importing this package
-imports nothing else: each name is looked up when it is first used.
+The names in ``__all__`` are public and stable; everything else may change. Importing this package imports nothing else:
+each name is looked up at its first use.
 """
 
 from importlib import import_module
@@ -86,7 +86,7 @@ __all__ = [
     "writer_schema",
 ]
 
-_ELSEWHERE = {
+_MODULES_BY_NAME = {
     "LakehouseError": "lakehouse.errors",
     "LakehouseResource": "lakehouse.defs.resources",
     "OpenMeteoFiles": "lakehouse.ingest.sources",
@@ -104,4 +104,4 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE.get(name, "lakehouse.declaration")), name)
+    return getattr(import_module(_MODULES_BY_NAME.get(name, "lakehouse.declaration")), name)

@@ -1,8 +1,8 @@
-"""What Dagster loads where a project has no definitions of its own: those of all declared tables."""
+"""What Dagster loads for a project without its own definitions: those of all declared tables."""
 
 import dagster as dg
 
 from lakehouse.defs.build import build_defs
 
-# also of what the Materialize button starts: all steps of a run share one process, and with it a Spark session
+# also for runs of the Materialize button: all steps of a run share one process, and so one Spark session
 defs = dg.Definitions.merge(build_defs(), dg.Definitions(executor=dg.in_process_executor))

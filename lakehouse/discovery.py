@@ -1,4 +1,4 @@
-"""The tables that are declared: found where the settings say, in the files of a folder or in a module."""
+"""The declared tables, from the files of a folder or from a module that the settings name."""
 
 import importlib
 import pkgutil
@@ -16,159 +16,161 @@ from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.settings import Settings
 from lakehouse.settings.project import find_project, project_folder
 
-_VARIABLE = "LAKEHOUSE_DECLARATIONS"
+_SETTING = "LAKEHOUSE_DECLARATIONS"
 
 
 def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
-    """Every table that is declared in the folder or module of the settings, in the order of their names.
+    """Every table that is declared in the folder or module of the settings, sorted by name.
 
-    A folder stands for its Python files and those of its subfolders, a package for its modules; names that begin with
-    an underscore are left out. What is read there is read once by a process. Raises ``SettingsError`` where there is no
-    such folder or module, or a file cannot be imported by its name; ``DeclarationError`` where nothing is declared in
-    it, where two declarations take a name, or where a file fails.
+    A folder means its Python files and those of its subfolders, a package means its modules. Names that start with an
+    underscore are left out. A process reads the declarations once. Raises ``SettingsError`` if there is no such folder
+    or module, or if a file cannot be imported by its name. Raises ``DeclarationError`` if no table is declared, if two
+    declarations use the same name, or if a file fails.
     """
     tables = _declared_in(settings.declared_in, project_folder())
     if not tables:
         raise DeclarationError(
             f"No table is declared in {settings.declared_in}",
-            action=f"Write a file with a StreamTable there, or set {_VARIABLE} to where your declarations are.",
+            action=f"Add a file with a StreamTable there, or set {_SETTING} to the folder of your declarations.",
         )
     return tables
 
 
-def tables_there(settings: Settings) -> tuple[StreamTable, ...]:
-    """Return the same; nothing if there is no project, or none is declared in it yet."""
+def find_tables(settings: Settings) -> tuple[StreamTable, ...]:
+    """Return the declared tables; empty if there is no project, or no table is declared in it yet."""
     if not settings.declarations and find_project() is None:
         return ()
     return _declared_in(settings.declared_in, project_folder())
 
 
 @cache
-def _declared_in(where: str, here: Path) -> tuple[StreamTable, ...]:
-    folder = here / Path(where).expanduser()
-    _search(folder.resolve().parent if folder.is_dir() else here)
-    name = _module_of_folder(folder.resolve()) if folder.is_dir() else where
-    # a table that several modules import is one table
-    found = {id(table): (table, module) for module in _modules(name) for table in _tables_of(module)}
-    tables = sorted((table for table, _ in found.values()), key=lambda table: table.name)
+def _declared_in(location: str, base_folder: Path) -> tuple[StreamTable, ...]:
+    folder = base_folder / Path(location).expanduser()
+    _add_to_path(folder.resolve().parent if folder.is_dir() else base_folder)
+    name = _module_of_folder(folder.resolve()) if folder.is_dir() else location
+    # a table that several modules import counts once
+    declarations = {id(table): (table, module) for module in _modules(name) for table in _tables_of(module)}
+    tables = sorted((table for table, _ in declarations.values()), key=lambda table: table.name)
     try:
         return declared_together(*tables)
     except DeclarationError as error:
-        often = Counter(name for table in tables for name in table.names)
-        places = {module.__file__ for table, module in found.values() if any(often[each] > 1 for each in table.names)}
-        raise DeclarationError(error.what, where=" and ".join(sorted(map(str, places))), action=error.action) from None
+        uses = Counter(name for table in tables for name in table.names)
+        files = {module.__file__ for table, module in declarations.values() if any(uses[n] > 1 for n in table.names)}
+        raise DeclarationError(error.what, where=" and ".join(sorted(map(str, files))), action=error.action) from None
 
 
 def _module_of_folder(folder: Path) -> str:
-    """Make a folder importable under its own name, as its files import one another."""
+    """Check that a folder is importable under its own name, as its files import one another; return the name."""
     if "." in folder.name:
         raise SettingsError(
-            "The folder of declarations cannot be imported: its name holds a dot",
+            "The folder of declarations cannot be imported: its name contains a dot",
             where=str(folder),
             action="Rename the folder.",
         )
-    places = getattr(_imported(folder.name), "__path__", ())
-    if str(folder) not in {str(Path(place).resolve()) for place in places}:
+    paths = getattr(_import_module(folder.name), "__path__", ())
+    if str(folder) not in {str(Path(path).resolve()) for path in paths}:
         raise SettingsError(
-            f"The folder of declarations cannot be imported: something else that Python finds is named {folder.name}",
+            f"The folder of declarations cannot be imported: Python finds another module that is named {folder.name}",
             where=str(folder),
             action="Rename the folder.",
         )
     return folder.name
 
 
-def _search(folder: Path) -> None:
-    """Let modules of a folder be found, behind all that are installed."""
+def _add_to_path(folder: Path) -> None:
+    """Make the modules of a folder importable, after all installed modules."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
 
 
 def _modules(name: str) -> Iterator[ModuleType]:
-    module = _imported(name)
+    module = _import_module(name)
     yield module
-    places = list(getattr(module, "__path__", ()))
-    found = {each.name for each in pkgutil.iter_modules(places)}
-    for folder in filter(Path.is_dir, map(Path, places)):
+    paths = list(getattr(module, "__path__", ()))
+    submodules = {info.name for info in pkgutil.iter_modules(paths)}
+    for folder in filter(Path.is_dir, map(Path, paths)):
         _require_importable(folder)
-        found |= {each.name for each in folder.iterdir() if _is_folder_of_files(each)}
-    for each in sorted(found):
-        if not each.startswith("_"):
-            yield from _modules(f"{name}.{each}")
+        submodules |= {path.name for path in folder.iterdir() if _is_source_folder(path)}
+    for submodule in sorted(submodules):
+        if not submodule.startswith("_"):
+            yield from _modules(f"{name}.{submodule}")
 
 
-def _is_folder_of_files(path: Path) -> bool:
+def _is_source_folder(path: Path) -> bool:
     return path.is_dir() and not (path / "pyproject.toml").exists() and any(path.rglob("*.py"))
 
 
 def _require_importable(folder: Path) -> None:
-    """Refuse what Python does not import by its name: declarations that would not be there without a word."""
-    files = {each.stem for each in folder.glob("*.py")}
-    for each in folder.iterdir():
-        name = each.name.removesuffix(".py")
-        declares = each.name != name or _is_folder_of_files(each)
-        kind = "folder" if each.is_dir() else "file"
-        if not declares or each.name.startswith(("_", ".")):
+    """Refuse names that Python cannot import: their declarations would be missing without a message."""
+    file_names = {file.stem for file in folder.glob("*.py")}
+    for path in folder.iterdir():
+        name = path.name.removesuffix(".py")
+        is_source = path.name != name or _is_source_folder(path)
+        kind = "folder" if path.is_dir() else "file"
+        if not is_source or path.name.startswith(("_", ".")):
             continue
         if not name.isidentifier():
             raise SettingsError(
-                f"A {kind} of declarations cannot be imported by its name: {each.name}",
-                where=str(each),
-                action="Rename it: letters, digits and _, no digit first; or begin the name with _ to leave it out.",
+                f"A {kind} of declarations cannot be imported by its name: {path.name}",
+                where=str(path),
+                action="Rename it: letters, digits and _, no digit first; or start the name with _ to exclude it.",
             )
-        if kind == "folder" and name in files:
+        if kind == "folder" and name in file_names:
             raise SettingsError(
-                f"{name}.py and the folder {name} both hold declarations, and Python finds one of them alone",
+                f"{name}.py and the folder {name} both contain declarations, and Python finds only one of them",
                 where=str(folder),
                 action="Rename one of them.",
             )
 
 
 def _tables_of(module: ModuleType) -> Iterator[StreamTable]:
-    """The tables that stand in a module, by themselves or in a list, a tuple or a dict."""
+    """The tables in the variables of a module, also within a list, a tuple or a dict."""
     for value in vars(module).values():
-        held = list(value.values()) if type(value) is dict else value
-        # of no other class: Dagster has tuples that refuse to be gone through
-        for each in held if type(held) in (list, tuple) else (held,):
-            if isinstance(each, StreamTable):
-                yield each
+        content = list(value.values()) if type(value) is dict else value
+        # no subclasses: Dagster has tuples that refuse iteration
+        for item in content if type(content) in (list, tuple) else (content,):
+            if isinstance(item, StreamTable):
+                yield item
 
 
-def _imported(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            raise _nowhere(name) from None
-        raise _failed(error, name) from error
-    except Exception as error:  # whatever a file does that a person wrote
-        raise _failed(error, name) from error
+            raise _location_error(name) from None
+        raise _file_error(error, name) from error
+    except Exception as error:  # a user's file can raise anything
+        raise _file_error(error, name) from error
 
 
-def _nowhere(name: str) -> SettingsError:
+def _location_error(name: str) -> SettingsError:
     return SettingsError(
-        f"Tables are to be declared in {name!r}, which is neither a folder nor a module that can be imported",
+        f"The declarations cannot be imported: {name!r} is neither a folder nor a module",
         where=str(Path.cwd()),
-        action=f"Correct {_VARIABLE}, or [tool.lakehouse] in pyproject.toml.",
+        action=f"Correct {_SETTING}, or [tool.lakehouse] in pyproject.toml.",
     )
 
 
-def _failed(error: Exception, name: str) -> DeclarationError:
+def _file_error(error: Exception, name: str) -> DeclarationError:
     place = _place(error, name)
     if isinstance(error, LakehouseError):
         return DeclarationError(error.what, where=place, action=error.action)
-    told = misspelt(error, sys.modules[__package__ or "lakehouse"])
-    fact, action = told or (f"{type(error).__name__}: {error}", "Correct the file.")
-    return DeclarationError(fact, where=place, action=action)
+    spelling_advice = misspelt(error, sys.modules[__package__ or "lakehouse"])
+    problem, action = spelling_advice or (f"{type(error).__name__}: {error}", "Correct the file.")
+    return DeclarationError(problem, where=place, action=action)
 
 
 def _place(error: Exception, name: str) -> str:
-    """The line of the declarations that failed."""
+    """File and line of the declarations that failed."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     package = name.partition(".")[0]
     frames = traceback.walk_tb(error.__traceback__)
-    theirs = [each for each in frames if each[0].f_globals.get("__name__", "").partition(".")[0] == package]
-    if not theirs:
+    file_frames = [
+        (frame, line) for frame, line in frames if frame.f_globals.get("__name__", "").partition(".")[0] == package
+    ]
+    if not file_frames:
         return name
-    frame, line = theirs[-1]
+    frame, line = file_frames[-1]
     return f"{frame.f_code.co_filename}, line {line}"

@@ -1,7 +1,7 @@
-"""The ``lakehouse`` command: one module for each family of verbs.
+"""The ``lakehouse`` command line: one module for each family of commands.
 
-``main`` assembles them and says what goes wrong in one sentence; ``table_session`` starts what a verb works with and
-stops it, ``stopping`` within seconds; ``phases`` tells what is done meanwhile; ``arguments``, ``output`` and ``facts``
-are what verbs share. A new verb goes into the module of its family. Modules import what a verb needs inside the verb,
-so that ``--help`` answers at once; none imports Dagster.
+``main`` assembles the commands and reports errors in one line. ``table_session`` starts and stops what a command works
+with; ``stopping`` ends a command within seconds. ``phases`` shows the current phase of a long command. ``arguments``,
+``output`` and ``facts`` are shared by the commands. Add a new command to the module of its family. Import what a
+command needs inside the command, so that ``--help`` answers at once. No module here imports Dagster.
 """

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import TableArgument, chosen_table, examples
+from lakehouse.cli.arguments import TableArgument, examples, select_table
 from lakehouse.cli.figures import Figures, identifier
-from lakehouse.cli.output import print_table, progress, results, say
-from lakehouse.cli.phases import busy
-from lakehouse.cli.table_session import broker, load_settings, table_context, warm
+from lakehouse.cli.output import print_line, print_table, progress_console, result_console
+from lakehouse.cli.phases import spinner
+from lakehouse.cli.table_session import broker, load_settings, table_context, warm_engine
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -21,65 +21,67 @@ if TYPE_CHECKING:
     from lakehouse.declaration import Samples, StreamTable
     from lakehouse.settings import Settings
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
 
-@verbs.command(epilog=examples("lakehouse demo temperatures"))
+@commands.command(epilog=examples("lakehouse demo temperatures"))
 def demo(
     table: TableArgument = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Also where an outside broker or root of tables is set.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Also write to an external broker or table root, if one is configured.")
+    ] = False,
 ) -> None:
     """Show the whole path: base load, records, corrections, replay, and what became of each record.
 
-    It works on the home's own tables. A second time sends the same records again: the rows stay as they
-    are, and a log table holds them twice. Where the home holds other data, nothing is touched.
+    The demo works on the tables of the home. A second run sends the same records again: rows do not change, but a log
+    table gets each record twice. If the home contains other data, the demo writes nothing.
     """
     settings = load_settings()
-    chosen = chosen_table(settings, table)
-    if chosen.samples is None:
-        raise typer.BadParameter(f"{chosen.name} declares no samples", param_hint="TABLE")
-    _guard(settings, chosen, sure=yes)
-    path = _Path(settings, chosen, chosen.samples, Figures(settings, chosen))
-    with broker(settings, with_registry=chosen.format.framed) as address, warm(settings):
-        say(f"Broker: {address}. Tables: {settings.tables_root}")
+    stream_table = select_table(settings, table)
+    if stream_table.samples is None:
+        raise typer.BadParameter(f"{stream_table.name} declares no samples", param_hint="TABLE")
+    _require_own_data(settings, stream_table, is_confirmed=yes)
+    path = _Path(settings, stream_table, stream_table.samples, Figures(settings, stream_table))
+    with broker(settings, with_registry=stream_table.format.framed) as address, warm_engine(settings):
+        print_line(f"Broker: {address}. Tables: {settings.tables_root}")
         path.prepare()
-        path.publish("New records", "stream", chosen.samples.stream())
-        if any(True for _ in chosen.samples.update()):
-            path.publish("Corrections", "update", chosen.samples.update())
+        path.publish("New records", "stream", stream_table.samples.stream())
+        if any(True for _ in stream_table.samples.update()):
+            path.publish("Corrections", "update", stream_table.samples.update())
         path.replay()
     path.account()
     path.show_rollup()
-    _say_what_next(settings, chosen)
+    _print_next_commands(settings, stream_table)
 
 
-def _guard(settings: "Settings", table: "StreamTable", *, sure: bool) -> None:
-    """Refuse to mix samples into data that the demo did not write; leave a mark in a home that is new."""
+def _require_own_data(settings: "Settings", table: "StreamTable", *, is_confirmed: bool) -> None:
+    """Refuse to mix samples into data that the demo did not write; leave a marker file in a new home."""
     from lakehouse.ledger.ledger import ledger_of
 
-    if (settings.kafka_bootstrap_servers or settings.tables) and not sure:
+    if (settings.kafka_bootstrap_servers or settings.tables) and not is_confirmed:
         raise LakehouseError(
-            "An outside broker or root of tables is configured; the demo would write samples there",
+            "An external broker or table root is configured; the demo would write samples there",
             where=f"topic {table.topic}, tables {settings.tables_root}",
-            action="Unset it, or say --yes.",
+            action="Unset it, or use --yes.",
         )
-    mark = settings.home_folder / f"demo-{table.name}"
-    held = any(ledger_of(settings, name).exists for name in (table.name, table.base_name))
-    if held and not mark.exists():
+    marker = settings.home_folder / f"demo-{table.name}"
+    has_data = any(ledger_of(settings, name).exists for name in (table.name, table.base_name))
+    if has_data and not marker.exists():
         raise LakehouseError(
-            f"Table {table.name} holds data that the demo did not write; nothing was touched",
+            f"Table {table.name} contains data that the demo did not write; nothing was changed",
             where=settings.tables_root,
-            action=f"Run it in another home: LAKEHOUSE_HOME=.lakehouse-demo lakehouse demo {table.name}",
+            action=f"Use another home: LAKEHOUSE_HOME=.lakehouse-demo lakehouse demo {table.name}",
         )
-    if held:
-        then = "each is one more row" if table.is_log else "the rows should stay as they are"
-        say(f"This home holds an earlier demo: the same records are sent again, and {then}.")
+    if has_data:
+        effect = "each record adds one row" if table.is_log else "the rows should not change"
+        print_line(f"This home contains an earlier demo. The same records are sent again: {effect}.")
     settings.make_folder()
-    mark.touch()
+    marker.touch()
 
 
 @dataclass(frozen=True)
 class _Path:
-    """The steps of the demo, each shown by figures that are read from the tables after it."""
+    """The steps of the demo; after each step, figures from the tables show its effect."""
 
     settings: "Settings"
     table: "StreamTable"
@@ -88,7 +90,7 @@ class _Path:
     steps: Iterator[int] = field(default_factory=lambda: count(1))
 
     def prepare(self) -> None:
-        """Make the topic, and load the base files, where there are any, and everything that is made from them."""
+        """Create the topic; load the base files, if there are any, and materialize everything derived from them."""
         from lakehouse.declaration import BaseSamples
         from lakehouse.local.dagster_home import migrate_dagster_storage
 
@@ -96,65 +98,67 @@ class _Path:
         migrate_dagster_storage(self.settings)
         if self.table.base is None or not isinstance(self.samples, BaseSamples):
             return
-        self._head("Base files")
+        self._print_heading("Base files")
         folder = self.settings.home_folder / "samples" / self.table.name
-        with busy("Writing sample files"):
+        with spinner("Writing sample files"):
             self.samples.write_base(folder)
         names = [*(reference.name for reference in self.table.references), self.table.base_name]
-        with self._change():
-            self._run([*names, *self._merged], {self.table.base_name: {"folder": str(folder)}})
+        with self._print_changes():
+            self._run([*names, *self._merged_assets], {self.table.base_name: {"folder": str(folder)}})
 
-    def publish(self, head: str, kind: str, records: "Iterable[bytes]") -> None:
+    def publish(self, heading: str, kind: str, records: "Iterable[bytes]") -> None:
         """Send records, samples of a kind, and let Dagster merge them."""
         from lakehouse import kafka
         from lakehouse.cli.topics import schema_of_samples
 
-        self._head(head)
+        self._print_heading(heading)
         options = kafka.PublishOptions(schema=schema_of_samples(self.table, kind))
-        with busy("Sending records"):
+        with spinner("Sending records"):
             acknowledged = kafka.publish(self.settings, self.table, records, options)
-        say(f"   {acknowledged:,} records sent and acknowledged")
-        with self._change():
-            self._run(self._merged, {})
+        print_line(f"   {acknowledged:,} records sent and acknowledged")
+        with self._print_changes():
+            self._run(self._merged_assets, {})
 
     def replay(self) -> None:
-        """Merge everything again."""
+        """Merge all records again."""
         from lakehouse.derived.refresh import refresh_all
         from lakehouse.ingest.replay import replay
 
-        self._head("Replay of every record")
-        with self._change():
-            with table_context(self.settings, self.table) as working, busy("Merging all records of the topic again"):
-                outcomes = replay(working)
-                refresh_all(working)
-            say(f"   {sum(each.entry.commit.read for each in outcomes):,} records read again")
+        self._print_heading("Replay of every record")
+        with self._print_changes():
+            with table_context(self.settings, self.table) as context, spinner("Merging all records of the topic again"):
+                outcomes = replay(context)
+                refresh_all(context)
+            print_line(f"   {sum(outcome.entry.commit.read for outcome in outcomes):,} records read again")
 
     def account(self) -> None:
         """Show what became of every record, and check it."""
         from lakehouse.ledger.audit import audit
         from lakehouse.ledger.ledger import ledger_of
 
-        self._head("Every record is accounted for")
+        self._print_heading("Every record is accounted for")
         ledger = ledger_of(self.settings, self.table.name, whole=True)
         totals = ledger.totals.model_dump()
         print_table(list(totals), [list(totals.values())])
-        failed = [finding for finding in audit(ledger) if not finding.passed]
-        if failed:
-            raise LakehouseError(failed[0].detail, where=self.table.name, action="See all of it: lakehouse audit")
-        say("   read = rejected + duplicate + inserted + updated + stale; the history has no gap and no overlap.")
+        failures = [finding for finding in audit(ledger) if not finding.passed]
+        if failures:
+            raise LakehouseError(failures[0].detail, where=self.table.name, action="See all checks: lakehouse audit")
+        print_line(
+            "   read = rejected + duplicate + inserted + updated + stale; the history has no gap and no overlap."
+        )
 
     def show_rollup(self) -> None:
-        """Show the newest rows of the first rollup for one of its groups."""
+        """Show the newest rows of one group of the first rollup."""
         for rollup in self.table.rollups[:1]:
             group, result = self.figures.newest_of_one_group(rollup)
-            self._head(f"{rollup.name}: {group}")
+            self._print_heading(f"{rollup.name}: {group}")
             print_table(result.columns, result.rows)
 
-    def _head(self, text: str) -> None:
-        results().print(f"\n{next(self.steps)}. {text}", style="bold")
+    def _print_heading(self, text: str) -> None:
+        result_console().print(f"\n{next(self.steps)}. {text}", style="bold")
 
     @property
-    def _merged(self) -> list[str]:
+    def _merged_assets(self) -> list[str]:
         return [self.table.name, self.table.rejected_name, *self.table.derived]
 
     def _create_topic(self) -> None:
@@ -166,27 +170,27 @@ class _Path:
         from lakehouse.local.dagster_run import materialize
 
         def on_step(name: str, duration: str) -> None:
-            progress().print(f"   Dagster: {name}, {duration}", style="dim", markup=False)
+            progress_console().print(f"   Dagster: {name}, {duration}", style="dim", markup=False)
 
-        with busy("Dagster runs the assets"):
+        with spinner("Dagster materializes the assets"):
             materialize(self.settings, assets, config, on_step)
 
     @contextmanager
-    def _change(self) -> Iterator[None]:
-        """Say what the table holds after a step, and how many rows the step changed."""
-        before = self.figures.version()
+    def _print_changes(self) -> Iterator[None]:
+        """Print how many rows the table has after a step, and how many rows the step changed."""
+        version_before = self.figures.version()
         yield
-        say(f"   {self.table.name}: {self.figures.count()}")
-        say(f"   {self.figures.changes_since(before)}")
+        print_line(f"   {self.table.name}: {self.figures.count()}")
+        print_line(f"   {self.figures.changes_since(version_before)}")
 
 
-def _say_what_next(settings: "Settings", table: "StreamTable") -> None:
-    say()
-    say(f"The tables are in {settings.tables_root}: one Delta table a folder. What to type next:")
+def _print_next_commands(settings: "Settings", table: "StreamTable") -> None:
+    print_line()
+    print_line(f"The tables are in {settings.tables_root}: one folder per Delta table. Next commands:")
     for command, purpose in (
         ("lakehouse up", "the broker, and Dagster's UI with these tables"),
-        (f"lakehouse status {table.name}", "how far the table is"),
+        (f"lakehouse status {table.name}", "progress and lag of the table"),
         (f"lakehouse query 'SELECT * FROM {identifier(table.name)} LIMIT 5'", "SQL over all tables"),
-        ("lakehouse --help", "everything else; .venv/bin/lakehouse, where the environment is not active"),
+        ("lakehouse --help", "all commands; without an active environment: .venv/bin/lakehouse"),
     ):
-        say(f"  {command:<55} {purpose}")
+        print_line(f"  {command:<55} {purpose}")

@@ -1,4 +1,4 @@
-"""What commits did, as flat facts under the names of the ledger: rows of a table, objects in JSON."""
+"""Commits and records as flat dictionaries, under the names of the ledger: rows of a table, objects in JSON."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from lakehouse.ledger.commits import Entry
     from lakehouse.operations.rejections import Sample
 
-_NOT_SHOWN = ("other_fields", "accepted", "reason")  # facts that need more room than a column
-_SHOWN = 200  # characters of a key or a value
-_SHOWN_RANGES = 12  # of a commit; --json has all
+_HIDDEN_FIELDS = ("other_fields", "accepted", "reason")  # too wide for a column; --json has them
+_MAX_CHARACTERS = 200  # of a key or a value
+_MAX_RANGES = 12  # of a commit in a table; --json has all
 
 
-def commit_facts(entry: "Entry") -> dict[str, Any]:
-    """What a commit says of itself, and what Delta counted."""
+def commit_fields(entry: "Entry") -> dict[str, Any]:
+    """What a commit records, and what Delta counted."""
     from lakehouse.ledger.accounting import figures
 
     commit = entry.commit
@@ -34,45 +34,46 @@ def commit_facts(entry: "Entry") -> dict[str, Any]:
     }
 
 
-def outcome_facts(outcome: "Outcome") -> dict[str, Any]:
-    """What a commit did, and what it left; lag is in offsets."""
-    lasted = {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
-    return commit_facts(outcome.entry) | lasted | {"other_fields": dict(outcome.others)}
+def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
+    """What a commit did, its duration, and the lag after it in offsets."""
+    progress = {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
+    return commit_fields(outcome.entry) | progress | {"other_fields": dict(outcome.others)}
 
 
-def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts as a row of a table: ranges in one word each, times to the second."""
-    words = {name: _in_words(facts[name]) for name in ("ranges", "gap")}
-    facts = {name: fact for name, fact in facts.items() if name not in _NOT_SHOWN}
-    return facts | {"committed_at": seconds(facts["committed_at"]), **words}
+def table_row(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a commit as a row of a printed table: ranges as text, times to the second."""
+    range_texts = {name: _ranges_text(fields[name]) for name in ("ranges", "gap")}
+    columns = {name: value for name, value in fields.items() if name not in _HIDDEN_FIELDS}
+    return columns | {"committed_at": seconds(fields["committed_at"]), **range_texts}
 
 
-def _in_words(ranges: dict[int, list[int]]) -> str:
-    if len(ranges) > _SHOWN_RANGES:
+def _ranges_text(ranges: dict[int, list[int]]) -> str:
+    if len(ranges) > _MAX_RANGES:
         span = sum(end - start for start, end in ranges.values())
         return f"{span:,} offsets of {len(ranges):,} partitions"
     return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
 
 
-def record_facts(record: "Record | Sample", word: str, position: int) -> dict[str, Any]:
-    """Where a record stands, by the ``word`` for its position, its time, and the beginning of what it holds."""
+def record_fields(record: "Record | Sample", position_name: str, position: int) -> dict[str, Any]:
+    """Partition, position, time, and the start of key and value; ``position_name`` is the key of the position."""
     return {
         "partition": record.partition,
-        word: position,
+        position_name: position,
         "time": record.time,
-        "key": _as_text(record.key),
-        "value": _as_text(record.value),
+        "key": _start_text(record.key),
+        "value": _start_text(record.value),
     }
 
 
-def _as_text(raw: bytes | None) -> str | None:
-    """The beginning of what a record holds, as text on one line; ``None`` where it holds nothing."""
+def _start_text(raw: bytes | None) -> str | None:
+    """The start of a key or a value, as text on one line; ``None`` if there is none."""
     if raw is None:
         return None
-    text = printable(raw[: 4 * _SHOWN].decode("utf-8", "surrogateescape"))
-    return text if len(text) <= _SHOWN and len(raw) <= 4 * _SHOWN else f"{text[:_SHOWN]}…"
+    text = printable(raw[: 4 * _MAX_CHARACTERS].decode("utf-8", "surrogateescape"))
+    is_whole = len(text) <= _MAX_CHARACTERS and len(raw) <= 4 * _MAX_CHARACTERS
+    return text if is_whole else f"{text[:_MAX_CHARACTERS]}…"
 
 
 def seconds(time: Any) -> str:
-    """A time to the second; as DuckDB writes it, where it lies beyond those of Python: before year 1 or after 9999."""
+    """A time to the second; a text stays as it is: DuckDB's form of times before year 1 or after 9999."""
     return time if isinstance(time, str) else f"{time:%Y-%m-%d %H:%M:%S} UTC"

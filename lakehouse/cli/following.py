@@ -1,4 +1,4 @@
-"""The verb ``follow``."""
+"""The command ``follow``."""
 
 import time
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, chosen_table, examples
-from lakehouse.cli.output import complain, say
+from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, examples, select_table
+from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.table_session import broker, load_settings, table_context
 from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
 
@@ -18,123 +18,125 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
     from lakehouse.storage.table_context import TableContext
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
 _POLL = 1.0  # seconds between two looks at a topic
-_BACK = 30.0  # seconds in which lakehouse up may start its engine again: a Spark of our own would keep it from that
+_ENGINE_WAIT = 30.0  # seconds for lakehouse up to restart its engine: our own Spark would prevent that
 
 
-@verbs.command(epilog=examples("lakehouse follow", "lakehouse follow temperatures --idle-exit 60"))
+@commands.command(epilog=examples("lakehouse follow", "lakehouse follow temperatures --idle-exit 60"))
 def follow(
     table: TableArgument = None,
     idle_exit: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="End after so long without a new record.")
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Exit after so many seconds without a new record.")
     ] = None,
     max_records: MaxRecordsOption = None,
 ) -> None:
-    """Merge again and again as records arrive, until Ctrl-C or until the topic was idle for --idle-exit.
+    """Merge records as they arrive, until Ctrl-C or until the topic was idle for --idle-exit seconds.
 
-    A broker that goes away is waited for, and that time is not idle. One that refuses us ends it, and so does a topic
-    that is deleted or made anew: what it held is gone. An engine that ends, or gives the session up, is attached to
-    anew; where it does not come back within 30 seconds, a Spark of its own goes on. Ctrl-C ends it at once: a batch
-    that has not been committed is as if it had never begun.
+    If the broker goes away, the command waits for it; that time is not idle. The command ends if the broker refuses the
+    connection, or if the topic is deleted or recreated, because its records are gone. If the engine ends or drops the
+    session, the command attaches again; without an engine within 30 seconds, it starts its own Spark. Ctrl-C ends the
+    command at once. The next merge includes a batch that was not committed.
     """
     settings = load_settings()
-    chosen = chosen_table(settings, table)
+    stream_table = select_table(settings, table)
     try:
-        with broker(settings, with_registry=chosen.has_schemas):
-            complain(f"Following topic {chosen.topic}; Ctrl-C ends it.")
-            merged = _follow(settings, chosen, max_records, idle_exit)
+        with broker(settings, with_registry=stream_table.has_schemas):
+            print_notice(f"Following topic {stream_table.topic}; Ctrl-C stops.")
+            batch_count = _follow(settings, stream_table, max_records, idle_exit)
     except KeyboardInterrupt:
-        return say("Stopped; what was not committed is merged the next time.")
-    return say(f"No new record for {idle_exit:g} seconds. Batches merged: {merged:,}.")
+        return print_line("Stopped. The next merge includes what was not committed.")
+    return print_line(f"No new record for {idle_exit:g} seconds. Batches merged: {batch_count:,}.")
 
 
 def _follow(settings: "Settings", table: "StreamTable", max_records: int | None, idle_exit: float | None) -> int:
-    """Follow over one session after the other; how many commits were made. Two that are lost at once end it."""
+    """Follow in one session after another; return the number of commits. Raises if two sessions are lost at once."""
     merged = refreshed = 0
-    at_once = False
+    was_lost_early = False
     while True:
-        began = time.monotonic()
-        with table_context(settings, table) as working:
-            follower = _Follower(working, max_records, merged, refreshed)
+        start = time.monotonic()
+        with table_context(settings, table) as context:
+            follower = _Follower(context, max_records, merged, refreshed)
             try:
                 follower.follow(idle_exit)
                 return follower.merged
             except EngineLostError as error:
-                before, at_once = at_once, follower.merged == merged and time.monotonic() - began < _BACK
-                if before and at_once:
+                is_lost_early = follower.merged == merged and time.monotonic() - start < _ENGINE_WAIT
+                if was_lost_early and is_lost_early:
                     raise
-                complain(f"{error} A new session goes on.")
+                was_lost_early = is_lost_early
+                print_notice(f"{error} Continuing in a new session.")
                 merged, refreshed = follower.merged, follower.refreshed
         _await_engine(settings)
 
 
 def _await_engine(settings: "Settings") -> None:
-    """Wait until the engine of the home, which has ended, lives again; not for ever: nobody may keep it any more."""
+    """Wait until the ended engine of the home runs again; with a limit, because nobody may restart it any more."""
     from lakehouse.spark.engine import engine_folder, lives
 
-    deadline = time.monotonic() + _BACK
+    deadline = time.monotonic() + _ENGINE_WAIT
     while not (settings.spark_remote or lives(engine_folder(settings)) or time.monotonic() > deadline):
         time.sleep(_POLL)
 
 
 @dataclass
 class _Follower:
-    """Who follows a table: what it takes, how many commits it made, and after how many of them it refreshed."""
+    """Follows a table in one session; counts its commits, and how many of them the derived tables have read."""
 
-    working: "TableContext"
+    context: "TableContext"
     max_records: int | None
     merged: int = 0
     refreshed: int = 0
 
     def follow(self, idle_exit: float | None) -> None:
-        """Merge until nothing came for so many seconds in which the broker answered.
+        """Merge until no record came for ``idle_exit`` seconds in which the broker answered.
 
-        Raises ``BrokerError`` where the broker is not there at first; one that goes away later is waited for.
-        ``BrokerRefusedError``, ``TopicError`` and ``DataLossError`` end it, whenever they come.
+        Raises ``BrokerError`` if the broker cannot be reached at first; if it goes away later, waits for it.
+        ``BrokerRefusedError``, ``TopicError`` and ``DataLossError`` end it at any time.
         """
         self._plan()
-        idle, away = 0.0, False
-        while idle_exit is None or idle < idle_exit:
-            before, began = self.merged, time.monotonic()
-            away = not self._answered(away)
-            if self.merged > before:
-                idle = 0.0
+        idle_seconds, is_away = 0.0, False
+        while idle_exit is None or idle_seconds < idle_exit:
+            merged_before, start = self.merged, time.monotonic()
+            is_away = not self._merge_if_reachable(is_away)
+            if self.merged > merged_before:
+                idle_seconds = 0.0
                 continue
             time.sleep(_POLL)
-            idle += 0.0 if away else time.monotonic() - began
+            idle_seconds += 0.0 if is_away else time.monotonic() - start
 
-    def _answered(self, away: bool) -> bool:
-        """Merge what there is; whether the broker answered. That it went away, or came back, is told once."""
+    def _merge_if_reachable(self, was_away: bool) -> bool:
+        """Merge what is new; return whether the broker answered. Prints once that it went away, or came back."""
         try:
             self._merge()
         except BrokerRefusedError:
             raise
         except BrokerError as error:
-            if not away:
-                complain(f"{error} Waiting until it answers.{self._of_its_own}")
+            if not was_away:
+                print_notice(f"{error} Waiting until it answers.{self._embedded_advice}")
             return False
-        if away:
-            complain("The broker answers again.")
+        if was_away:
+            print_notice("The broker answers again.")
         return True
 
     def _merge(self) -> None:
-        """Merge all there is, and bring what derives from it up to date: also after a look that failed in between."""
+        """Merge what is new, and refresh the derived tables, also if an earlier refresh failed."""
         from lakehouse.derived.refresh import caught_up, refresh_all
         from lakehouse.ingest import batches
 
         plan = self._plan()
         if plan.span or plan.gap:
-            caught_up(self.working, lambda: batches.merge_all(self.working, self._request, self._merged))
+            caught_up(self.context, lambda: batches.merge_all(self.context, self._request, self._count_merge))
         if self.refreshed < self.merged:
-            refresh_all(self.working)
+            refresh_all(self.context)
             self.refreshed = self.merged
 
     @property
-    def _of_its_own(self) -> str:
-        outside = self.working.settings.kafka_bootstrap_servers
-        return "" if outside else " Where this command started it, nobody starts it again: end it with Ctrl-C."
+    def _embedded_advice(self) -> str:
+        if self.context.settings.kafka_bootstrap_servers:
+            return ""
+        return " If this command started the broker, nothing restarts it: stop with Ctrl-C."
 
     @property
     def _request(self) -> "Request":
@@ -145,8 +147,8 @@ class _Follower:
     def _plan(self) -> "Plan":
         from lakehouse.ingest.batches import plan_next
 
-        return plan_next(self.working.settings, self.working.table, self._request)
+        return plan_next(self.context.settings, self.context.table, self._request)
 
-    def _merged(self, outcome: "Outcome") -> None:
+    def _count_merge(self, outcome: "Outcome") -> None:
         self.merged += 1
-        say(str(outcome))
+        print_line(str(outcome))

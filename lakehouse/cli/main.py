@@ -1,7 +1,7 @@
-"""The ``lakehouse`` command: its verbs, its exit codes, and one sentence where something goes wrong.
+"""The ``lakehouse`` command line: its commands, its exit codes, and errors in one line.
 
-Exit codes: 0 done, 1 failed with a clear error, 2 wrong use, 3 nothing to do where ``--fail-if-idle``
-was asked, 4 not up to date where ``status --exit-code`` was asked, 130 interrupted.
+Exit codes: 0 done, 1 failed with a clear error, 2 wrong usage, 3 nothing to do (with ``--fail-if-idle``), 4 not up to
+date (with ``status --exit-code``), 130 interrupted.
 """
 
 import logging
@@ -32,7 +32,7 @@ from lakehouse.cli import (
     stack,
     topics,
 )
-from lakehouse.cli.output import complain, say
+from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.stopping import INTERRUPTED, end_process, interrupt, interrupt_again
 from lakehouse.errors import LakehouseError
 from lakehouse.storage.lock_holder import name_work
@@ -41,16 +41,16 @@ DONE, FAILED, WRONG_USE = 0, 1, 2
 
 app = typer.Typer(
     name="lakehouse",
-    help="Kafka topics merged exactly into Delta tables. Begin with `lakehouse init`, or `lakehouse demo TABLE`.",
+    help="Merge Kafka topics into Delta tables, exactly once. Start with `lakehouse init` or `lakehouse demo TABLE`.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        say(f"lakehouse {version('dagster-lakehouse')}")
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        print_line(f"lakehouse {version('dagster-lakehouse')}")
         raise typer.Exit
 
 
@@ -59,14 +59,14 @@ def options(
     context: typer.Context,
     show_version: Annotated[  # noqa: ARG001 - its callback shows it
         bool,
-        typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and stop."),
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Take the options that stand before a verb, and tell by its name whoever waits for what it does."""
+    """Handle the options before the command, and publish the command's name to processes that wait for its locks."""
     name_work(f"lakehouse {context.invoked_subcommand}")
 
 
-for family in (
+for module in (
     demo,
     new_project,
     new_table,
@@ -82,23 +82,23 @@ for family in (
     repair_verbs,
     maintenance,
 ):
-    app.add_typer(family.verbs)
+    app.add_typer(module.commands)
 
 
 def main() -> NoReturn:
-    """Run the verb named on the command line and end with its exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
+    """Run the command line and end the process with its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # even if a shell started us with SIGINT ignored
         signal.signal(number, interrupt)
-    logging.getLogger().addHandler(logging.NullHandler())  # what libraries log, we say in one sentence
+    logging.getLogger().addHandler(logging.NullHandler())  # libraries do not print: we report errors in one line
     sys.unraisablehook = interrupt_again
     code = run(sys.argv[1:])
-    for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks once more does not wait for what Python still ends
+    for number in (signal.SIGINT, signal.SIGTERM):  # a second signal does not wait for Python to exit
         signal.signal(number, lambda *_: os._exit(code))
     end_process(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one verb and return its exit code; errors become one sentence on standard error."""
+    """Run one command and return its exit code; an error becomes one line on standard error."""
     try:
         return app(args=list(arguments), prog_name="lakehouse", standalone_mode=False) or DONE
     except typer.TyperException as error:
@@ -106,30 +106,30 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except LakehouseError as error:
-        complain(str(error))
+        print_notice(str(error))
         return FAILED
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+        sys.stderr.close()  # the reader of our output is gone, and cannot see an error
         return FAILED
-    except Exception as error:  # the last resort: nobody should have to read a traceback
+    except Exception as error:  # last resort: users should not have to read a traceback
         return _unexpected(error)
 
 
 def _wrong_use(error: typer.TyperException) -> int:
-    sentence = " ".join(error.format_message().split())
-    if sentence:
-        context = getattr(error, "ctx", None)  # of the verb, where one was named
-        verb = context.command_path if context else "lakehouse"
-        complain(f"{sentence if sentence[-1] in '.?' else sentence + '.'} See {verb} --help.")
+    message = " ".join(error.format_message().split())
+    if message:
+        context = getattr(error, "ctx", None)  # missing if the error comes before a command
+        command = context.command_path if context else "lakehouse"
+        print_notice(f"{message if message[-1] in '.?' else message + '.'} See {command} --help.")
     return WRONG_USE
 
 
 def _unexpected(error: Exception) -> int:
     with tempfile.NamedTemporaryFile("w", prefix="lakehouse-error-", suffix=".txt", delete=False) as file:
         file.write(traceback.format_exc())
-    first = (str(error).strip().splitlines() or ["it says nothing"])[0]
-    complain(
-        f"Unexpected {type(error).__name__}: {first} (all of it is in {file.name}). Run it again: it goes on from what"
-        " the tables hold. If it comes again, report it with that file."
+    first_line = (str(error).strip().splitlines() or ["no message"])[0]
+    print_notice(
+        f"Unexpected {type(error).__name__}: {first_line} (the traceback is in {file.name}). Run the command again: it"
+        " continues from the state of the tables. If the error returns, report it with that file."
     )
     return FAILED

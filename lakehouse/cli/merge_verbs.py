@@ -1,4 +1,4 @@
-"""Verbs that merge: ``load-base``, ``merge`` and ``replay``."""
+"""Commands that merge: ``load-base``, ``merge`` and ``replay``."""
 
 import re
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from lakehouse.cli.arguments import (
     MaxRecordsOption,
     OnlyMergedOption,
     TableArgument,
-    chosen_table,
     examples,
+    select_table,
 )
-from lakehouse.cli.facts import outcome_facts, shown_facts
-from lakehouse.cli.output import complain, print_json, print_table, say
-from lakehouse.cli.phases import busy
+from lakehouse.cli.facts import outcome_fields, table_row
+from lakehouse.cli.output import print_json, print_line, print_notice, print_table
+from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
@@ -28,47 +28,48 @@ if TYPE_CHECKING:
     from lakehouse.ledger.positions import Range
     from lakehouse.settings import Settings
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
 NOTHING_TO_DO = 3
 _RANGE = re.compile(r"([0-9]{1,10}):([0-9]{1,19})-([0-9]{1,19})")
 _LAST_PARTITION, _LAST_POSITION = 2**31 - 1, 2**63 - 1  # that a topic can have
 FailIfIdleOption = Annotated[
-    bool, typer.Option("--fail-if-idle", help=f"Exit with code {NOTHING_TO_DO} where there is nothing to merge.")
+    bool, typer.Option("--fail-if-idle", help=f"Exit with {NOTHING_TO_DO} if there is nothing to merge.")
 ]
 
 
-@verbs.command("load-base", epilog=examples("lakehouse load-base temperatures data/temperatures/base"))
+@commands.command("load-base", epilog=examples("lakehouse load-base temperatures data/temperatures/base"))
 def load_base(
     table: TableArgument = None,
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FOLDER", help="Base files; default: the folder of the last load, else the declared one."
+            metavar="FOLDER", help="Base files; default: the folder of the last load, or else the declared folder."
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Load base files into the base table of a table; the next merge brings their rows into the merged one.
+    """Load base files into the base table of a table. The next merge brings their rows into the merged table.
 
-    The same files again change nothing. One file that cannot be read: nothing is loaded.
+    Loading the same files again changes nothing. If one file cannot be read, nothing is loaded.
     """
     from lakehouse.ingest import load
 
     settings = load_settings()
-    chosen = chosen_table(settings, table)
+    stream_table = select_table(settings, table)
     if folder is not None and not folder.is_dir():
-        raise typer.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
-    with table_context(settings, chosen) as working, busy("Loading base files"):
-        loaded = load.load_base(working, folder)
+        raise typer.BadParameter(f"folder {folder} does not exist", param_hint="FOLDER")
+    with table_context(settings, stream_table) as context, spinner("Loading base files"):
+        load_result = load.load_base(context, folder)
     if json:
-        return print_json(asdict(loaded))
-    say(f"{loaded.files:,} files with {loaded.rows:,} rows, read from {loaded.folder}.")
-    say(f"{chosen.base_name}: {loaded.inserted:,} rows new, {loaded.updated:,} changed; version {loaded.version}.")
-    return say(f"Next: lakehouse merge {chosen.name}")
+        return print_json(asdict(load_result))
+    print_line(f"Read {load_result.files:,} files with {load_result.rows:,} rows from {load_result.folder}.")
+    counts = f"{load_result.inserted:,} rows inserted, {load_result.updated:,} rows updated"
+    print_line(f"{stream_table.base_name}: {counts}; version {load_result.version}.")
+    return print_line(f"Next: lakehouse merge {stream_table.name}")
 
 
-@verbs.command(
+@commands.command(
     epilog=examples(
         "lakehouse merge", "lakehouse merge temperatures --max-records 10000", "lakehouse merge --dry-run --json"
     )
@@ -76,43 +77,43 @@ def load_base(
 def merge(
     table: TableArgument = None,
     max_records: MaxRecordsOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the next batch would read, and stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the next batch would read, and exit.")] = False,
     fail_if_idle: FailIfIdleOption = False,
     only_merged: OnlyMergedOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Merge all there is: newer base rows first, then the records of the topic, batch by batch.
+    """Merge everything that is new: first base rows, then the records of the topic, batch by batch.
 
-    What is there at the start is merged; records that arrive meanwhile wait for the next time.
-    Afterwards the change feed and the rollups are brought up to date.
+    Merges up to the end of the topic at the start of the command. Later records wait for the next merge. Then refreshes
+    the change feed and the rollups.
     """
-    from lakehouse.cli.pace import merging
+    from lakehouse.cli.pace import merge_progress
     from lakehouse.derived.refresh import caught_up, refresh_all
     from lakehouse.ingest import batches
 
     settings = load_settings()
-    chosen = chosen_table(settings, table)
+    stream_table = select_table(settings, table)
     request = batches.Request(max_records=max_records)
     if dry_run:
-        return _show_plan(settings, chosen, request, json)
-    with broker(settings, with_registry=chosen.has_schemas), table_context(settings, chosen) as working:
-        _tell_changes(settings, chosen)
-        with merging() as shown:
-            outcomes = caught_up(working, lambda: batches.merge_all(working, request, shown))
-        with busy("Bringing feed and rollups up to date"):
-            derived = [] if only_merged else refresh_all(working)
-    show_outcomes(outcomes, derived, json)
+        return _show_plan(settings, stream_table, request, json)
+    with broker(settings, with_registry=stream_table.has_schemas), table_context(settings, stream_table) as context:
+        _print_changes(settings, stream_table)
+        with merge_progress() as show:
+            outcomes = caught_up(context, lambda: batches.merge_all(context, request, show))
+        with spinner("Refreshing feed and rollups"):
+            derived_updates = [] if only_merged else refresh_all(context)
+    show_outcomes(outcomes, derived_updates, json)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)
     return None
 
 
-def _tell_changes(settings: "Settings", table: "StreamTable") -> None:
-    """Say what the declaration changes in tables that are there."""
+def _print_changes(settings: "Settings", table: "StreamTable") -> None:
+    """Print what the declaration changes in existing tables."""
     from lakehouse.operations.planned_changes import told_changes
 
     for change in told_changes(settings, table):
-        complain(str(change))
+        print_notice(str(change))
 
 
 def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
@@ -122,8 +123,8 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
         plan = plan_next(settings, table, request)
     if json:
         return print_json(asdict(plan))
-    for fact in plan.gap.facts if plan.gap else ():
-        complain(f"{fact}. {table.name} accepts that: it is recorded, and the batch goes on behind it.")
+    for problem in plan.gap.facts if plan.gap else ():
+        print_notice(f"{problem}. {table.name} accepts the gap: it is recorded, and the batch continues after it.")
     return print_table(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
@@ -135,28 +136,28 @@ def show_outcomes(
     outcomes: "Sequence[Outcome]",
     derived: "Sequence[Derived]",
     json: bool,
-    idle: str = "Nothing to do: the table holds all there is.",
+    idle: str = "Nothing to do: the table is up to date.",
 ) -> None:
-    """Print what commits did, and what was derived from them; where there was none, ``idle`` says why."""
+    """Print what commits did, and the updates of derived tables; ``idle`` says why there was no commit."""
     from lakehouse.ingest.batches import others_beyond, others_of
 
-    told = [outcome_facts(each) for each in outcomes]
+    batches = [outcome_fields(outcome) for outcome in outcomes]
     if json:
-        return print_json({"batches": told, "derived": [each.facts for each in derived]})
-    if not told:
-        return say(idle)
-    shown = [shown_facts(facts) for facts in told]
-    print_table(list(shown[0]), [list(facts.values()) for facts in shown])
-    others = [f"{name} ({many:,} records)" for name, many in others_of(outcomes).items()]
-    if others:
+        return print_json({"batches": batches, "derived": [update.facts for update in derived]})
+    if not batches:
+        return print_line(idle)
+    rows = [table_row(fields) for fields in batches]
+    print_table(list(rows[0]), [list(row.values()) for row in rows])
+    unmapped_fields = [f"{name} ({count:,} records)" for name, count in others_of(outcomes).items()]
+    if unmapped_fields:
         beyond = others_beyond(outcomes)
-        say(f"Fields that no column takes: {', '.join(others)}{beyond and f', and {beyond}'}.")
-    for each in derived:
-        say(f"{each.name}: {each.changed:,} rows changed, up to date with version {each.source_version}.")
+        print_line(f"Fields that no column reads: {', '.join(unmapped_fields)}{beyond and f', and {beyond}'}.")
+    for update in derived:
+        print_line(f"{update.name}: {update.changed:,} rows changed, up to date with version {update.source_version}.")
     return None
 
 
-@verbs.command(
+@commands.command(
     epilog=examples(
         "lakehouse replay temperatures",
         "lakehouse replay temperatures 0:0-500 1:20-40",
@@ -166,52 +167,56 @@ def replay(
     table: TableArgument = None,
     ranges: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RANGE", help="PARTITION:FROM-TO, as audit shows them; TO is one past the last offset."),
+        typer.Argument(
+            metavar="RANGE", help="PARTITION:FROM-TO, as audit shows it; TO is one past the last offset to replay."
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Merge records again that have been merged before: by default all that the topic still holds.
+    """Merge records again that were merged before: by default everything that the topic still has.
 
-    Rows that are up to date stay as they are. Progress does not move.
+    Rows that are up to date do not change. Progress does not move.
     """
     from lakehouse.derived.refresh import caught_up, refresh_all
     from lakehouse.ingest.replay import replay as merge_again
 
     settings = load_settings()
-    chosen, ranges = _table_of(settings, table, ranges or [])
-    wanted = [_range(each) for each in ranges] or None
-    with broker(settings), table_context(settings, chosen) as working, busy("Replaying"):
-        outcomes = caught_up(working, lambda: merge_again(working, wanted))
-        derived = refresh_all(working)
-    return show_outcomes(outcomes, derived, json)
+    stream_table, range_texts = _split_arguments(settings, table, ranges or [])
+    requested_ranges = [_parse_range(text) for text in range_texts] or None
+    with broker(settings), table_context(settings, stream_table) as context, spinner("Replaying"):
+        outcomes = caught_up(context, lambda: merge_again(context, requested_ranges))
+        derived_updates = refresh_all(context)
+    return show_outcomes(outcomes, derived_updates, json)
 
 
-def _table_of(settings: "Settings", first: str | None, ranges: list[str]) -> "tuple[StreamTable, list[str]]":
-    """Return a table, and ranges of it; where a range stands first, the table is the only one that is declared.
+def _split_arguments(settings: "Settings", first: str | None, ranges: list[str]) -> "tuple[StreamTable, list[str]]":
+    """Return the table and the ranges; if the first argument is a range, the table is the only declared one.
 
-    No name of a table begins with a digit: what does is a range, and has to be one.
+    The name of a table never starts with a digit: an argument that does has to be a range.
     """
     from lakehouse.discovery import declared_tables
 
     if first is None or not first[:1].isdecimal():
-        return chosen_table(settings, first), ranges
-    _range(first)
+        return select_table(settings, first), ranges
+    _parse_range(first)
     tables = declared_tables(settings)
     if len(tables) > 1:
         names = ", ".join(table.name for table in tables)
-        raise typer.BadParameter(f"Name the table before the range {first}: {names}", param_hint="TABLE")
+        raise typer.BadParameter(
+            f"Several tables are declared; name one before the range {first}: {names}", param_hint="TABLE"
+        )
     return tables[0], [first, *ranges]
 
 
-def _range(text: str) -> "Range":
+def _parse_range(text: str) -> "Range":
     from lakehouse.ledger.positions import Range
 
-    found = _RANGE.fullmatch(text)
-    partition, start, end = map(int, found.groups()) if found else (0, 0, 0)
+    match = _RANGE.fullmatch(text)
+    partition, start, end = map(int, match.groups()) if match else (0, 0, 0)
     if not start < end:
-        fact = f"{text!r} is not PARTITION:FROM-TO with FROM below TO, as 0:0-500"
-        raise typer.BadParameter(fact, param_hint="RANGE")
+        problem = f"{text!r} must be PARTITION:FROM-TO with FROM below TO, for example 0:0-500"
+        raise typer.BadParameter(problem, param_hint="RANGE")
     if partition > _LAST_PARTITION or end > _LAST_POSITION:
-        fact = f"{text!r} is beyond what PARTITION:FROM-TO can be: {_LAST_PARTITION}:0-{_LAST_POSITION}"
-        raise typer.BadParameter(fact, param_hint="RANGE")
+        problem = f"{text!r} is too large; the maximum of PARTITION:FROM-TO is {_LAST_PARTITION}:0-{_LAST_POSITION}"
+        raise typer.BadParameter(problem, param_hint="RANGE")
     return Range(partition, start, end)

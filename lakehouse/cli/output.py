@@ -1,4 +1,4 @@
-"""What a verb prints: results on standard output, progress on standard error."""
+"""What a command prints: results on standard output, progress on standard error."""
 
 import csv
 import json
@@ -16,19 +16,19 @@ from rich.table import Table
 
 from lakehouse.errors import printable
 
-_PIPED_WIDTH = 200  # columns: a table that is piped into a file or another command is not cut at 80
+_PIPED_WIDTH = 200  # columns: a table piped into a file or another command is not cut at 80
 
-_SMALL = 0.001  # below it, six places would hide a number
+_SMALL = 0.001  # below it, rounding to six places would lose the number
 
 
-def results() -> Console:
-    """Standard output. What stands in brackets or between colons is text, not markup."""
+def result_console() -> Console:
+    """Standard output. Text in brackets or between colons is printed as text, not as markup."""
     width = None if sys.stdout.isatty() else _PIPED_WIDTH
     return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
-def progress() -> Console:
-    """Standard error: for people who wait, never for scripts."""
+def progress_console() -> Console:
+    """Standard error: for people who wait, not for scripts."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
@@ -39,63 +39,63 @@ def print_json(value: Any) -> None:
     """
     from pydantic_core import to_jsonable_python
 
-    typer.echo(json.dumps(to_jsonable_python(_in_text(value)), indent=2, allow_nan=False))
+    typer.echo(json.dumps(to_jsonable_python(_json_ready(value)), indent=2, allow_nan=False))
 
 
-def _in_text(value: Any) -> Any:
-    """The value with what pydantic would write otherwise as text: bytes, and numbers that JSON does not have."""
+def _json_ready(value: Any) -> Any:
+    """The value with bytes, and numbers that JSON does not have, as text; pydantic would write them differently."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, float) and not isfinite(value):
         return json.dumps(value)
     if isinstance(value, Mapping):
-        return {_in_text(key): _in_text(each) for key, each in value.items()}
-    return [_in_text(each) for each in value] if isinstance(value, list | tuple | set) else value
+        return {_json_ready(key): _json_ready(item) for key, item in value.items()}
+    return [_json_ready(item) for item in value] if isinstance(value, list | tuple | set) else value
 
 
-def say(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     """Print a line of the result."""
-    results().print(printable(text), markup=False, soft_wrap=True)
+    result_console().print(printable(text), markup=False, soft_wrap=True)
 
 
-def complain(text: str) -> None:
-    """Print a sentence on standard error."""
-    progress().print(printable(text), markup=False, soft_wrap=True)
+def print_notice(text: str) -> None:
+    """Print an error or a notice on standard error."""
+    progress_console().print(printable(text), markup=False, soft_wrap=True)
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows as CSV under their column names; NULL is empty, what holds others is JSON."""
+    """Print rows as CSV under their column names; NULL is empty, nested values are JSON."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(["" if value is None else in_words(value) for value in row] for row in rows)
+    writer.writerows(["" if value is None else value_text(value) for value in row] for row in rows)
 
 
-def counted(number: int, thing: str) -> str:
-    """A number of things in words: 1 row, 2 rows."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+def count_text(number: int, noun: str) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, *, exact: bool = False
 ) -> None:
-    """Print rows under their column names; numbers stand to the right, NULL is empty.
+    """Print rows under their column names; numbers are aligned to the right, NULL is empty.
 
-    ``exact`` shows numbers as they can be copied back: without separators, and not rounded.
+    ``exact`` prints numbers that can be copied back: without separators, and not rounded.
     """
     if title:
-        say(title)
-    held = [tuple(row) for row in rows]
+        print_line(title)
+    all_rows = [tuple(row) for row in rows]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(columns):
-        numbers = bool(held) and all(isinstance(row[place], int | float | Decimal | None) for row in held)
-        table.add_column(printable(name), justify="right" if numbers else "left", overflow="fold")
-    for row in held:
-        table.add_row(*(shown(value, exact=exact) for value in row))
-    results().print(table)
+    for index, name in enumerate(columns):
+        is_numeric = bool(all_rows) and all(isinstance(row[index], int | float | Decimal | None) for row in all_rows)
+        table.add_column(printable(name), justify="right" if is_numeric else "left", overflow="fold")
+    for row in all_rows:
+        table.add_row(*(format_value(value, exact=exact) for value in row))
+    result_console().print(table)
 
 
-def shown(value: Any, *, exact: bool = False) -> str:
-    """A value as people read it: whole numbers with separators, NULL as nothing, text that cannot mislead."""
+def format_value(value: Any, *, exact: bool = False) -> str:
+    """A value for people: integers with separators, NULL as empty text, only printable characters."""
     if value is None:
         return ""
     if exact and isinstance(value, int | float):
@@ -104,13 +104,13 @@ def shown(value: Any, *, exact: bool = False) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.6g}" if 0 < abs(value) < _SMALL else str(round(value, 6))
-    return printable(in_words(value))
+    return printable(value_text(value))
 
 
-def in_words(value: Any) -> str:
-    """A value as text; one that holds others as JSON."""
+def value_text(value: Any) -> str:
+    """A value as text; a nested value as JSON."""
     if not isinstance(value, list | tuple | dict):
         return str(value)
     from pydantic_core import to_jsonable_python
 
-    return json.dumps(to_jsonable_python(_in_text(value)), ensure_ascii=False)
+    return json.dumps(to_jsonable_python(_json_ready(value)), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""How far a merge is: figures of the batches that are done, and a bar that shows them."""
+"""How far a merge is: the pace of its latest batches, and a bar that shows it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from lakehouse.ingest.batches import Outcome
 
 
-_RECENT = 3  # batches whose pace counts: the first of a process are slow
+_RECENT = 3  # batches that count for the pace: the first batches of a process are slow
 
 
 class Batch(NamedTuple):
-    """What one batch did; its span is no less than records, for there are holes."""
+    """What one batch did; its span of offsets is at least its records, because offsets may have holes."""
 
     span: int
     records: int
@@ -23,57 +23,57 @@ class Batch(NamedTuple):
 
 @dataclass
 class Pace:
-    """What is merged of what there was at the start, in offsets, and how quickly the last batches went.
+    """How much of the backlog at the start is merged, in offsets, and how fast the latest batches were.
 
-    Base rows and gaps are commits too, but no part of it. ``total`` is 0 until the first batch is done.
+    Commits of base rows and of gaps do not count. ``total`` is 0 until the first batch is merged.
     """
 
     total: int = 0
     merged: int = 0
-    recent: list[Batch] = field(default_factory=list)
+    recent_batches: list[Batch] = field(default_factory=list)
 
     def add(self, outcome: "Outcome") -> None:
-        """Take in one more commit."""
+        """Count one more commit."""
         if outcome.plan is None:
             return
         self.total = self.total or outcome.lag_before
         self.merged += outcome.plan.span
-        done = Batch(outcome.plan.span, outcome.entry.commit.read, outcome.seconds)
-        self.recent = [*self.recent, done][-_RECENT:]
+        batch = Batch(outcome.plan.span, outcome.entry.commit.read, outcome.seconds)
+        self.recent_batches = [*self.recent_batches, batch][-_RECENT:]
 
     @property
-    def left(self) -> timedelta:
-        """How long the rest takes, if it goes on as the last batches went; to the second."""
-        rest, span = max(0, self.total - self.merged), sum(batch.span for batch in self.recent)
-        return timedelta(seconds=round(rest * self._seconds / span)) if span else timedelta()
+    def time_left(self) -> timedelta:
+        """How long the rest takes at the pace of the latest batches; to the second."""
+        remaining, span = max(0, self.total - self.merged), sum(batch.span for batch in self.recent_batches)
+        return timedelta(seconds=round(remaining * self._seconds / span)) if span else timedelta()
 
     def __str__(self) -> str:
-        """The figures as a person reads them; nothing before the first batch."""
-        if not self.recent:
+        """The pace in words; empty before the first batch."""
+        if not self.recent_batches:
             return ""
-        rate = sum(batch.records for batch in self.recent) / self._seconds if self._seconds else 0.0
-        return f"{self.merged:,} of {self.total:,} offsets, {rate:,.0f} records a second, {self.left} left"
+        rate = sum(batch.records for batch in self.recent_batches) / self._seconds if self._seconds else 0.0
+        return f"{self.merged:,} of {self.total:,} offsets, {rate:,.0f} records a second, {self.time_left} left"
 
     @property
     def _seconds(self) -> float:
-        return sum(batch.seconds for batch in self.recent)
+        return sum(batch.seconds for batch in self.recent_batches)
 
 
 @contextmanager
-def merging() -> Iterator[Callable[["Outcome"], None]]:
-    """A bar over all batches of a merge, in a terminal only; call what it gives with each commit."""
+def merge_progress() -> Iterator[Callable[["Outcome"], None]]:
+    """A bar over all batches of a merge, in a terminal only; call the yielded function with each commit."""
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.text import Text
 
-    from lakehouse.cli.output import progress
-    from lakehouse.cli.phases import NOW
+    from lakehouse.cli.output import progress_console
+    from lakehouse.cli.phases import CURRENT_PHASE
 
-    class Phase(ProgressColumn):
-        def render(self, task: Task) -> Text:  # noqa: ARG002 - the phase is that of the process
-            return Text(str(NOW))
+    class PhaseColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:  # noqa: ARG002 - the phase belongs to the process
+            return Text(str(CURRENT_PHASE))
 
-    pace, console = Pace(), progress()
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"), Phase())
+    pace, console = Pace(), progress_console()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"), PhaseColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Merging", total=None, figures="")
 

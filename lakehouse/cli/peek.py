@@ -1,12 +1,12 @@
-"""``peek``: the newest records of a topic, as they are and as what they would become."""
+"""``peek``: the newest records of a topic, and the row that each of them becomes."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
-from lakehouse.cli.facts import record_facts, seconds
-from lakehouse.cli.output import complain, in_words, print_json, print_table, say
+from lakehouse.cli.facts import record_fields, seconds
+from lakehouse.cli.output import print_json, print_line, print_notice, print_table, value_text
 from lakehouse.cli.table_session import broker, load_settings
 
 if TYPE_CHECKING:
@@ -17,68 +17,67 @@ if TYPE_CHECKING:
     from lakehouse.kafka import Record
     from lakehouse.settings import Settings
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
 
-@verbs.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
+@commands.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
 def peek(
     name: Annotated[str, typer.Argument(metavar="TABLE|TOPIC", help="A declared table, or any topic of the broker.")],
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show so many records, the newest.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show the newest N records.")] = 10,
     json: JsonOption = False,
 ) -> None:
-    """Show the newest records of a topic: as they are, and the row each would become, or why it may not enter.
+    """Show the newest records of a topic, and the row that each becomes, or why it is rejected.
 
-    Of a long key or value the beginning is shown. Nothing is merged or changed. Of a topic that no declared table
-    reads, only the records are shown.
+    Shows only the start of a long key or value. Merges and changes nothing. For a topic that no declared table reads,
+    shows only the records.
     """
     from lakehouse.declaration.rules.table_rules import TOPIC
     from lakehouse.kafka import newest_records
 
     settings = load_settings()
-    table = _table_of(settings, name)
+    table = _find_table(settings, name)
     if table is None and not TOPIC.fullmatch(name):
-        raise typer.BadParameter(
-            f"{name} is neither a declared table nor the name of a topic", param_hint="TABLE|TOPIC"
-        )
+        raise typer.BadParameter(f"{name} is neither a declared table nor a valid topic name", param_hint="TABLE|TOPIC")
     topic = table.topic if table else name
     with broker(settings, with_registry=table is not None and table.has_schemas):
         records = newest_records(settings, topic, limit)
-        rules = _rules_or_say(settings, table, records) if table else None
-    facts = [record_facts(each, "offset", each.offset) | (_judged(each, rules) if rules else {}) for each in records]
+        rules = _find_rules(settings, table, records) if table else None
+    all_fields = [
+        record_fields(record, "offset", record.offset) | (_decode_record(record, rules) if rules else {})
+        for record in records
+    ]
     if rules and table and table.computed and records:
-        complain(f"Left out, as only a merge computes them: {', '.join(table.computed)}.")
+        print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
     if json:
-        return print_json({"topic": topic, "table": table.name if table else None, "records": facts})
-    if not facts:
-        return say(f"Topic {topic} holds no record.")
-    shown = [_in_words(each) for each in facts]
-    rows = [list(each.values()) for each in shown]
-    return print_table(
-        list(shown[0]), rows, title=f"The newest of topic {topic}" + (f", read by {table.name}" if table else "")
-    )
+        return print_json({"topic": topic, "table": table.name if table else None, "records": all_fields})
+    if not all_fields:
+        return print_line(f"Topic {topic} has no records.")
+    rows = [_record_row(fields) for fields in all_fields]
+    title = f"The newest records of topic {topic}" + (f", read by {table.name}" if table else "")
+    return print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)
 
 
-def _table_of(settings: "Settings", name: str) -> "StreamTable | None":
-    """The declared table of that name, else the first that reads the topic of that name."""
-    from lakehouse.discovery import tables_there
+def _find_table(settings: "Settings", name: str) -> "StreamTable | None":
+    """The declared table of that name, or else the first table that reads the topic of that name."""
+    from lakehouse.discovery import find_tables
 
-    tables = tables_there(settings)
-    reading = {each.topic: each for each in reversed(tables)} | {each.name: each for each in tables}
-    return reading.get(name)
+    tables = find_tables(settings)
+    by_topic = {table.topic: table for table in reversed(tables)}
+    return (by_topic | {table.name: table for table in tables}).get(name)
 
 
-def _rules_or_say(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules | None":
-    """What decides about records; ``None``, and why, where no registry says what they were written by."""
+def _find_rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules | None":
+    """The rules that decode the records; ``None``, with a notice, if no registry has their schemas."""
     from lakehouse.errors import RegistryError
 
     try:
-        return _rules(settings, table, records)
+        return _load_rules(settings, table, records)
     except RegistryError as error:
-        complain(f"{error} The records are shown as they are.")
+        print_notice(f"{error} Showing only the records.")
         return None
 
 
-def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
+def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
     from lakehouse.decoding.formats.format import NO_SCHEMAS
     from lakehouse.decoding.verdicts import Rules
 
@@ -92,7 +91,7 @@ def _rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record
     return Rules(table.fields, table.late.rule if table.late else None, table.format.parser(schemas))
 
 
-def _judged(record: "Record", rules: "Rules") -> dict[str, Any]:
+def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
     from lakehouse.decoding.fields import TIMELESS
     from lakehouse.decoding.nested_types import as_told
     from lakehouse.decoding.record_parts import HEADER
@@ -101,20 +100,20 @@ def _judged(record: "Record", rules: "Rules") -> dict[str, Any]:
 
     if is_timeless(record.milliseconds):
         return {"row": None, "reason": TIMELESS, "detail": told_time(record.milliseconds), "late": False}
-    beside = {"key": record.key, **{f"{HEADER}{name}": told for name, told in record.headers}}
-    judged = judge(record.value, record.milliseconds * 1000, rules, beside)
-    row = None if judged.reason else {each.name: as_told(judged.row[each.name], each) for each in rules.fields}
-    return {"row": row, "reason": judged.reason, "detail": judged.detail, "late": judged.late}
+    record_parts = {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}
+    verdict = judge(record.value, record.milliseconds * 1000, rules, record_parts)
+    row = None if verdict.reason else {field.name: as_told(verdict.row[field.name], field) for field in rules.fields}
+    return {"row": row, "reason": verdict.reason, "detail": verdict.detail, "late": verdict.late}
 
 
-def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
-    """The record, and in one column the row it becomes, or the reason why it may not enter, where that was asked."""
-    record = {name: facts[name] for name in ("partition", "offset", "time", "key", "value")}
+def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
+    """The record as a printed row; if it was decoded, one more column has the row it becomes, or why it is rejected."""
+    record = {name: fields[name] for name in ("partition", "offset", "time", "key", "value")}
     record["time"] = seconds(record["time"]) if record["time"] else None
-    if "row" not in facts:
+    if "row" not in fields:
         return record
-    if facts["row"] is None:
-        return record | {"becomes": f"rejected, {facts['reason']}: {facts['detail']}"}
-    row: dict[str, Any] = facts["row"]
-    values = ", ".join(f"{name} = {'NULL' if value is None else in_words(value)}" for name, value in row.items())
-    return record | {"becomes": values + (" (late)" if facts["late"] else "")}
+    if fields["row"] is None:
+        return record | {"becomes": f"rejected, {fields['reason']}: {fields['detail']}"}
+    row: dict[str, Any] = fields["row"]
+    values = ", ".join(f"{name} = {'NULL' if value is None else value_text(value)}" for name, value in row.items())
+    return record | {"becomes": values + (" (late)" if fields["late"] else "")}

@@ -1,6 +1,6 @@
-"""What a verb does now and for how long: in a terminal beside its spinner or bar, elsewhere a line now and then.
+"""What a command does now and for how long: in a terminal next to a spinner or bar, elsewhere a line now and then.
 
-Every part of the package logs what it begins, as ``INFO``, and what a person has to know at once, as ``WARNING``.
+The package logs the start of each phase as ``INFO``, and what users need to know at once as ``WARNING``.
 """
 
 import logging
@@ -11,94 +11,94 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from lakehouse.cli.output import complain, progress
+from lakehouse.cli.output import print_notice, progress_console
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-_FIRST = 10.0  # seconds of one phase after which it is told where no terminal shows it; then after twice as long
+_FIRST_NOTICE = 10.0  # seconds of a phase after which it is printed without a terminal; doubled after each notice
 _ROOT = logging.getLogger("lakehouse")
 
 
 class Phase(logging.Handler):
-    """The phase that began last, of those that are logged while this is installed."""
+    """The newest phase that was logged while this handler is installed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.what, self._began = "", time.monotonic()
+        self.description, self._start = "", time.monotonic()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a phase, or tell a warning."""
+        """Print a warning, or start a phase."""
         if record.levelno >= logging.WARNING:
-            complain(record.getMessage())
-        elif record.getMessage() != self.what:
-            self.what, self._began = record.getMessage(), time.monotonic()
+            print_notice(record.getMessage())
+        elif record.getMessage() != self.description:
+            self.description, self._start = record.getMessage(), time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """How long it has lasted."""
-        return time.monotonic() - self._began
+        """How long the phase has lasted."""
+        return time.monotonic() - self._start
 
     def __str__(self) -> str:
-        """As a person reads it; empty where none has begun."""
-        return f"{self.what}, {self.seconds:.0f} s" if self.what else ""
+        """The phase and its duration; empty before the first phase."""
+        return f"{self.description}, {self.seconds:.0f} s" if self.description else ""
 
 
-NOW = Phase()
+CURRENT_PHASE = Phase()
 
 
 @contextmanager
-def phases() -> Iterator[None]:
-    """Follow the phases of what is done here."""
-    ended, level = Event(), _ROOT.level
-    NOW.what = ""
-    _ROOT.addHandler(NOW)
+def track_phases() -> Iterator[None]:
+    """Follow the phases that the body logs."""
+    stop_event, level = Event(), _ROOT.level
+    CURRENT_PHASE.description = ""
+    _ROOT.addHandler(CURRENT_PHASE)
     _ROOT.setLevel(logging.INFO)
     if not sys.stderr.isatty():
-        Thread(target=_tell, args=(ended,), daemon=True).start()
+        Thread(target=_print_phases, args=(stop_event,), daemon=True).start()
     try:
         yield
     finally:
-        ended.set()
-        _ROOT.removeHandler(NOW)
+        stop_event.set()
+        _ROOT.removeHandler(CURRENT_PHASE)
         _ROOT.setLevel(level)
 
 
-def _tell(ended: Event) -> None:
-    told, wait = "", _FIRST
-    while not ended.wait(1.0):
-        if NOW.what != told:
-            told, wait = NOW.what, _FIRST
-        if told and NOW.seconds >= wait:
-            complain(str(NOW))
+def _print_phases(stop_event: Event) -> None:
+    description, wait = "", _FIRST_NOTICE
+    while not stop_event.wait(1.0):
+        if CURRENT_PHASE.description != description:
+            description, wait = CURRENT_PHASE.description, _FIRST_NOTICE
+        if description and CURRENT_PHASE.seconds >= wait:
+            print_notice(str(CURRENT_PHASE))
             wait *= 2
 
 
 @contextmanager
-def busy(what: str) -> "Iterator[Status]":
-    """Say what is under way while it is; in a terminal only, and gone afterwards."""
-    with progress().status(_Doing(what)) as status:
+def spinner(activity: str) -> "Iterator[Status]":
+    """Show an activity while the body runs; in a terminal only, and removed at the end."""
+    with progress_console().status(_Activity(activity)) as status:
         yield status
 
 
-class _Doing:
-    """What is under way, as it reads at each look: with the phase it is in."""
+class _Activity:
+    """An activity with the current phase, rendered again at each refresh."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, description: str) -> None:
+        self._description = description
 
     def __rich__(self) -> str:
-        phase = str(NOW)
-        return f"{self._what} ... {phase and f'({phase})'}"
+        phase = str(CURRENT_PHASE)
+        return f"{self._description} ... {phase and f'({phase})'}"
 
 
 @contextmanager
-def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar, in a terminal only; call what it gives with how many are done."""
+def progress_bar(activity: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar, in a terminal only; call the yielded function with the number of completed items."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = progress()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown_bar:
-        task = shown_bar.add_task(what, total=total)
-        yield lambda done: shown_bar.update(task, completed=done)
+    console = progress_console()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as rich_progress:
+        task = rich_progress.add_task(activity, total=total)
+        yield lambda completed: rich_progress.update(task, completed=completed)

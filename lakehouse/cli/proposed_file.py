@@ -1,4 +1,4 @@
-"""The file that ``new-table`` writes: a proposal, as a person would declare it."""
+"""The file that ``new-table`` writes: a proposed declaration."""
 
 from typing import TYPE_CHECKING
 
@@ -10,31 +10,32 @@ if TYPE_CHECKING:
 
 
 def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
-    """The file of a declaration, as a person would write it."""
-    said = proposal.form.declared_as
-    used = {"Column": True, "Month": proposal.month_of, "StreamTable": True, said.partition("(")[0]: said}
-    names = sorted(name for name, there in used.items() if there)
-    one_row = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
-    parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(one_row)}", "file=__file__"]
-    parts += [f"format={said}"] if said else []
+    """The text of a file with the proposed declaration, formatted as a person would write it."""
+    format_text = proposal.form.declared_as
+    uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True, format_text.partition("(")[0]: format_text}
+    imported_names = sorted(name for name, is_used in uses.items() if is_used)
+    doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
+    parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(doc)}", "file=__file__"]
+    parts += [f"format={format_text}"] if format_text else []
     columns = "".join(f"        {_column(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]
     if proposal.month_of:
         parts.append(f"partition_by=Month({_quoted(proposal.month_of)})")
-    doubts = "".join(f"# - {doubt}\n" for doubt in proposal.doubts)
-    told = f"# Proposed from {proposal.records:,} records. What they cannot tell:\n{doubts}" if doubts else ""
+    warnings = "".join(f"# - {warning}\n" for warning in proposal.doubts)
+    comment = f"# Proposed from {proposal.records:,} records. Check these points:\n{warnings}" if warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
-    head = f'"""What topic {topic} tells."""\n\nfrom lakehouse import {", ".join(names)}\n\n'
-    return f"{head}{told}{table} = StreamTable(\n{body})\n"
+    head = f'"""The table of topic {topic}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
+    return f"{head}{comment}{table} = StreamTable(\n{body})\n"
 
 
 def _column(column: "Column") -> str:
-    said = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
-    said += ["required=True"] if column.required else []
+    arguments = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
+    arguments += ["required=True"] if column.required else []
     names = column.field.names
-    said += [f"source={_source(names)}"] if names != (column.name,) else []
-    said += [f"{how}={_quoted(value)}" for how in ("pattern", "epoch") if (value := getattr(column, how))]
-    return f"Column({', '.join(said)})"
+    arguments += [f"source={_source(names)}"] if names != (column.name,) else []
+    options = ("pattern", "epoch")
+    arguments += [f"{option}={_quoted(value)}" for option in options if (value := getattr(column, option))]
+    return f"Column({', '.join(arguments)})"
 
 
 def _source(names: "Sequence[str]") -> str:
@@ -42,7 +43,7 @@ def _source(names: "Sequence[str]") -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as Python reads it, in double quotes where that is as plain."""
-    written = repr(text)
-    plain = written[0] == "'" and '"' not in written and "\\'" not in written
-    return f'"{written[1:-1]}"' if plain else written
+    """A Python string literal, in double quotes if that needs no escapes."""
+    literal = repr(text)
+    can_double = literal[0] == "'" and '"' not in literal and "\\'" not in literal
+    return f'"{literal[1:-1]}"' if can_double else literal

@@ -1,4 +1,4 @@
-"""What ``publish`` finds before it sends: which lines of a file would be rejected, by reason."""
+"""What ``publish`` checks before it sends: which lines of a file would be rejected, by reason."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -10,39 +10,38 @@ from lakehouse.errors import LakehouseError
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
 
-_AT_ONCE = 5_000  # lines that are decoded together
-_SEND_ANYWAY = "Correct them, or send all of them with --force; the rejected ones are kept with their reason."
-_CORRECT = "Correct it. Of a file nothing was sent, of standard input the lines before it."
+_CHUNK = 5_000  # lines that are decoded together
+_SEND_ANYWAY = "Correct them, or send all lines with --force; the table stores rejected records with their reason."
+_CORRECT = "Correct it. Nothing of a file was sent; of standard input, the lines before it were sent."
 
 
 def require_records(table: "StreamTable", lines: Iterable[bytes], place: str) -> None:
-    """Decode every line by the declaration; raise ``LakehouseError`` if any would be rejected.
+    """Decode every line as declared; raise ``LakehouseError`` if any would be rejected.
 
-    The error counts the lines by reason, with the first line of each. Lateness is not judged: it depends on when the
-    broker receives a record. Lines that are written by a schema are not checked here; writing them is.
+    The error counts the lines by reason, with the first line of each. Lateness is not checked: it depends on when the
+    broker receives a record. Lines that a schema encodes are not checked here, but when they are encoded.
     """
     if table.has_schemas:
         return
     examples: dict[str, str] = {}
-    rejected = dict[str, int]()
+    counts = dict[str, int]()
     total = 0
     for number, reason, detail in _verdicts(table, lines):
         total = number
         if reason:
-            rejected[reason] = rejected.get(reason, 0) + 1
+            counts[reason] = counts.get(reason, 0) + 1
             examples.setdefault(reason, f"line {number}: {detail}")
-    if rejected:
-        reasons = "; ".join(f"{reason} {many:,} ({examples[reason]})" for reason, many in rejected.items())
-        wrong = sum(rejected.values())
+    if counts:
+        reasons = "; ".join(f"{reason} {number:,} ({examples[reason]})" for reason, number in counts.items())
         raise LakehouseError(
-            f"{wrong:,} of {total:,} records would be rejected by table {table.name}: {reasons}",
+            f"{sum(counts.values()):,} of {total:,} records would be rejected by table {table.name}: {reasons}",
             where=place,
             action=f"Nothing was sent. {_SEND_ANYWAY}",
         )
 
 
 def checked_records(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Give lines on as they come; raise ``LakehouseError`` at the first that would be rejected."""
+    """Yield lines as they come; raise ``LakehouseError`` at the first line that would be rejected."""
     for number, line in enumerate(lines, 1):
         if not table.has_schemas:
             for _, reason, detail in _verdicts(table, [line], number):
@@ -58,7 +57,7 @@ def checked_records(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[by
 def _verdicts(
     table: "StreamTable", lines: Iterable[bytes], first: int = 1
 ) -> Iterator[tuple[int, str | None, str | None]]:
-    """The number of each line, and the reason and detail if what its table's format writes would be rejected."""
+    """Number of each line; reason and detail if its record, as the table's format encodes it, would be rejected."""
     import pyarrow as pa
 
     from lakehouse.decoding.fast.plain_records import decode_plain
@@ -67,10 +66,10 @@ def _verdicts(
     from lakehouse.kafka.publish import written
 
     rules, numbers = Rules(table.fields, None, table.format.parser()), count(first)
-    write = table.format.writer()
-    values = (written(write, line, number, _CORRECT) for number, line in enumerate(lines, first))
-    while some := list(islice(values, _AT_ONCE)):
-        now = pa.array([time.time_ns() // 1000] * len(some), pa.int64())
-        for decoded in decode_slices(pa.array(some, pa.binary()), now, rules, decode_plain):
+    writer = table.format.writer()
+    values = (written(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
+    while chunk := list(islice(values, _CHUNK)):
+        now = pa.array([time.time_ns() // 1000] * len(chunk), pa.int64())
+        for decoded in decode_slices(pa.array(chunk, pa.binary()), now, rules, decode_plain):
             reasons = (decoded.verdicts.field(name).to_pylist() for name in (REASON, DETAIL))
-            yield from zip(numbers, *reasons)  # noqa: B905 - numbers have no end
+            yield from zip(numbers, *reasons)  # noqa: B905 - numbers are endless

@@ -1,126 +1,133 @@
-"""Verbs for records that may not enter: ``rejected`` lists them, ``redrive`` decodes them again."""
+"""Commands for rejected records: ``rejected`` lists them, ``redrive`` decodes them again."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, chosen_table, chosen_tables, examples
-from lakehouse.cli.facts import record_facts, seconds
+from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, examples, select_table, select_tables
+from lakehouse.cli.facts import record_fields, seconds
 from lakehouse.cli.merge_verbs import show_outcomes
-from lakehouse.cli.output import print_json, print_table, say
-from lakehouse.cli.phases import busy
+from lakehouse.cli.output import count_text, print_json, print_line, print_table
+from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import load_settings, registry, table_context
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
     from lakehouse.operations.rejections import Reason, Sample
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
 
-def _known_reason(name: str | None) -> str | None:
+def _require_reason(name: str | None) -> str | None:
     from lakehouse.decoding.formats import KNOWN_REASONS
-    from lakehouse.discovery import tables_there
+    from lakehouse.discovery import find_tables
 
     if name is None or name in KNOWN_REASONS:
         return name
-    known = dict.fromkeys(KNOWN_REASONS)
-    known |= {reason: None for table in tables_there(load_settings()) for reason in table.format.reasons}
-    if name not in known:
-        raise typer.BadParameter(f"no such reason; one of {', '.join(known)}")
+    reasons = dict.fromkeys(KNOWN_REASONS)
+    reasons |= {reason: None for table in find_tables(load_settings()) for reason in table.format.reasons}
+    if name not in reasons:
+        raise typer.BadParameter(f"unknown reason {name}; the reasons are {', '.join(reasons)}")
     return name
 
 
 ReasonOption = Annotated[
     str | None,
-    typer.Option(metavar="REASON", callback=_known_reason, help="Only the records rejected for this reason."),
+    typer.Option(metavar="REASON", callback=_require_reason, help="Only the records rejected for this reason."),
 ]
 
 
-@verbs.command(epilog=examples("lakehouse rejected", "lakehouse rejected temperatures --reason late --limit 20"))
+@commands.command(epilog=examples("lakehouse rejected", "lakehouse rejected temperatures --reason late --limit 20"))
 def rejected(
     table: TablesArgument = None,
     reason: ReasonOption = None,
     limit: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Show so many records of each reason, the newest.")
+        int, typer.Option(min=0, metavar="N", help="Show at most N records per reason, the newest first.")
     ] = 3,
     json: JsonOption = False,
 ) -> None:
-    """Show which records may not enter a table: how many for each reason, and samples.
+    """Show the rejected records of a table: the count for each reason, and samples.
 
-    Records that were resolved since are left out. The whole bytes are in the table of rejected records.
+    Records that were resolved since are not listed. The table of rejected records has the complete bytes.
     """
     from lakehouse.operations.open_rejections import count_rejected
     from lakehouse.operations.rejections import list_rejected
     from lakehouse.storage.table_context import merged_ledger
 
     settings = load_settings()
-    found = []
-    for each in chosen_tables(settings, table):
-        reasons = list_rejected(settings, each, reason, limit)
-        counted = count_rejected(settings, each, merged_ledger(settings, each))
-        found.append({"resolved": counted.resolved if counted else None, **_facts(each.name, reasons)})
+    tables = []
+    for selected in select_tables(settings, table):
+        reasons = list_rejected(settings, selected, reason, limit)
+        counts = count_rejected(settings, selected, merged_ledger(settings, selected))
+        tables.append({"resolved": counts.resolved if counts else None, **_table_fields(selected.name, reasons)})
     if json:
-        return print_json(found)
-    for facts in found:
-        _print_reasons(facts)
+        return print_json(tables)
+    for fields in tables:
+        _print_reasons(fields)
     return None
 
 
-def _facts(table: str, reasons: "list[Reason]") -> dict[str, Any]:
+def _table_fields(table: str, reasons: "list[Reason]") -> dict[str, Any]:
     return {
         "table": table,
-        "rejected": sum(each.count for each in reasons),
+        "rejected": sum(reason.count for reason in reasons),
         "reasons": [
             {
-                "reason": printable(each.reason),
-                "count": each.count,
-                "samples": [_sample_facts(sample) for sample in each.samples],
+                "reason": printable(reason.reason),
+                "count": reason.count,
+                "samples": [_sample_fields(sample) for sample in reason.samples],
             }
-            for each in reasons
+            for reason in reasons
         ],
     }
 
 
-def _sample_facts(sample: "Sample") -> dict[str, Any]:
+def _sample_fields(sample: "Sample") -> dict[str, Any]:
     from lakehouse.ledger.positions import words_of
 
-    word = words_of(sample.source).position
-    return {**record_facts(sample, word, sample.position), "detail": printable(sample.detail)}
+    position_name = words_of(sample.source).position
+    return {**record_fields(sample, position_name, sample.position), "detail": printable(sample.detail)}
 
 
-def _in_words(sample: dict[str, Any]) -> dict[str, Any]:
+def _sample_row(sample: dict[str, Any]) -> dict[str, Any]:
     return sample | {"time": seconds(sample["time"]) if sample["time"] else None}
 
 
-def _print_reasons(facts: dict[str, Any]) -> None:
-    resolved = f" Resolved since they were: {facts['resolved']:,}." if facts["resolved"] else ""
-    if not facts["reasons"]:
-        return say(f"{facts['table']}: no record is rejected.{resolved}")
-    say(f"{facts['table']}: {facts['rejected']:,} records are rejected.{resolved}")
-    print_table(["reason", "records"], [(each["reason"], each["count"]) for each in facts["reasons"]])
-    for each in facts["reasons"]:
-        rows = [[*_in_words(sample).values()] for sample in each["samples"]]
+def _print_reasons(fields: dict[str, Any]) -> None:
+    table = fields["table"]
+    resolved = f" Resolved since: {fields['resolved']:,}." if fields["resolved"] else ""
+    if not fields["reasons"]:
+        return print_line(f"{table}: no rejected records.{resolved}")
+    print_line(f"{table}: {count_text(fields['rejected'], 'rejected record')}.{resolved}")
+    print_table(["reason", "records"], [(reason["reason"], reason["count"]) for reason in fields["reasons"]])
+    for reason in fields["reasons"]:
+        rows = [[*_sample_row(sample).values()] for sample in reason["samples"]]
         if rows:
-            print_table([*each["samples"][0]], rows, title=each["reason"])
-    return say(f"Decode them again, after the declaration was corrected: lakehouse redrive {facts['table']}")
+            print_table([*reason["samples"][0]], rows, title=reason["reason"])
+    return print_line(f"Correct the declaration, then decode them again: lakehouse redrive {table}")
 
 
-@verbs.command(
+@commands.command(
     epilog=examples("lakehouse redrive temperatures", "lakehouse redrive temperatures --reason out_of_range")
 )
 def redrive(table: TableArgument = None, reason: ReasonOption = None, json: JsonOption = False) -> None:
-    """Decode rejected records again with today's declaration, and merge those that pass.
+    """Decode rejected records again with the current declaration, and merge those that pass.
 
-    Their bytes are in the table, so the broker is not needed; the schema registry is asked for schemas that were
-    unknown. Progress does not move. Afterwards the change feed and the rollups are brought up to date.
+    Reads their bytes from the table, so the broker is not needed. Looks up schemas that were unknown in the schema
+    registry. Progress does not move. Then refreshes the change feed and the rollups.
     """
     from lakehouse.derived.refresh import caught_up, refresh_all
     from lakehouse.ingest.redrive import redrive as decode_again
 
     settings = load_settings()
-    chosen = chosen_table(settings, table)
-    with registry(settings, needed=chosen.has_schemas), table_context(settings, chosen) as working, busy("Redriving"):
-        outcomes = caught_up(working, lambda: decode_again(working, reason))
-        derived = refresh_all(working)
-    return show_outcomes(outcomes, derived, json, idle="Nothing to do: no rejected record passes today's declaration.")
+    stream_table = select_table(settings, table)
+    with (
+        registry(settings, needed=stream_table.has_schemas),
+        table_context(settings, stream_table) as context,
+        spinner("Redriving"),
+    ):
+        outcomes = caught_up(context, lambda: decode_again(context, reason))
+        derived_updates = refresh_all(context)
+    return show_outcomes(
+        outcomes, derived_updates, json, idle="Nothing to do: no rejected record passes the current declaration."
+    )

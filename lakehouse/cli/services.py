@@ -1,4 +1,4 @@
-"""The services that ``up`` runs, each a context that ends what it started."""
+"""The services that ``up`` runs: each is a context that stops what it started."""
 
 import re
 import signal
@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from lakehouse.cli.output import say
+from lakehouse.cli.output import print_line
 from lakehouse.errors import SetupError
 from lakehouse.local.tail import Tail
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
-_PATIENCE = 6.0  # seconds for Dagster's processes to end by themselves: Ctrl-C is over within ten
+_STOP_SECONDS = 6.0  # for Dagster's processes to end by themselves: Ctrl-C takes at most ten
 
 
 class Service(StrEnum):
-    """What ``up`` runs, in the order in which it is started."""
+    """What ``up`` runs, in the order of the starts."""
 
     broker = "broker"
     registry = "registry"
@@ -44,21 +44,21 @@ class _Process(Protocol):
 
 @dataclass(frozen=True)
 class Running:
-    """A service that runs: its process, its log, and what it needs to be looked at."""
+    """A running service: its process, its log, and a function to call at each poll."""
 
     name: Service
     process: _Process
     log: Tail
-    look: Callable[[], None] = lambda: None
+    poll: Callable[[], None] = lambda: None
 
 
 @contextmanager
 def broker(settings: "Settings") -> Iterator[list[Running]]:
-    """The embedded broker, unless an outside one is configured; with the topics of the declared tables."""
+    """The embedded broker, unless an external one is configured; creates the topics of the declared tables."""
     from lakehouse.local.broker import EmbeddedBroker
 
     if settings.kafka_bootstrap_servers:
-        log_line("broker", f"an outside one is configured: {settings.kafka_bootstrap_servers}")
+        log_line("broker", f"using the configured broker: {settings.kafka_bootstrap_servers}")
         _create_topics(settings)
         yield []
         return
@@ -68,38 +68,38 @@ def broker(settings: "Settings") -> Iterator[list[Running]]:
 
 
 def _create_topics(settings: "Settings") -> None:
-    from lakehouse.discovery import tables_there
+    from lakehouse.discovery import find_tables
     from lakehouse.kafka import create_topic
 
-    for table in tables_there(settings):
+    for table in find_tables(settings):
         if create_topic(settings, table):
             log_line("broker", f"topic {table.topic} created")
 
 
-def named_schemas(settings: "Settings") -> list[str]:
-    """Return the declared tables whose records name schemas; none without a project."""
-    from lakehouse.discovery import tables_there
+def tables_with_schemas(settings: "Settings") -> list[str]:
+    """Return the declared tables whose records refer to schemas; empty without a project."""
+    from lakehouse.discovery import find_tables
 
-    return [table.name for table in tables_there(settings) if table.has_schemas]
+    return [table.name for table in find_tables(settings) if table.has_schemas]
 
 
 @contextmanager
 def registry(settings: "Settings") -> Iterator[list[Running]]:
-    """The embedded registry, unless an outside one is configured; with the tables that need it."""
+    """The embedded registry, unless an external one is configured; logs the tables that need it."""
     from lakehouse.local.registry import EmbeddedRegistry
 
     if settings.registry_url:
-        log_line("registry", f"an outside one is configured: {settings.registry_url}")
+        log_line("registry", f"using the configured registry: {settings.registry_url}")
         yield []
         return
-    log_line("registry", f"needed by the tables: {', '.join(named_schemas(settings)) or 'none'}")
+    log_line("registry", f"needed by tables: {', '.join(tables_with_schemas(settings)) or 'none'}")
     with _embedded(Service.registry, EmbeddedRegistry(settings)) as running:
         yield running
 
 
 @contextmanager
 def _embedded(service: Service, server: "Embedded") -> Iterator[list[Running]]:
-    """An embedded server, until it is left."""
+    """An embedded server, stopped at the end."""
     server.start()
     log = Tail(server.log)
     try:
@@ -111,49 +111,49 @@ def _embedded(service: Service, server: "Embedded") -> Iterator[list[Running]]:
 
 @contextmanager
 def engine(settings: "Settings") -> Iterator[list[Running]]:
-    """The engine, unless a Spark Connect server elsewhere is configured, which goes before."""
+    """The engine, unless a Spark Connect server elsewhere is configured."""
     from lakehouse.cli.keeper import EngineKeeper
 
     if settings.spark_remote:
-        log_line("engine", f"another one is configured: {settings.spark_place}")
+        log_line("engine", f"using the configured Spark: {settings.spark_place}")
         yield []
         return
     keeper = EngineKeeper(settings, lambda line: log_line("engine", line))
     try:
         log = keeper.start()
-        yield [Running(Service.engine, keeper, Tail(log), keeper.look)]
+        yield [Running(Service.engine, keeper, Tail(log), keeper.poll)]
     finally:
         keeper.stop()
 
 
 @contextmanager
-def dagster(settings: "Settings", chosen: Sequence[Service], port: int) -> Iterator[list[Running]]:
-    """Dagster's processes; afterwards neither they nor anything they started is left."""
+def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Iterator[list[Running]]:
+    """Dagster's processes; at the end they and everything they started are stopped."""
     from lakehouse.local.dagster_home import migrate_dagster_storage
     from lakehouse.local.ports import is_free
 
-    if "webserver" in chosen and not is_free(port):
-        raise SetupError(f"Port {port} is in use", action="Name another one with --port.")
+    if "webserver" in services and not is_free(port):
+        raise SetupError(f"Port {port} is in use", action="Choose another port with --port.")
     commands = {
         Service.webserver: ("dagster_webserver", "-h", "127.0.0.1", "-p", str(port)),
         Service.daemon: ("dagster._daemon", "run"),
     }
-    wanted = [name for name in commands if name in chosen]
-    if wanted:
+    names = [name for name in commands if name in services]
+    if names:
         migrate_dagster_storage(settings)
     children: list[Child] = []
-    running = []
+    running_services = []
     try:
-        for name in wanted:
+        for name in names:
             child, log = _start(settings, name, commands[name])
             children.append(child)
-            running.append(Running(name, child, log))
-        yield running
+            running_services.append(Running(name, child, log))
+        yield running_services
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # asking twice does not stop the stopping
+            signal.signal(number, signal.SIG_IGN)  # a second signal does not interrupt the shutdown
         with ThreadPoolExecutor() as threads:
-            list(threads.map(lambda child: child.stop(_PATIENCE), children))
+            list(threads.map(lambda child: child.stop(_STOP_SECONDS), children))
 
 
 def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tuple[Child, Tail]":
@@ -162,13 +162,13 @@ def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tupl
 
     log = settings.log_file(f"{name}.log")
     log.unlink(missing_ok=True)
-    definitions = [] if _names_definitions(Path.cwd()) else ["-m", "lakehouse.definitions"]
+    definitions = [] if _has_definitions(Path.cwd()) else ["-m", "lakehouse.definitions"]
     environment = {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "PYTHONUNBUFFERED": "1"}
     return Child([sys.executable, "-m", *command, *definitions], log, environment), Tail(log)
 
 
-def _names_definitions(folder: Path) -> bool:
-    """Whether a folder says what Dagster is to load, in a workspace file or in its project file."""
+def _has_definitions(folder: Path) -> bool:
+    """Whether a workspace file or the project file of a folder says what Dagster loads."""
     import tomllib
 
     if (folder / "workspace.yaml").exists():
@@ -180,5 +180,5 @@ def _names_definitions(folder: Path) -> bool:
 
 
 def log_line(name: str, line: str) -> None:
-    """Show a line in the log of ``up``, behind the name of what says it."""
-    say(f"{name:<{_WIDTH}} | {_COLOR.sub('', line).expandtabs()}")
+    """Print a line in the log of ``up``, after the name of its service."""
+    print_line(f"{name:<{_WIDTH}} | {_COLOR.sub('', line).expandtabs()}")

@@ -1,4 +1,4 @@
-"""Verbs that only look: ``status``, ``audit`` and ``query``. None of them starts Spark or a broker."""
+"""Commands that only read: ``status``, ``audit`` and ``query``. None of them starts Spark or a broker."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -6,219 +6,230 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_tables, examples, table_names
-from lakehouse.cli.facts import commit_facts, seconds, shown_facts
-from lakehouse.cli.output import complain, counted, print_csv, print_json, print_table, say
+from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables, table_names
+from lakehouse.cli.facts import commit_fields, seconds, table_row
+from lakehouse.cli.output import count_text, print_csv, print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import QueryError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from lakehouse.ledger.audit import Finding
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.restores import Foreign
     from lakehouse.operations.evolution import Redeclared
     from lakehouse.operations.status import Status
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
-_SHOWN_ROWS = 1_000
+_MAX_ROWS = 1_000
 NOT_UP_TO_DATE = 4
 
 
-@verbs.command(epilog=examples("lakehouse status", "lakehouse status temperatures --json"))
+@commands.command(epilog=examples("lakehouse status", "lakehouse status temperatures --json"))
 def status(
     table: TablesArgument = None,
     exit_code: Annotated[
         bool,
         typer.Option(
             "--exit-code",
-            help=f"Exit with code {NOT_UP_TO_DATE} where a table lags or has a difference, the topic lost records, or"
-            " the broker is not there.",
+            help=f"Exit with {NOT_UP_TO_DATE} if a table lags, its counts do not add up, its topic lost records, or the"
+            " broker cannot be reached.",
         ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show how far each table is: progress and lag, version, last commit, counts; and whether feed and rollups lag.
+    """Show progress, lag, version, last commit and counts of each table, and whether its feed and rollups lag.
 
-    Works without the broker, and says so: the lag is then not known.
+    Works without the broker: the lag is then unknown, and the output says so.
     """
-    from lakehouse.operations.status import status as look
+    from lakehouse.operations.status import status as read_status
 
     settings = load_settings()
-    found = [_status_facts(look(settings, each)) for each in chosen_tables(settings, table)]
+    statuses = [_status_fields(read_status(settings, selected)) for selected in select_tables(settings, table)]
     if json:
-        print_json({"bootstrap_servers": found[0]["bootstrap_servers"], "tables": found})
+        print_json({"bootstrap_servers": statuses[0]["bootstrap_servers"], "tables": statuses})
     else:
-        for facts in found:
-            _print_status(facts)
-    if exit_code and not all(facts["up_to_date"] for facts in found):
+        for fields in statuses:
+            _print_status(fields)
+    if exit_code and not all(fields["up_to_date"] for fields in statuses):
         raise typer.Exit(NOT_UP_TO_DATE)
 
 
-def _status_facts(found: "Status") -> dict[str, Any]:
-    ledger = found.ledger
+def _status_fields(table_status: "Status") -> dict[str, Any]:
+    ledger = table_status.ledger
     return {
-        "table": found.table,
-        "uri": found.uri,
+        "table": table_status.table,
+        "uri": table_status.uri,
         "exists": ledger.exists,
         "version": ledger.version if ledger.exists else None,
-        "rows": found.rows,
-        "bootstrap_servers": found.bootstrap_servers,
-        "problem": found.problem,
-        "loss": found.loss,
-        "lag": found.lag,
-        "partitions": [asdict(part) for part in found.partitions],
-        "last_commit": commit_facts(ledger.newest) if ledger.newest else None,
+        "rows": table_status.rows,
+        "bootstrap_servers": table_status.bootstrap_servers,
+        "problem": table_status.problem,
+        "loss": table_status.loss,
+        "lag": table_status.lag,
+        "partitions": [asdict(part) for part in table_status.partitions],
+        "last_commit": commit_fields(ledger.newest) if ledger.newest else None,
         "totals": ledger.totals.model_dump(),
-        "rejected": asdict(found.rejected) if found.rejected else None,
-        "derived": [asdict(each) for each in found.derived],
+        "rejected": asdict(table_status.rejected) if table_status.rejected else None,
+        "derived": [asdict(derived) for derived in table_status.derived],
         "unaccounted": list(ledger.unaccounted),
-        "up_to_date": found.is_up_to_date,
+        "up_to_date": table_status.is_up_to_date,
         "foreign": [asdict(foreign) for foreign in ledger.foreign],
     }
 
 
-def _print_status(facts: dict[str, Any]) -> None:
-    place = f"version {facts['version']}, {counted(facts['rows'], 'row')}" if facts["exists"] else "not there yet"
-    say(f"{facts['table']}: {place} ({facts['uri']})")
-    say(f"Broker: {facts['bootstrap_servers'] or 'none'}. {facts['problem'] or ''}".rstrip())
-    if facts["partitions"]:
-        columns = list(facts["partitions"][0])
-        print_table(columns, [list(part.values()) for part in facts["partitions"]])
-    if facts["lag"] is not None:
-        say(f"Lag: {facts['lag']:,} offsets.")
-    if facts["loss"]:
-        say(f"Loss: {facts['loss']}")
-    if facts["last_commit"]:
-        last = facts["last_commit"]
-        what = f"{last['kind']} {last['number']}"
-        say(f"Last commit: version {last['version']}, {what}, {seconds(last['committed_at'])}.")
-        print_table(list(facts["totals"]), [list(facts["totals"].values())], title="All batches so far:")
-        _print_open(facts)
-    for foreign in facts["foreign"]:
-        say(f"Not ours: version {foreign['version']}, {foreign['operation']}, {seconds(foreign['committed_at'])}.")
+def _print_status(fields: dict[str, Any]) -> None:
+    state = (
+        f"version {fields['version']}, {count_text(fields['rows'], 'row')}" if fields["exists"] else "does not exist"
+    )
+    print_line(f"{fields['table']}: {state} ({fields['uri']})")
+    print_line(f"Broker: {fields['bootstrap_servers'] or 'none'}. {fields['problem'] or ''}".rstrip())
+    if fields["partitions"]:
+        columns = list(fields["partitions"][0])
+        print_table(columns, [list(part.values()) for part in fields["partitions"]])
+    if fields["lag"] is not None:
+        print_line(f"Lag: {fields['lag']:,} offsets.")
+    if fields["loss"]:
+        print_line(f"Loss: {fields['loss']}")
+    if fields["last_commit"]:
+        commit = fields["last_commit"]
+        name = f"{commit['kind']} {commit['number']}"
+        print_line(f"Last commit: version {commit['version']}, {name}, {seconds(commit['committed_at'])}.")
+        print_table(list(fields["totals"]), [list(fields["totals"].values())], title="Totals of all batches:")
+        _print_open_issues(fields)
+    for foreign in fields["foreign"]:
+        print_line(_foreign_text(foreign["version"], foreign["operation"], foreign["committed_at"]))
 
 
-def _print_open(facts: dict[str, Any]) -> None:
-    """What is still to be done about a table: records that are out, tables that lag, what does not add up."""
-    table, rejected = facts["table"], facts["rejected"]
+def _print_open_issues(fields: dict[str, Any]) -> None:
+    """Print what is left to do for a table: rejected records, derived tables that lag, counts that do not add up."""
+    table, rejected = fields["table"], fields["rejected"]
     if rejected and any(rejected.values()):
-        say(f"Rejected: {rejected['open']:,} open (lakehouse rejected {table}), {rejected['resolved']:,} resolved.")
-    for each in facts["derived"]:
-        at = "has read nothing yet" if each["source_version"] is None else f"has read version {each['source_version']}"
-        if each["lags"]:
-            say(f"Lags: {each['table']} {at} of {table}; bring it up to date with: lakehouse merge {table}")
-    if facts["unaccounted"]:
-        versions = ", ".join(map(str, facts["unaccounted"]))
-        say(f"Does not add up: version {versions}; see: lakehouse audit {table}")
+        open_text = f"{rejected['open']:,} open (see: lakehouse rejected {table})"
+        print_line(f"Rejected records: {open_text}, {rejected['resolved']:,} resolved.")
+    for derived in fields["derived"]:
+        version = derived["source_version"]
+        state = f"has read nothing of {table}" if version is None else f"has read {table} up to version {version}"
+        if derived["lags"]:
+            print_line(f"Out of date: {derived['table']} {state}. Run: lakehouse merge {table}")
+    if fields["unaccounted"]:
+        versions = ", ".join(map(str, fields["unaccounted"]))
+        print_line(f"Counts do not add up: version {versions}. See: lakehouse audit {table}")
 
 
-@verbs.command(epilog=examples("lakehouse audit", "lakehouse audit temperatures --json"))
+def _foreign_text(version: int, operation: str, committed_at: "datetime") -> str:
+    return f"Version {version} was committed by another program: {operation}, {seconds(committed_at)}."
+
+
+@commands.command(epilog=examples("lakehouse audit", "lakehouse audit temperatures --json"))
 def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
-    """Show every batch of a table as its history tells them, and prove that no record is missing.
+    """Show every batch in the history of a table, and prove that no record is missing.
 
-    Also shown is what was declared otherwise from a version on. Exits with 1 where a check fails.
+    Also shows each change of the declaration, with the version from which it applies. Exits with 1 if a check fails.
     """
-    from lakehouse.ledger.audit import audit as prove
+    from lakehouse.ledger.audit import audit as check_ledger
     from lakehouse.ledger.ledger import ledger_of
     from lakehouse.operations.evolution import redeclared
 
     settings = load_settings()
-    chosen = chosen_tables(settings, table)
-    ledgers = {each.name: ledger_of(settings, each.name, whole=True) for each in chosen}
-    declared = {each.name: redeclared(settings, each) for each in chosen}
-    findings = {name: prove(ledger) for name, ledger in ledgers.items()}
+    stream_tables = select_tables(settings, table)
+    ledgers = {selected.name: ledger_of(settings, selected.name, whole=True) for selected in stream_tables}
+    redeclarations = {selected.name: redeclared(settings, selected) for selected in stream_tables}
+    findings = {name: check_ledger(ledger) for name, ledger in ledgers.items()}
     if json:
-        told = [
+        audits = [
             {
                 "table": name,
                 "complete": ledger.complete,
-                "entries": [commit_facts(entry) for entry in ledger.entries],
+                "entries": [commit_fields(entry) for entry in ledger.entries],
                 "foreign": [asdict(foreign) for foreign in ledger.foreign],
-                "declared": [asdict(each) for each in declared[name]],
-                "findings": [asdict(each) for each in findings[name]],
+                "declared": [asdict(redeclaration) for redeclaration in redeclarations[name]],
+                "findings": [asdict(finding) for finding in findings[name]],
             }
             for name, ledger in ledgers.items()
         ]
-        print_json(told)
+        print_json(audits)
     else:
         for name, ledger in ledgers.items():
             _print_ledger(name, ledger.entries, ledger.foreign)
-            _print_declared(declared[name])
+            _print_redeclarations(redeclarations[name])
             _print_findings(findings[name], complete=ledger.complete)
-    if not all(each.passed for found in findings.values() for each in found):
+    if not all(finding.passed for table_findings in findings.values() for finding in table_findings):
         raise typer.Exit(1)
 
 
-def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign: "tuple[Foreign, ...]") -> None:
-    """Oldest first, so that the newest stands above the prompt."""
-    rows = [shown_facts(commit_facts(entry)) for entry in reversed(entries)]
+def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign_commits: "tuple[Foreign, ...]") -> None:
+    """Oldest first, so that the newest is next to the prompt."""
+    rows = [table_row(commit_fields(entry)) for entry in reversed(entries)]
     if not rows:
-        return say(f"{name}: no commit yet.")
+        return print_line(f"{name}: no commit yet.")
     print_table(list(rows[0]), [list(row.values()) for row in rows], title=name)
-    for each in foreign:
-        say(f"Not ours: version {each.version}, {each.operation}, {seconds(each.committed_at)}.")
+    for foreign in foreign_commits:
+        print_line(_foreign_text(foreign.version, foreign.operation, foreign.committed_at))
     return None
 
 
-def _print_declared(changed: "list[Redeclared]") -> None:
-    for each in changed:
-        said = "; ".join(each.changes)
-        say(f"Declared otherwise: version {each.version}, {seconds(each.committed_at)}: {said}.")
+def _print_redeclarations(redeclarations: "list[Redeclared]") -> None:
+    for redeclaration in redeclarations:
+        changes = "; ".join(redeclaration.changes)
+        time = seconds(redeclaration.committed_at)
+        print_line(f"The declaration changed in version {redeclaration.version}, {time}: {changes}.")
 
 
 def _print_findings(findings: "list[Finding]", *, complete: bool) -> None:
-    for each in findings:
-        say(f"{'passed' if each.passed else 'FAILED'}  {each.check}: {each.detail}")
+    for finding in findings:
+        print_line(f"{'passed' if finding.passed else 'FAILED'}  {finding.check}: {finding.detail}")
     if not complete:
-        say("The oldest part of the history has expired; the checks cover what is left.")
+        print_line("The oldest part of the history has expired; the checks cover the rest.")
 
 
-@verbs.command(
+@commands.command(
     epilog=examples(
         "lakehouse query 'SELECT count(*) FROM temperatures'", "lakehouse query --csv --limit 100 'FROM temperatures'"
     )
 )
 def query(
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement that reads, in DuckDB's SQL.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement that only reads, in DuckDB's SQL.")],
     limit: Annotated[
         int | None,
         typer.Option(
             min=0,
             metavar="N",
-            help="Rows to show; 0 shows all.",
-            show_default=f"{_SHOWN_ROWS:,}; all with --json, --csv",
+            help="Show at most N rows; 0 shows all.",
+            show_default=f"{_MAX_ROWS:,}; all with --json, --csv",
         ),
     ] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV and nothing else.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print only CSV.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Answer a question in SQL over all tables, by their names, read-only.
+    """Run a SQL query over all tables, by their names, read-only.
 
-    With --json: a list of objects, one for each row; DECIMAL values are text, so that they stay exact, and so are
-    NaN and infinities. Columns then need names of their own.
+    --json prints a list of objects, one per row. DECIMAL values, NaN and infinities are text, so that they stay exact.
+    Each column then needs its own name.
     """
-    from lakehouse.query import query as answer
+    from lakehouse.query import query as run_query
 
     if csv and json:
         raise typer.BadParameter("--csv and --json exclude each other", param_hint="--csv")
     settings = load_settings()
-    most = limit if limit is not None else 0 if csv or json else _SHOWN_ROWS
-    result = answer(settings, sql, table_names(settings), most or None)
+    max_rows = limit if limit is not None else 0 if csv or json else _MAX_ROWS
+    result = run_query(settings, sql, table_names(settings), max_rows or None)
     if json:
-        _require_own_names(result.columns)
+        _require_unique_names(result.columns)
         print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
     elif csv:
         print_csv(result.columns, result.rows)
     else:
         print_table(result.columns, result.rows, exact=True)
-        say(counted(len(result.rows), "row"))
-    if result.more:
-        complain(f"Only the first {counted(most, 'row')} are shown; --limit 0 shows all.")
+        print_line(count_text(len(result.rows), "row"))
+    if result.has_more:
+        print_notice(f"Only the first {count_text(max_rows, 'row')} are shown; --limit 0 shows all.")
 
 
-def _require_own_names(columns: list[str]) -> None:
-    """An object has one value of a name: refuse to lose a column."""
-    twice = next((name for name, times in Counter(columns).items() if times > 1), None)
-    if twice is not None:
-        raise QueryError(f"In this answer more than one column is named {twice}", action="Name each of them, with AS.")
+def _require_unique_names(columns: list[str]) -> None:
+    """Refuse to lose a column: a JSON object has one value per name."""
+    duplicate = next((name for name, occurrences in Counter(columns).items() if occurrences > 1), None)
+    if duplicate is not None:
+        raise QueryError(f"Several columns of the result are named {duplicate}", action="Name each of them with AS.")

@@ -10,67 +10,68 @@ import typer
 
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.log_filter import Detail, LogFilter
-from lakehouse.cli.output import say
-from lakehouse.cli.services import Running, Service, broker, dagster, engine, log_line, named_schemas, registry
+from lakehouse.cli.output import print_line
+from lakehouse.cli.services import Running, Service, broker, dagster, engine, log_line, registry, tables_with_schemas
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import LakehouseError, SetupError
 
 if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
-_POLL = 0.2  # seconds between two looks at the logs
+_POLL = 0.2  # seconds between two reads of the logs
 
 
 ServicesArgument = Annotated[
     list[Service] | None,
     typer.Argument(
         metavar="SERVICE",
-        help="broker, registry, engine, webserver, daemon; default: all, the registry only if a table needs it.",
+        help="broker, registry, engine, webserver or daemon; default: all, the registry only if a table needs it.",
     ),
 ]
 
 
-@verbs.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
+@commands.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
 def up(
     services: ServicesArgument = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Of the services show warnings and errors only.")
+        bool, typer.Option("--quiet", "-q", help="Show only warnings and errors of the services.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every line of the services.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every log line of the services.")] = False,
 ) -> None:
     """Run the broker, the engine, Dagster's webserver and its daemon with the sensors on, until Ctrl-C.
 
-    Topics of declared tables are created where they are missing, and where a table needs a schema registry, that is
-    run too. The engine is one warm Spark for the commands and runs of this home. State stays in the home
-    (LAKEHOUSE_HOME), and the next start goes on with it. A service that ends by itself ends all of them, with exit
-    code 1; the engine is the exception: it is restarted, up to five times an hour.
+    Creates missing topics of the declared tables. Also runs a schema registry if a table needs one. The engine is a
+    warm Spark process that the commands and runs of this home share. State stays in the home (LAKEHOUSE_HOME), and the
+    next start continues with it. If a service ends by itself, all of them are stopped, with exit code 1. The exception
+    is the engine: it is restarted, up to five times an hour.
     """
     from lakehouse.discovery import declared_tables
     from lakehouse.settings.project import project_folder
 
     detail = _detail(quiet, verbose)
     settings = load_settings()
-    chosen = services or _needed(settings)
-    if {Service.webserver, Service.daemon} & {*chosen}:
-        declared_tables(settings)  # Dagster has nothing to load without them
+    selected = services or _default_services(settings)
+    if {Service.webserver, Service.daemon} & {*selected}:
+        declared_tables(settings)  # raises if there are none: Dagster would have nothing to load
     os.chdir(project_folder())  # Dagster looks for its workspace there
     try:
         with ExitStack() as stack:
-            for service in dict.fromkeys(chosen):
-                stack.enter_context(_only_one(settings, service))
-            running = [
-                each
-                for service, start in ((Service.broker, broker), (Service.registry, registry), (Service.engine, engine))
-                if service in chosen
-                for each in stack.enter_context(start(settings))
+            for service in dict.fromkeys(selected):
+                stack.enter_context(_lock_service(settings, service))
+            starts = ((Service.broker, broker), (Service.registry, registry), (Service.engine, engine))
+            running_services = [
+                running_service
+                for service, start in starts
+                if service in selected
+                for running_service in stack.enter_context(start(settings))
             ]
-            running += stack.enter_context(dagster(settings, chosen, port))
-            _watch(running, port if "webserver" in chosen else None, detail)
+            running_services += stack.enter_context(dagster(settings, selected, port))
+            _watch(running_services, port if "webserver" in selected else None, detail)
     except KeyboardInterrupt:
-        say("All is stopped; lakehouse up goes on from here.")
+        print_line("All services are stopped. Run lakehouse up to continue.")
 
 
 def _detail(quiet: bool, verbose: bool) -> Detail:
@@ -79,14 +80,14 @@ def _detail(quiet: bool, verbose: bool) -> Detail:
     return Detail.quiet if quiet else Detail.all if verbose else Detail.events
 
 
-def _needed(settings: "Settings") -> list[Service]:
-    """All services, the registry only where the records of a declared table name schemas."""
-    return [service for service in Service if service is not Service.registry or named_schemas(settings)]
+def _default_services(settings: "Settings") -> list[Service]:
+    """All services; the registry only if the records of a declared table refer to schemas."""
+    return [service for service in Service if service is not Service.registry or tables_with_schemas(settings)]
 
 
 @contextmanager
-def _only_one(settings: "Settings", service: Service) -> Iterator[None]:
-    """Hold the home's lock on a service."""
+def _lock_service(settings: "Settings", service: Service) -> Iterator[None]:
+    """Hold the home's lock of a service."""
     from filelock import FileLock, Timeout
 
     lock = settings.make_folder("locks") / f"{service}.lock"
@@ -95,31 +96,31 @@ def _only_one(settings: "Settings", service: Service) -> Iterator[None]:
             yield
     except Timeout:
         raise SetupError(
-            f"The {service} of this home is up already",
+            f"The {service} of this home is already running",
             where=str(settings.home_folder),
             action="Stop the other lakehouse up, or set LAKEHOUSE_HOME to another folder.",
         ) from None
 
 
-def _watch(running: Sequence[Running], port: int | None, detail: Detail) -> None:
-    """Show the logs until Ctrl-C, or until a service ends, which is an error; tell when the UI answers."""
-    filters = {service.name: LogFilter(detail) for service in running}
-    told = port is None
-    if told:
-        say(f"Up: {', '.join(service.name for service in running)} - Ctrl-C stops everything.")
+def _watch(services: Sequence[Running], port: int | None, detail: Detail) -> None:
+    """Show the logs until Ctrl-C, or until a service ends, which is an error; report when the UI answers."""
+    filters = {service.name: LogFilter(detail) for service in services}
+    is_reported = port is None
+    if is_reported:
+        print_line(f"Up: {', '.join(service.name for service in services)} - Ctrl-C stops everything.")
     while True:
-        for service in running:
-            service.look()
+        for service in services:
+            service.poll()
             for line in service.log.lines():
                 if filters[service.name].shows(line):
                     log_line(service.name, line)
             if service.process.exit_code is not None:
                 raise LakehouseError(
-                    f"The {service.name} has ended with code {service.process.exit_code}; all is stopped"
+                    f"The {service.name} has ended with code {service.process.exit_code}; all services are stopped"
                 )
-        if not told and _answers(f"http://127.0.0.1:{port}/server_info"):
-            told = True
-            say(f"Dagster is at http://127.0.0.1:{port} - Ctrl-C stops everything.")
+        if not is_reported and _answers(f"http://127.0.0.1:{port}/server_info"):
+            is_reported = True
+            print_line(f"Dagster is at http://127.0.0.1:{port} - Ctrl-C stops everything.")
         time.sleep(_POLL)
 
 
@@ -128,7 +129,7 @@ def _answers(url: str) -> bool:
     from urllib.request import urlopen
 
     try:
-        with urlopen(url, timeout=1) as response:  # noqa: S310 - an address of our own
+        with urlopen(url, timeout=1) as response:  # noqa: S310 - our own address
             return bool(response.status == 200)
     except (OSError, HTTPException):
         return False

@@ -1,7 +1,7 @@
-"""The end of a verb: Ctrl-C stops what was started, and a verb that works with Spark ends within ten seconds.
+"""The end of a command: Ctrl-C stops what it started, and a command that uses Spark ends within ten seconds.
 
-Whatever it does then, no row is lost or doubled by an end: a table is at its last whole commit, and what a Java or an
-engine may still write is waited for by the next writer of that table.
+However a command ends, no row is lost or duplicated: a table stays at its last whole commit. The next writer of a table
+waits for what a Java process or an engine may still write.
 """
 
 import atexit
@@ -19,53 +19,53 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _LIMIT = 9.0  # seconds from the first signal
-_MOMENT = 0.05
-_ending: list[Timer] = []  # what ends the process where Spark does not stop in time
+_REPEAT_DELAY = 0.05
+_exit_timers: list[Timer] = []  # end the process if Spark does not stop in time
 
 
 @dataclass
-class _Stopping:
-    """Whether Spark is in use and nobody has asked for the end yet, and whether anybody has asked.
+class _StopState:
+    """Whether Spark is in use and no signal has come yet, and whether a signal has come.
 
-    No ``Event``: that takes a lock, and a signal that comes while it is taken would wait for it for ever.
+    Not an ``Event``: that takes a lock, and a signal that arrives meanwhile would wait for the lock forever.
     """
 
-    in_use: bool = False
-    asked: bool = False
+    uses_spark: bool = False
+    is_signaled: bool = False
 
 
-_STOPPING = _Stopping()
+_STATE = _StopState()
 
 
 def interrupt(_number: int, _frame: object) -> NoReturn:
-    """End as Ctrl-C does, so that what was started is stopped; where Spark keeps us from that, end all the same."""
-    _STOPPING.asked = True
-    if _STOPPING.in_use:
-        _STOPPING.in_use = False
-        timer = Timer(_LIMIT, _leave_spark)
+    """End as Ctrl-C does, so that what was started is stopped; if Spark prevents that, a timer ends the process."""
+    _STATE.is_signaled = True
+    if _STATE.uses_spark:
+        _STATE.uses_spark = False
+        timer = Timer(_LIMIT, _abandon_spark)
         timer.daemon = True
-        _ending.append(timer)
+        _exit_timers.append(timer)
         timer.start()
-        _break_talk()
+        _break_connection()
     raise KeyboardInterrupt
 
 
-def interrupt_again(lost: "UnraisableHookArgs") -> None:
-    """Interrupt once more if Python lost an interrupt, as it does in a destructor; other errors there are not shown.
+def interrupt_again(unraisable: "UnraisableHookArgs") -> None:
+    """Repeat an interrupt that Python lost, as in a destructor; other errors of destructors are not shown.
 
-    A thread does it a moment later: at once, it would break off this function, and be lost as well.
+    A thread repeats it a moment later: at once, it would break off this function and be lost too.
     """
-    if isinstance(lost.exc_value, KeyboardInterrupt):
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         try:
-            Timer(_MOMENT, signal.pthread_kill, [get_ident(), signal.SIGINT]).start()
+            Timer(_REPEAT_DELAY, signal.pthread_kill, [get_ident(), signal.SIGINT]).start()
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
 def end_process(code: int) -> NoReturn:
-    """End the process; after a signal without a wait for threads of libraries: one may wait for a silent server."""
-    if not _STOPPING.asked:
+    """End the process; after a signal, do not wait for threads of libraries: one may wait for a silent server."""
+    if not _STATE.is_signaled:
         sys.exit(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -76,17 +76,17 @@ def end_process(code: int) -> NoReturn:
 
 @contextmanager
 def stops_soon() -> Iterator[None]:
-    """A signal that comes in here ends the process within seconds, also where Spark does not answer."""
-    _STOPPING.in_use = True
+    """A signal during the body ends the process within seconds, even if Spark does not answer."""
+    _STATE.uses_spark = True
     try:
         yield
     finally:
-        _STOPPING.in_use = False
-        while _ending:  # Spark has stopped; what else was started has its own time to end
-            _ending.pop().cancel()
+        _STATE.uses_spark = False
+        while _exit_timers:  # Spark has stopped; everything else has its own time to stop
+            _exit_timers.pop().cancel()
 
 
-def _break_talk() -> None:
+def _break_connection() -> None:
     with suppress(Exception):
         if "pyspark" in sys.modules:
             from lakehouse.spark.own_spark import break_talk
@@ -94,11 +94,11 @@ def _break_talk() -> None:
             break_talk()
 
 
-def _leave_spark() -> NoReturn:
-    from lakehouse.cli.output import complain
+def _abandon_spark() -> NoReturn:
+    from lakehouse.cli.output import print_notice
     from lakehouse.spark.own_spark import end_java
 
     with suppress(Exception):
-        complain("Spark does not stop: it is left. What was not committed is merged the next time.")
+        print_notice("Spark does not stop and is abandoned. The next merge includes what was not committed.")
         end_java(0.0)
     os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""The parts a verb works with: settings, a broker, a Spark session; what it started, it stops."""
+"""What a command works with: settings, a broker, a Spark session. A command stops what it started."""
 
 import os
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.cli.output import complain
-from lakehouse.cli.phases import busy, phases
+from lakehouse.cli.output import print_notice
+from lakehouse.cli.phases import spinner, track_phases
 from lakehouse.cli.stopping import stops_soon
 
-_SHORT = 1.0  # seconds: whoever looks whether an engine lives holds its lock for a moment
-_STOPPED = 30.0  # seconds for Spark to stop by itself
-_HURRIED = 2.0  # the same, for a person who waits
+_LOCK_WAIT = 1.0  # seconds: a process that checks for a running engine holds its lock for a moment
+_STOP_SECONDS = 30.0  # for Spark to stop by itself
+_INTERRUPTED_STOP_SECONDS = 2.0  # the same after Ctrl-C, when a person waits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,21 +31,21 @@ def load_settings() -> "Settings":
 
 @contextmanager
 def broker(settings: "Settings", *, with_registry: bool = False) -> Iterator[str]:
-    """The broker of the settings, and the schema registry where it is needed too.
+    """The broker of the settings, and the schema registry if it is needed too.
 
-    What is embedded and not up is started, and stopped afterwards.
+    An embedded one that does not run is started, and stopped at the end.
     """
     from lakehouse.local.broker import running_broker
 
-    own = registry(settings, needed=with_registry)
-    with busy("Looking for the broker") as status, running_broker(settings) as address, own:
+    schema_registry = registry(settings, needed=with_registry)
+    with spinner("Looking for the broker") as status, running_broker(settings) as address, schema_registry:
         status.stop()
         yield address
 
 
 @contextmanager
 def registry(settings: "Settings", *, needed: bool) -> Iterator[None]:
-    """The schema registry of the settings where it is needed, as the broker."""
+    """The schema registry of the settings if it is needed; started and stopped as the broker is."""
     from lakehouse.local.registry import running_registry
 
     with running_registry(settings) if needed else nullcontext():
@@ -53,10 +53,10 @@ def registry(settings: "Settings", *, needed: bool) -> Iterator[None]:
 
 
 @contextmanager
-def warm(settings: "Settings") -> Iterator[None]:
-    """The engine of the home for several runs; where none is up, it is started, and stopped afterwards.
+def warm_engine(settings: "Settings") -> Iterator[None]:
+    """The engine of the home, for several runs; if none runs, it is started, and stopped at the end.
 
-    Where it cannot be had, each run has a Spark of its own.
+    If the engine cannot be started, each run starts its own Spark.
     """
     from lakehouse.errors import SetupError
     from lakehouse.spark.engine import EngineProcess, engine_folder, lives
@@ -67,8 +67,8 @@ def warm(settings: "Settings") -> Iterator[None]:
         return
     engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
     try:
-        with suppress(SetupError):  # what keeps a run from a Spark of its own too, it tells itself
-            engine.start(_SHORT)
+        with suppress(SetupError):  # if a run cannot start its own Spark either, it reports the reason
+            engine.start(_LOCK_WAIT)
         yield
     finally:
         engine.stop()
@@ -76,28 +76,28 @@ def warm(settings: "Settings") -> Iterator[None]:
 
 @contextmanager
 def spark(settings: "Settings") -> "Iterator[SparkSession]":
-    """A Spark session, stopped afterwards. What Java says goes to a log in the home."""
+    """A Spark session, stopped at the end. The output of Java goes to a log in the home."""
     from lakehouse.spark.engine import engine_folder, lives
     from lakehouse.spark.sessions import build_session, stop_session
 
-    warm = not settings.spark_remote and lives(engine_folder(settings))
-    complain("Attaching to the engine ..." if warm else "Starting Spark ...")
-    patience = _STOPPED
-    with stops_soon(), phases():
-        with _output_to(settings.log_file("spark.log")):
+    has_engine = not settings.spark_remote and lives(engine_folder(settings))
+    print_notice("Attaching to the engine ..." if has_engine else "Starting Spark ...")
+    stop_seconds = _STOP_SECONDS
+    with stops_soon(), track_phases():
+        with _redirect_output(settings.log_file("spark.log")):
             session = build_session(settings)
         _silence_query_logs()
         try:
             yield session
         except KeyboardInterrupt:
-            patience = _HURRIED
+            stop_seconds = _INTERRUPTED_STOP_SECONDS
             raise
         finally:
-            stop_session(session, patience)
+            stop_session(session, stop_seconds)
 
 
 def _silence_query_logs() -> None:
-    """Keep PySpark from printing a refused statement as JSON with a trace of Java: its error says it in a sentence."""
+    """Keep PySpark from printing a refused statement as JSON with a Java stack trace: our error has one line."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -106,7 +106,7 @@ def _silence_query_logs() -> None:
 
 @contextmanager
 def table_context(settings: "Settings", table: "StreamTable") -> "Iterator[TableContext]":
-    """What a verb works with on a table: a Spark session, stopped afterwards, the settings and the table."""
+    """The Spark session, settings and declaration for work on a table; the session is stopped at the end."""
     from lakehouse.storage.table_context import TableContext
 
     with spark(settings) as session:
@@ -114,15 +114,15 @@ def table_context(settings: "Settings", table: "StreamTable") -> "Iterator[Table
 
 
 @contextmanager
-def _output_to(log: Path) -> Iterator[None]:
-    """Give processes that are started meanwhile a file for what they say: VACUUM prints its figures."""
-    kept = {stream: os.dup(stream) for stream in (1, 2)}
+def _redirect_output(log: Path) -> Iterator[None]:
+    """Send the output of processes that are started meanwhile to a file: VACUUM prints its counts."""
+    original_streams = {stream: os.dup(stream) for stream in (1, 2)}
     with log.open("wb") as file:
-        for stream in kept:
+        for stream in original_streams:
             os.dup2(file.fileno(), stream)
     try:
         yield
     finally:
-        for stream, copy in kept.items():
+        for stream, copy in original_streams.items():
             os.dup2(copy, stream)
             os.close(copy)

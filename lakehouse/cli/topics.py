@@ -1,4 +1,4 @@
-"""Verbs that speak to the broker: ``topics`` and ``publish``."""
+"""Commands that talk to the broker: ``topics`` and ``publish``."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TablesArgument, chosen_table, chosen_tables, examples
-from lakehouse.cli.output import print_json, print_table, say
-from lakehouse.cli.phases import bar
+from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_table, select_tables
+from lakehouse.cli.output import print_json, print_line, print_table
+from lakehouse.cli.phases import progress_bar
 from lakehouse.cli.record_check import checked_records, require_records
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.errors import TopicError
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.settings import Settings
 
-verbs = typer.Typer()
+commands = typer.Typer()
 
 PartitionsOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Partitions of a topic that is created now; default: as declared."),
+    typer.Option(min=1, metavar="N", help="Partitions of a topic that is created; default: as declared."),
 ]
 
 
-@verbs.command(epilog=examples("lakehouse topics", "lakehouse topics --create", "lakehouse topics --json"))
+@commands.command(epilog=examples("lakehouse topics", "lakehouse topics --create", "lakehouse topics --json"))
 def topics(
     table: TablesArgument = None,
-    create: Annotated[bool, typer.Option("--create", help="Create the topics that are missing.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create missing topics.")] = False,
     partitions: PartitionsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the topics of the declared tables; create those that are missing with --create."""
+    """Show the topics of the declared tables; --create creates missing ones."""
     from lakehouse.kafka import create_topic
 
     settings = load_settings()
-    chosen = chosen_tables(settings, table)
+    stream_tables = select_tables(settings, table)
     if partitions and not create:
-        raise typer.BadParameter("goes with --create", param_hint="--partitions")
+        raise typer.BadParameter("needs --create", param_hint="--partitions")
     with broker(settings) as address:
         if create:
-            for each in chosen:
-                create_topic(settings, each, partitions)
-        found = [_describe(settings, each) for each in chosen]
+            for stream_table in stream_tables:
+                create_topic(settings, stream_table, partitions)
+        topic_states = [_describe(settings, stream_table) for stream_table in stream_tables]
     if json:
-        return print_json({"bootstrap_servers": address, "topics": found})
-    print_table(list(found[0]), [list(topic.values()) for topic in found], title=f"Broker {address}")
+        return print_json({"bootstrap_servers": address, "topics": topic_states})
+    print_table(list(topic_states[0]), [list(state.values()) for state in topic_states], title=f"Broker {address}")
     return None
 
 
@@ -68,11 +68,11 @@ _FIGURES = ("partitions", "earliest_offsets", "end_offsets", "producer_time")
 
 
 FileArgument = Annotated[
-    str | None, typer.Argument(metavar="FILE", help="JSON lines, one record each; - reads standard input.")
+    str | None, typer.Argument(metavar="FILE", help="JSON lines, one record per line; - reads standard input.")
 ]
 GenerateOption = Annotated[
     Literal["stream", "update"] | None,
-    typer.Option(help="Send the table's samples instead: new records, or changes to rows that exist."),
+    typer.Option(help="Send the table's samples instead: new records, or updates of existing rows."),
 ]
 SchemaOption = Annotated[
     Path | None,
@@ -80,12 +80,12 @@ SchemaOption = Annotated[
         exists=True,
         dir_okay=False,
         metavar="FILE",
-        help="Of a table of Avro: write by this schema, and register it first.",
+        help="For a table in Avro: register this schema, and encode the records with it.",
     ),
 ]
 
 
-@verbs.command(
+@commands.command(
     epilog=examples(
         "lakehouse publish temperatures readings.jsonl",
         "cat readings.jsonl | lakehouse publish temperatures -",
@@ -93,48 +93,49 @@ SchemaOption = Annotated[
     )
 )
 def publish(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="The declared table whose topic gets the records.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The declared table whose topic receives the records.")],
     file: FileArgument = None,
     generate: GenerateOption = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="At most so many records a second.")] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Send at most so many records a second.")] = None,
     schema: SchemaOption = None,
     partitions: PartitionsOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Send lines that the table would reject, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also send lines that the table would reject.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Send records to the topic of a table, which is created where it is missing.
+    """Send records to the topic of a table. A missing topic is created.
 
-    The lines of a JSON file are checked first. If one would be rejected, nothing is sent without --force, and the
-    reasons are shown. Lines of standard input are sent up to the first such line. Lateness is not checked. Lines for
-    Avro are checked only as each is written: those before a wrong line are sent.
+    Checks the lines of a JSON file first. If one would be rejected, shows the reasons and sends nothing without
+    --force. Sends lines of standard input up to the first such line. Does not check lateness. Lines for Avro are
+    checked only when they are encoded: the lines before an invalid one are sent.
 
-    The bytes of each line are sent as they are; of a table of Avro each is an object of JSON, and is written by
-    --schema, else by the newest schema of the topic, else by one that follows from the declaration. The broker
-    acknowledges every record, once, even where sending was repeated. A file that is sent again right after itself
-    changes no row of a table with a key; in a log table each line is one more row.
+    Sends the bytes of each line as they are. For a table in Avro, each line is a JSON object. It is encoded with
+    --schema, or else the newest schema of the topic, or else a schema derived from the declaration. The broker
+    acknowledges every record exactly once, even after a retry. Sending a file again right after itself changes no row
+    of a table with a key. A log table gets one more row per line.
     """
     from lakehouse.kafka import PublishOptions, create_topic, require_own_keys
     from lakehouse.kafka import publish as send
 
     settings = load_settings()
-    chosen = chosen_table(settings, table)
-    require_own_keys(chosen)
+    stream_table = select_table(settings, table)
+    require_own_keys(stream_table)
     with (
-        _records(chosen, file, generate, check=not force) as records,
-        broker(settings, with_registry=chosen.format.framed) as address,
-        bar("Sending", records.total) as at,
+        _records(stream_table, file, generate, check=not force) as records,
+        broker(settings, with_registry=stream_table.format.framed) as address,
+        progress_bar("Sending", records.total) as report_count,
     ):
-        create_topic(settings, chosen, partitions)
-        text = _text(schema) if schema else schema_of_samples(chosen, generate)
-        acknowledged = send(settings, chosen, records.lines, PublishOptions(rate, at, text))
+        create_topic(settings, stream_table, partitions)
+        schema_text = _read_schema(schema) if schema else schema_of_samples(stream_table, generate)
+        options = PublishOptions(rate, report_count, schema_text)
+        acknowledged = send(settings, stream_table, records.lines, options)
     if json:
-        return print_json({"bootstrap_servers": address, "topic": chosen.topic, "acknowledged": acknowledged})
-    return say(f"{acknowledged:,} records acknowledged by {address}, topic {chosen.topic}.")
+        return print_json({"bootstrap_servers": address, "topic": stream_table.topic, "acknowledged": acknowledged})
+    return print_line(f"{acknowledged:,} records acknowledged by {address}, topic {stream_table.topic}.")
 
 
 @dataclass(frozen=True)
 class _Records:
-    """Lines to send, and how many there are, where that can be told beforehand."""
+    """Lines to send, and their number if it is known beforehand."""
 
     lines: Iterable[bytes]
     total: int | None
@@ -142,9 +143,9 @@ class _Records:
 
 @contextmanager
 def _records(table: "StreamTable", file: str | None, generate: str | None, *, check: bool) -> Iterator[_Records]:
-    """The records to send: lines of a file or of standard input, or samples, which need no check."""
+    """The records to send: lines of a file or of standard input, or samples, which are not checked."""
     if (file is None) == (generate is None):
-        raise typer.BadParameter("give either a file or --generate", param_hint="FILE")
+        raise typer.BadParameter("use either a file or --generate", param_hint="FILE")
     if generate is not None:
         yield _Records(_samples(table, generate), sum(1 for _ in _samples(table, generate)))
     elif file == "-":
@@ -152,12 +153,12 @@ def _records(table: "StreamTable", file: str | None, generate: str | None, *, ch
         yield _Records(checked_records(table, lines) if check else lines, None)
     else:
         if check:
-            with _open(str(file)) as checked:
-                require_records(table, checked, str(file))
-        with _open(str(file)) as counted:
-            total = sum(1 for _ in counted)
-        with _open(str(file)) as opened:
-            yield _Records((line.removesuffix(b"\n") for line in opened), total)
+            with _open(str(file)) as unchecked_lines:
+                require_records(table, unchecked_lines, str(file))
+        with _open(str(file)) as file_lines:
+            total = sum(1 for _ in file_lines)
+        with _open(str(file)) as file_lines:
+            yield _Records((line.removesuffix(b"\n") for line in file_lines), total)
 
 
 def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
@@ -167,13 +168,13 @@ def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
 
 
 def schema_of_samples(table: "StreamTable", kind: str | None) -> str | None:
-    """The schema by which samples of a kind are written, where they have any."""
+    """The schema that encodes samples of a kind, if they have one."""
     from lakehouse.declaration import AvroSamples
 
     return table.samples.schemas.get(kind or "") if isinstance(table.samples, AvroSamples) else None
 
 
-def _text(file: Path) -> str:
+def _read_schema(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -137,4 +137,4 @@ def test_columns_that_only_a_merge_computes_are_named(settings, capsys) -> None:
     assert main.run(["peek", "prices", "--json"]) == main.DONE
     told = capsys.readouterr()
     assert json.loads(told.out)["records"][0]["row"] == {"id": 1, "price": None}
-    assert "Left out, as only a merge computes them: dear." in " ".join(told.err.split())
+    assert "Not shown, because only a merge computes them: dear." in " ".join(told.err.split())

@@ -1,4 +1,4 @@
-"""What ``make dist`` builds holds all that a user needs: the commands run from the unpacked wheel."""
+"""``make dist`` builds a wheel with everything that a user needs: the commands run from the unpacked wheel."""
 
 import os
 import subprocess
@@ -18,19 +18,19 @@ CALL = "import lakehouse, sys; from lakehouse.cli.main import main; sys.stderr.w
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that is made of the source distribution, unpacked."""
+    """The unpacked wheel, built from the source distribution."""
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run([UV, "build", "--quiet", "--out-dir", folder, ROOT], check=True)
-    (built,) = folder.glob("dagster_lakehouse-*.whl")
-    with zipfile.ZipFile(built) as archive:
+    (wheel_file,) = folder.glob("dagster_lakehouse-*.whl")
+    with zipfile.ZipFile(wheel_file) as archive:
         archive.extractall(folder / "unpacked")
     return folder / "unpacked"
 
 
 def call(wheel: Path, folder: Path, *arguments: str) -> str:
-    """What a command of the unpacked wheel prints; no file of the repository is used."""
+    """The output of a command of the unpacked wheel; no file of the repository is used."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LAKEHOUSE_")}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CALL, *arguments],
         cwd=folder,
         env=environment | {"PYTHONPATH": str(wheel), "LAKEHOUSE_HOME": str(folder / "home")},
@@ -38,9 +38,9 @@ def call(wheel: Path, folder: Path, *arguments: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr.startswith(str(wheel))
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stderr.startswith(str(wheel))
+    return process.stdout
 
 
 @pytest.mark.timeout(120)
@@ -48,11 +48,11 @@ def test_commands_run_from_the_unpacked_wheel(wheel: Path, tmp_path: Path) -> No
     assert "new-table" in call(wheel, tmp_path, "--help")
     assert call(wheel, tmp_path, "--version").strip() == f"lakehouse {PROJECT['version']}"
     call(wheel, tmp_path, "init", "my-lake")
-    planned = call(wheel, tmp_path / "my-lake", "plan", "--quick")
-    assert "readings_by_sensor" in planned
+    plan = call(wheel, tmp_path / "my-lake", "plan", "--quick")
+    assert "readings_by_sensor" in plan
 
 
-def test_the_wheel_holds_the_package_and_its_license_alone(wheel: Path) -> None:
+def test_the_wheel_contains_only_the_package_and_its_license(wheel: Path) -> None:
     assert sorted(path.name for path in wheel.iterdir()) == [
         f"dagster_lakehouse-{PROJECT['version']}.dist-info",
         "lakehouse",

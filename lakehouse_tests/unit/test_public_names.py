@@ -1,4 +1,4 @@
-"""What a project of one's own imports from ``lakehouse``."""
+"""The names that your own project imports from ``lakehouse``."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import lakehouse
 
 
 @pytest.mark.parametrize("name", lakehouse.__all__)
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_exists(name: str) -> None:
     assert getattr(lakehouse, name).__name__ == name
 
 
@@ -17,10 +17,10 @@ def test_dir_lists_the_public_names() -> None:
     assert {*lakehouse.__all__} <= {*dir(lakehouse)}
 
 
-def test_another_name_is_an_error_as_of_any_module() -> None:
-    misspelt = "Colum"
-    with pytest.raises(AttributeError, match=f"module 'lakehouse' has no attribute '{misspelt}'"):
-        _ = getattr(lakehouse, misspelt)
+def test_an_unknown_name_raises_an_attribute_error() -> None:
+    misspelled = "Colum"
+    with pytest.raises(AttributeError, match=f"module 'lakehouse' has no attribute '{misspelled}'"):
+        _ = getattr(lakehouse, misspelled)
 
 
 def test_importing_the_package_and_declaring_a_table_imports_neither_spark_nor_dagster() -> None:

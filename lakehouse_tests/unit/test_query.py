@@ -1,4 +1,4 @@
-"""Queries without a JVM: what they see, and that they only read."""
+"""Queries without a JVM: what they return, and that they only read."""
 
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -34,7 +34,7 @@ def settings(tmp_path: Path) -> Settings:
     return settings
 
 
-def test_a_query_sees_exact_decimals_times_in_utc_and_nulls(settings: Settings) -> None:
+def test_a_query_returns_exact_decimals_times_in_utc_and_nulls(settings: Settings) -> None:
     result = query(settings, "SELECT * FROM temperatures ORDER BY latitude")
     assert result.columns == ["latitude", "observed_at", "temperature_2m", "observed_month"]
     assert result.rows[0] == (Decimal("51.500000"), NOON, 10.4, date(2023, 1, 1))
@@ -48,7 +48,7 @@ def test_tables_can_be_joined(settings: Settings) -> None:
     assert query(settings, sql) == Result(["name", "temperature_2m"], [("London", 10.4)])
 
 
-def test_a_query_sees_the_newest_version_without_what_was_deleted(settings: Settings) -> None:
+def test_a_query_reads_the_newest_version_without_deleted_rows(settings: Settings) -> None:
     uri = settings.table_uri("locations")
     write_deltalake(uri, pa.table({"latitude": [48.9], "name": ["Paris"]}), mode="append")
     DeltaTable(uri).delete("name = 'London'")
@@ -76,7 +76,7 @@ def test_a_query_sees_the_newest_version_without_what_was_deleted(settings: Sett
         "SELECT query, delta_scan FROM (SELECT 1 AS query, 2 AS delta_scan)",
     ],
 )
-def test_every_reading_statement_is_answered(settings: Settings, sql: str) -> None:
+def test_every_reading_statement_returns_rows(settings: Settings, sql: str) -> None:
     result = query(settings, sql)
     assert result.columns
     assert result.rows
@@ -133,24 +133,24 @@ def test_show_tables_shows_every_table(settings: Settings) -> None:
         "SELECT * FROM read_json('http://127.0.0.1:9/x')",
     ],
 )
-def test_what_writes_or_looks_elsewhere_is_refused(settings: Settings, tmp_path: Path, sql: str) -> None:
+def test_statements_that_write_or_read_other_files_are_refused(settings: Settings, tmp_path: Path, sql: str) -> None:
     (tmp_path / "secret.csv").write_text("secret\n42\n")
     write_deltalake(str(tmp_path / "elsewhere"), pa.table({"secret": [42]}))
-    before = sorted(tmp_path.rglob("*"))
+    files_before = sorted(tmp_path.rglob("*"))
     root = settings.tables_root.replace("'", "''")
     with pytest.raises(QueryError):
         query(settings, sql.format(root=root, outside=tmp_path))
-    assert sorted(tmp_path.rglob("*")) == before
+    assert sorted(tmp_path.rglob("*")) == files_before
 
 
 @pytest.mark.parametrize("sql", ["", "   ", "-- nothing", "SELECT 1; SELECT 2"])
 def test_a_query_is_one_statement(settings: Settings, sql: str) -> None:
-    with pytest.raises(QueryError, match="not one statement"):
+    with pytest.raises(QueryError, match="must be one statement"):
         query(settings, sql)
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("SELEC 1", "syntax error"),
         ("SELECT nope FROM temperatures", '"nope" not found'),
@@ -158,14 +158,14 @@ def test_a_query_is_one_statement(settings: Settings, sql: str) -> None:
         ("SELECT * FROM ratings", "ratings does not exist"),
     ],
 )
-def test_wrong_sql_is_one_line_with_what_to_do(settings: Settings, sql: str, said: str) -> None:
-    with pytest.raises(QueryError, match=said) as refused:
+def test_the_error_of_invalid_sql_is_one_line_with_advice(settings: Settings, sql: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message) as error:
         query(settings, sql)
-    assert "\n" not in str(refused.value)
-    assert refused.value.action
+    assert "\n" not in str(error.value)
+    assert error.value.action
 
 
-def test_a_missing_table_is_answered_with_those_there_are(settings: Settings) -> None:
+def test_the_error_of_a_missing_table_lists_the_existing_tables(settings: Settings) -> None:
     with pytest.raises(QueryError, match=r"Tables: locations, temperatures\.$"):
         query(settings, "SELECT * FROM temperature")
 
@@ -186,26 +186,26 @@ def test_a_table_that_cannot_be_read_stops_only_queries_that_name_it(settings: S
 
 
 def test_tables_at_a_uri_are_found_by_name(settings: Settings) -> None:
-    there = Settings(tables=f"file://{settings.tables_root}")
-    assert table_names(there, ["locations", "ratings"]) == ["locations"]
-    assert table_names(there) == []
+    uri_settings = Settings(tables=f"file://{settings.tables_root}")
+    assert table_names(uri_settings, ["locations", "ratings"]) == ["locations"]
+    assert table_names(uri_settings) == []
 
 
-def test_a_table_named_like_a_part_of_duckdb_is_refused_or_can_be_queried(tmp_path: Path) -> None:
+def test_a_table_with_a_name_that_duckdb_uses_is_refused_or_can_be_queried(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, _env_file=None)
     with duckdb.connect() as connection:
         views = connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE internal").fetchall()
-    own = {name for (name,) in views} | {"information_schema", "pg_catalog", "order", "select", "main", "query"}
-    accepted = sorted(name for name in own if may_be_declared(name))
+    used_names = {name for (name,) in views} | {"information_schema", "pg_catalog", "order", "select", "main", "query"}
+    accepted = sorted(name for name in used_names if can_be_declared(name))
     assert {"sqlite_master", "pg_class", "tables", "order"} <= {*accepted}
     for name in accepted:
         write_deltalake(settings.table_uri(name), pa.table({"a": [1]}))
     assert query(settings, "SHOW TABLES").rows == [(name,) for name in accepted]
-    every = " UNION ALL ".join(f'SELECT a FROM "{name}"' for name in accepted)
-    assert query(settings, every).rows == [(1,)] * len(accepted)
+    union = " UNION ALL ".join(f'SELECT a FROM "{name}"' for name in accepted)
+    assert query(settings, union).rows == [(1,)] * len(accepted)
 
 
-def may_be_declared(name: str) -> bool:
+def can_be_declared(name: str) -> bool:
     with suppress(DeclarationError):
         StreamTable(name, topic="t", doc="", columns=[Column("a", "INT", "A.", required=True)], key=["a"])
         return True

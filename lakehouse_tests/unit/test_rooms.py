@@ -1,4 +1,4 @@
-"""What one module alone decides, no other asks."""
+"""What one module decides, no other module decides again."""
 
 import ast
 import re
@@ -10,39 +10,39 @@ from lakehouse_tests.helpers.places import ROOT
 SOURCES = sorted((ROOT / "lakehouse").rglob("*.py"))
 
 
-def asking(pattern: str) -> set[str]:
-    """The modules whose code holds this pattern."""
-    found = re.compile(pattern)
-    return {str(file.relative_to(ROOT / "lakehouse")) for file in SOURCES if found.search(file.read_text("utf-8"))}
+def modules_with(pattern: str) -> set[str]:
+    """The modules whose code contains this pattern."""
+    regex = re.compile(pattern)
+    return {str(file.relative_to(ROOT / "lakehouse")) for file in SOURCES if regex.search(file.read_text("utf-8"))}
 
 
-def test_the_store_alone_tells_a_path_from_an_address() -> None:
-    assert asking(r"""["'](://|file:/*)["']""") == {"settings/store.py"}
+def test_only_the_store_distinguishes_a_path_from_a_uri() -> None:
+    assert modules_with(r"""["'](://|file:/*)["']""") == {"settings/store.py"}
 
 
-def test_the_text_of_a_merge_is_made_in_one_place() -> None:
-    assert asking(r"WHEN (NOT )?MATCHED") == {"storage/merge_spec.py"}
+def test_only_one_module_builds_the_text_of_a_merge() -> None:
+    assert modules_with(r"WHEN (NOT )?MATCHED") == {"storage/merge_spec.py"}
 
 
-def test_who_writes_rows_is_decided_in_one_place() -> None:
-    assert asking(r"\bis_quick(_to_merge)?\(") == {"storage/eligibility.py", "storage/stored_table.py"}
+def test_only_one_module_decides_which_writer_writes_rows() -> None:
+    assert modules_with(r"\bis_quick(_to_merge)?\(") == {"storage/eligibility.py", "storage/stored_table.py"}
 
 
-def imported(source: str) -> set[str]:
-    """What a module imports, each by its whole name."""
+def imported_names(source: str) -> set[str]:
+    """The full names that a module imports."""
     nodes = [*ast.walk(ast.parse(source))]
-    whole = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
-    parts = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    return whole | {f"{node.module}.{name.name}" for node in parts for name in node.names}
+    modules = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    from_imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return modules | {f"{node.module}.{name.name}" for node in from_imports for name in node.names}
 
 
-def writes_past_the_stored_table(source: str) -> list[str]:
-    """What a module imports of the functions, or of their modules, that only ``StoredTable`` calls."""
+def imports_past_stored_table(source: str) -> list[str]:
+    """The imports of functions that only ``StoredTable`` calls, or of their modules."""
     functions = r"(ensure_table|read_table|read_rows|read_changes|upkeep|commit_\w+|(append|merge|store)_quickly"
     functions += r"|reform|leave_statistics|run_statement)"
     module = r"lakehouse\.storage\.(schema_change\.(apply|rewrite)|table_files|delta_rs_writer|spark_writer|statement)"
-    past = re.compile(rf"{module}|{module}\.{functions}")
-    return sorted(name for name in imported(source) if past.fullmatch(name))
+    private_import = re.compile(rf"{module}|{module}\.{functions}")
+    return sorted(name for name in imported_names(source) if private_import.fullmatch(name))
 
 
 @pytest.mark.parametrize(
@@ -54,47 +54,51 @@ def writes_past_the_stored_table(source: str) -> list[str]:
         "import lakehouse.storage.schema_change.apply",
     ],
 )
-def test_what_writes_past_the_stored_table_is_seen(source: str) -> None:
-    assert writes_past_the_stored_table(source)
+def test_an_import_past_the_stored_table_is_detected(source: str) -> None:
+    assert imports_past_stored_table(source)
 
 
-def test_steps_make_read_and_write_tables_through_the_stored_table_alone() -> None:
-    room = ROOT / "lakehouse" / "storage"
-    assert writes_past_the_stored_table((room / "stored_table.py").read_text("utf-8"))
-    others = {file: writes_past_the_stored_table(file.read_text("utf-8")) for file in SOURCES}
-    assert {str(file): past for file, past in others.items() if past and room not in file.parents} == {}
-    assert {module for module in asking(r"""format\(["']delta["']\)""") if not module.startswith("storage/")} == set()
+def test_steps_access_tables_only_through_the_stored_table() -> None:
+    storage = ROOT / "lakehouse" / "storage"
+    assert imports_past_stored_table((storage / "stored_table.py").read_text("utf-8"))
+    imports = {file: imports_past_stored_table(file.read_text("utf-8")) for file in SOURCES}
+    assert {str(file): names for file, names in imports.items() if names and storage not in file.parents} == {}
+    assert {
+        module for module in modules_with(r"""format\(["']delta["']\)""") if not module.startswith("storage/")
+    } == set()
 
 
 FORMATS = ROOT / "lakehouse" / "decoding" / "formats"
 
 
-def classes_of_formats() -> set[str]:
-    """The formats and their parsers, by their names."""
+def format_classes() -> set[str]:
+    """The class names of the formats and their parsers."""
     nodes = (node for file in FORMATS.glob("*.py") for node in ast.walk(ast.parse(file.read_text("utf-8"))))
     bases = {node.name: {*map(ast.unparse, node.bases)} for node in nodes if isinstance(node, ast.ClassDef)}
     classes = {"Format", "Parser"}
-    while derived := {name for name, above in bases.items() if above & classes} - classes:
+    while derived := {name for name, base_names in bases.items() if base_names & classes} - classes:
         classes |= derived
     return classes - {"Format", "Parser"}
 
 
-CLASSES = classes_of_formats()
+FORMAT_CLASSES = format_classes()
 
 
 def names_format(node: ast.AST) -> bool:
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return name in CLASSES
+    return name in FORMAT_CLASSES
 
 
-def asks_which_format(source: str) -> list[str]:
-    """Where the class of a format is used for anything but to make a value of it, or such a value is compared."""
+def format_decisions(source: str) -> list[str]:
+    """Uses of the class of a format other than creating an instance, and comparisons of such an instance."""
     nodes = [*ast.walk(ast.parse(source))]
-    makes = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    makes |= {id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "default_factory"}
-    compares = [node for node in nodes if isinstance(node, ast.Compare) and any(map(names_format, ast.walk(node)))]
-    uses = [node for node in nodes if names_format(node) and id(node) not in makes]
-    return [ast.unparse(node) for node in (*compares, *uses)]
+    constructor_calls = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    constructor_calls |= {
+        id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "default_factory"
+    }
+    comparisons = [node for node in nodes if isinstance(node, ast.Compare) and any(map(names_format, ast.walk(node)))]
+    uses = [node for node in nodes if names_format(node) and id(node) not in constructor_calls]
+    return [ast.unparse(node) for node in (*comparisons, *uses)]
 
 
 @pytest.mark.parametrize(
@@ -110,48 +114,48 @@ def asks_which_format(source: str) -> list[str]:
         "match form:\n    case Avro(): pass",
     ],
 )
-def test_what_asks_which_format_it_has_is_seen(source: str) -> None:
-    assert asks_which_format(source)
+def test_a_decision_by_the_class_of_a_format_is_detected(source: str) -> None:
+    assert format_decisions(source)
 
 
-def test_what_makes_a_format_or_asks_one_is_not_seen() -> None:
+def test_creating_or_calling_a_format_is_allowed() -> None:
     source = "a = Avro()\nb: Format = field(default_factory=Json)\ndef f(form: Format): return form.framed"
-    assert asks_which_format(source) == []
+    assert format_decisions(source) == []
 
 
-def test_no_module_but_a_format_asks_which_format_it_has() -> None:
-    assert {"Avro", "Json", "AvroParser", "JsonParser"} <= CLASSES
-    others = {file: asks_which_format(file.read_text("utf-8")) for file in SOURCES if FORMATS not in file.parents}
-    assert {str(file.relative_to(ROOT)): asked for file, asked in others.items() if asked} == {}
+def test_only_format_modules_decide_by_the_class_of_a_format() -> None:
+    assert {"Avro", "Json", "AvroParser", "JsonParser"} <= FORMAT_CLASSES
+    decisions = {file: format_decisions(file.read_text("utf-8")) for file in SOURCES if FORMATS not in file.parents}
+    assert {str(file.relative_to(ROOT)): uses for file, uses in decisions.items() if uses} == {}
 
 
-def test_the_kind_of_a_schema_is_named_by_its_format() -> None:
-    modules = asking(r"""["'](AVRO|PROTOBUF)["']""")
+def test_only_format_modules_name_the_type_of_a_schema() -> None:
+    modules = modules_with(r"""["'](AVRO|PROTOBUF)["']""")
     assert "decoding/formats/avro_nodes.py" in modules
     assert [module for module in modules if not module.startswith("decoding/formats/")] == []
 
 
-def test_a_reason_of_one_format_alone_is_named_in_its_modules() -> None:
-    modules = asking(r"""["']invalid_avro["']""")
+def test_only_the_modules_of_a_format_name_its_own_reason() -> None:
+    modules = modules_with(r"""["']invalid_avro["']""")
     assert modules
     assert {module for module in modules if not module.startswith("decoding/formats/avro_")} == set()
 
 
-WORDS_OF_KAFKA = ("cluster_id", "topic_id", "incarnation", "offset", "offsets")
-NO_OFFSETS_OF_A_TOPIC = {
-    "cli/peek.py": "a record as Kafka's client gives it",
+KAFKA_WORDS = ("cluster_id", "topic_id", "incarnation", "offset", "offsets")
+OTHER_MEANINGS = {
+    "cli/peek.py": "a record from Kafka's client",
     "ingest/around_timeless.py": "the same",
-    "decoding/fast/plain_records.py": "where bytes begin in an array",
+    "decoding/fast/plain_records.py": "of bytes in an array",
     "decoding/fast/plain_times.py": "the same",
     "declaration/rules/time_rules.py": "of a time from UTC",
 }
 
 
-def named_in(source: str) -> set[str]:
-    """Every name in a module, without underscores around it: what it makes, asks and imports."""
+def names_in(source: str) -> set[str]:
+    """Every name in a module, without surrounding underscores: definitions, uses and imports."""
     nodes = [*ast.walk(ast.parse(source))]
-    found = {getattr(node, of, None) for node in nodes for of in ("id", "attr", "arg", "name", "asname")}
-    parts = {part for name in found if isinstance(name, str) for part in name.split(".")}
+    values = {getattr(node, attribute, None) for node in nodes for attribute in ("id", "attr", "arg", "name", "asname")}
+    parts = {part for name in values if isinstance(name, str) for part in name.split(".")}
     return {name.strip("_").lower() for name in parts}
 
 
@@ -167,15 +171,15 @@ def named_in(source: str) -> set[str]:
         "OFFSETS = {}",
     ],
 )
-def test_a_word_of_kafka_is_seen(source: str) -> None:
-    assert named_in(source) & {*WORDS_OF_KAFKA}
+def test_a_kafka_word_is_detected(source: str) -> None:
+    assert names_in(source) & {*KAFKA_WORDS}
 
 
-def test_words_of_kafka_stay_with_kafka() -> None:
-    named = {str(file.relative_to(ROOT / "lakehouse")): named_in(file.read_text("utf-8")) for file in SOURCES}
-    places = {place for place, names in named.items() if names & {*WORDS_OF_KAFKA}}
-    assert {place for place in places if not place.startswith("kafka/")} == set(NO_OFFSETS_OF_A_TOPIC)
+def test_only_the_kafka_package_uses_kafka_words() -> None:
+    names_by_module = {str(file.relative_to(ROOT / "lakehouse")): names_in(file.read_text("utf-8")) for file in SOURCES}
+    places = {place for place, names in names_by_module.items() if names & {*KAFKA_WORDS}}
+    assert {place for place in places if not place.startswith("kafka/")} == set(OTHER_MEANINGS)
 
 
-def test_no_statement_asks_rows_for_offsets() -> None:
-    assert asking(r"(_record|position|_kept\S*)\.(offset|incarnation)\b") == set()
+def test_no_statement_reads_offsets_from_rows() -> None:
+    assert modules_with(r"(_record|position|_kept\S*)\.(offset|incarnation)\b") == set()

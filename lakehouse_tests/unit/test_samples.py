@@ -1,4 +1,4 @@
-"""The sample weather: its counts, its keys, and that it never changes."""
+"""The sample weather: its counts and keys, and that it never changes."""
 
 import json
 from collections import Counter
@@ -64,7 +64,7 @@ def test_a_second_run_writes_the_same_bytes(base_folder: Path, tmp_path: Path) -
     }
 
 
-def test_another_seed_is_another_weather() -> None:
+def test_another_seed_gives_other_weather() -> None:
     assert next(TemperatureSamples(seed=1).stream()) != next(SAMPLES.stream())
 
 
@@ -80,19 +80,19 @@ def test_stream_is_26064_new_hours_of_the_first_half_of_2023(base: dict[Key, flo
     assert {(latitude, longitude) for latitude, longitude, _ in keys} == {key[:2] for key in base}
 
 
-def test_96_records_of_the_stream_are_of_one_place_and_have_no_temperature() -> None:
-    silent = [record for line in SAMPLES.stream() if "temperature_2m" not in (record := json.loads(line))]
-    assert len(silent) == 96
-    assert len({record["latitude"] for record in silent}) == 1
-    assert min(record["time"] for record in silent) == "2023-06-27T00:00"
+def test_96_records_of_one_place_in_the_stream_have_no_temperature() -> None:
+    without_temperature = [record for line in SAMPLES.stream() if "temperature_2m" not in (record := json.loads(line))]
+    assert len(without_temperature) == 96
+    assert len({record["latitude"] for record in without_temperature}) == 1
+    assert min(record["time"] for record in without_temperature) == "2023-06-27T00:00"
 
 
 def test_update_changes_8760_values_and_adds_ten_hours_of_2009(base: dict[Key, float]) -> None:
     records = [json.loads(line) for line in SAMPLES.update()]
-    hits = [record for record in records if key_of(record) in base]
+    updated = [record for record in records if key_of(record) in base]
     added = [record for record in records if key_of(record) not in base]
-    assert (len(records), len(hits), len(added)) == (8_770, 8_760, 10)
-    assert all(record["temperature_2m"] != base[key_of(record)] for record in hits)
+    assert (len(records), len(updated), len(added)) == (8_770, 8_760, 10)
+    assert all(record["temperature_2m"] != base[key_of(record)] for record in updated)
     assert len({key_of(record) for record in records}) == 8_770
     assert {record["time"][:4] for record in added} == {"2009"}
     assert {(record["latitude"], record["longitude"]) for record in records} == {(61.199997, -149.9)}
@@ -107,7 +107,7 @@ def test_temperatures_are_plausible_and_have_one_decimal(base: dict[Key, float])
     assert sum(july) / len(july) - sum(january) / len(january) > 8
 
 
-def test_every_sample_record_may_enter_the_table() -> None:
+def test_every_sample_record_becomes_a_row() -> None:
     for line in [*SAMPLES.stream(), *SAMPLES.update()]:
         assert decode(line, temperatures.fields)["observed_at"] is not None
 
@@ -119,7 +119,7 @@ def test_the_committed_locations_are_the_six_places_of_the_samples(base: dict[Ke
     assert all(place["name"] and place["elevation"] for place in places)
 
 
-def test_the_committed_stream_shows_each_outcome_where_its_readme_says() -> None:
+def test_the_committed_stream_has_the_outcomes_that_its_readme_lists() -> None:
     outcomes = []
     for line in (DATA / "stream.jsonl").read_bytes().splitlines():
         try:
@@ -146,7 +146,7 @@ def test_the_committed_stream_shows_each_outcome_where_its_readme_says() -> None
     ]
 
 
-def test_the_committed_base_files_are_the_first_week_of_the_generated_ones(base_folder: Path) -> None:
+def test_the_committed_base_files_are_the_first_week_of_the_generated_files(base_folder: Path) -> None:
     committed = sorted((DATA / "base").iterdir())
     assert len(committed) == 2
     for file in committed:
@@ -156,13 +156,13 @@ def test_the_committed_base_files_are_the_first_week_of_the_generated_ones(base_
         assert sample | {"hourly": None} == whole | {"hourly": None}
 
 
-def test_ratings_of_one_day_are_the_same_and_all_but_those_of_long_ago_come_in_time() -> None:
+def test_ratings_of_one_day_do_not_change_and_only_old_ones_are_late() -> None:
     ratings = MovieRatingSamples(today=date(2026, 3, 1))
-    records = [json.loads(each) for each in (*ratings.stream(), *ratings.update())]
-    assert records == [json.loads(each) for each in (*ratings.stream(), *ratings.update())]
+    records = [json.loads(line) for line in (*ratings.stream(), *ratings.update())]
+    assert records == [json.loads(line) for line in (*ratings.stream(), *ratings.update())]
     assert list(replace(ratings, seed=1).stream()) != list(ratings.stream())
     end_of_day = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
-    ages = [timedelta(seconds=end_of_day - each["rating_timestamp"]) for each in records]
+    ages = [timedelta(seconds=end_of_day - record["rating_timestamp"]) for record in records]
     assert movie_ratings.late
     assert sum(age > movie_ratings.late.after for age in ages) == 50
     assert max(age for age in ages if age < timedelta(days=9)) < movie_ratings.late.after

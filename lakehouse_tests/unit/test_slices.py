@@ -1,4 +1,4 @@
-"""The slices of the tests at full scale: each test is in exactly one, and they take about equally long."""
+"""The slices of the tests at full scale: each test is in exactly one, and the slices take about equally long."""
 
 from collections import Counter
 
@@ -20,7 +20,7 @@ FULL = sorted(str(file.relative_to(ROOT)) for file in FILES if "full" in file.pa
 
 
 def test_every_test_is_in_exactly_one_slice() -> None:
-    """Those that were measured, and one of each file as if it were new."""
+    """For all measured tests, and one new test of each file."""
     tests = [*read_durations(), *(f"{file}::test_that_is_new" for file in FULL)]
     halves = partition(tests, read_durations())
     assert Counter(test for half in halves for test in half) == Counter(tests)
@@ -28,19 +28,21 @@ def test_every_test_is_in_exactly_one_slice() -> None:
     assert Counter(test for halves in slices for half in halves for test in half) == Counter(tests)
 
 
-def test_tests_at_full_scale_and_slow_ones_wait_for_a_slice_and_no_others() -> None:
+def test_only_slow_tests_and_tests_at_full_scale_wait_for_a_slice() -> None:
     assert waits_for_a_slice("lakehouse_tests/full/faults/test_crash.py::test_one[a]", {"test_one[a]"})
     assert waits_for_a_slice("lakehouse_tests/real/test_avro.py::test_one", {"test_one", "slow"})
     assert not waits_for_a_slice("lakehouse_tests/real/test_avro.py::test_one", {"test_one", "invariant"})
 
 
-def test_the_table_tells_of_files_that_exist() -> None:
+def test_the_table_of_durations_names_existing_files() -> None:
     assert {file_of(test) for test in read_durations()} <= set(FULL)
 
 
-def test_no_slice_is_much_longer_than_it_may_be() -> None:
-    """Where a test has fifty cases, as the longest have."""
-    seconds = {f"{name}.py::test": float(took) for name, took in enumerate([2000, 900, 300, 200, 200, 150, 30, 20, 10])}
+def test_no_slice_is_much_longer_than_the_limit() -> None:
+    """With fifty cases per test, as the longest tests have."""
+    seconds = {
+        f"{name}.py::test": float(duration) for name, duration in enumerate([2000, 900, 300, 200, 200, 150, 30, 20, 10])
+    }
     tests = [f"{test}[{case}]" for test in seconds for case in range(50)]
     halves = partition(tests, seconds)
     lengths = [sum(seconds[function_of(test)] / 50 for test in half) for half in halves]
@@ -48,20 +50,20 @@ def test_no_slice_is_much_longer_than_it_may_be() -> None:
     assert max(lengths) <= 1.05 * HALF
 
 
-def test_a_file_is_in_one_half_unless_it_is_longer_than_that() -> None:
+def test_a_file_is_in_one_half_unless_it_is_longer_than_a_half() -> None:
     parts = {"a.py::one": 0.45, "a.py::two": 0.45, "b.py::one": 0.6, "b.py::two": 0.7}
     seconds = {test: part * HALF for test, part in parts.items()}
     halves = partition(seconds, seconds)
     assert sorted(sorted(half) for half in halves) == [[], ["a.py::one", "a.py::two"], ["b.py::one"], ["b.py::two"]]
 
 
-def test_a_file_of_which_nothing_is_known_counts_as_an_average_one() -> None:
+def test_a_file_without_durations_counts_as_an_average_file() -> None:
     seconds = {f"{name}.py::one": HALF for name in "abcd"}
     halves = partition([*seconds, "new.py::one", "newer.py::one"], seconds)
     assert [len(half) for half in halves] == [1] * 6
 
 
-def test_the_tree_that_is_committed_chooses_the_slice() -> None:
+def test_the_committed_tree_selects_the_slice() -> None:
     halves = [[str(number)] for number in range(8)]
     assert halves_of("tree", halves) in [halves_of(str(number), halves) for number in range(4)]
     assert halves_of("1", halves) == halves_of("5", halves) == [["1"], ["5"]]

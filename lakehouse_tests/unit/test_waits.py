@@ -1,4 +1,4 @@
-"""Each wait for a program that may be silent has an end, and the table of docs/reliability.md names it."""
+"""Every wait for a program that may be silent has a limit, which the table of docs/reliability.md lists."""
 
 import inspect
 import os
@@ -36,36 +36,38 @@ SLEEP = ["sleep", "600"]
 
 
 @pytest.fixture
-def mute() -> Iterator[str]:
-    """Where a program takes connections and says nothing."""
+def silent_address() -> Iterator[str]:
+    """The address of a program that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def settings(folder: Path, **others: Any) -> Settings:
-    return Settings(home=folder, jars=folder / "jars", _env_file=None, **others)
+def settings(folder: Path, **options: Any) -> Settings:
+    return Settings(home=folder, jars=folder / "jars", _env_file=None, **options)
 
 
-QUESTIONS: dict[str, Callable[[Settings], object]] = {
-    "status": lambda asked: look(asked, "t", 0.5),
-    "topics": lambda asked: topic_names(asked, 0.5),
-    "peek": lambda asked: newest_records(asked, "t", 1, 0.5),
-    "publish": lambda asked: publish(asked, temperatures, [b"{}"]),
-    "create": lambda asked: create_topic(asked, temperatures),
+REQUESTS: dict[str, Callable[[Settings], object]] = {
+    "status": lambda settings: look(settings, "t", 0.5),
+    "topics": lambda settings: topic_names(settings, 0.5),
+    "peek": lambda settings: newest_records(settings, "t", 1, 0.5),
+    "publish": lambda settings: publish(settings, temperatures, [b"{}"]),
+    "create": lambda settings: create_topic(settings, temperatures),
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_broker_that_is_silent(question: str, mute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("request_name", REQUESTS)
+def test_a_request_to_a_silent_broker_ends(
+    request_name: str, silent_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(admin, "_LIMIT", 0.5)
-    with pytest.raises(BrokerError, match=mute):
-        QUESTIONS[question](settings(tmp_path, kafka_bootstrap_servers=mute))
+    with pytest.raises(BrokerError, match=silent_address):
+        REQUESTS[request_name](settings(tmp_path, kafka_bootstrap_servers=silent_address))
 
 
-def test_the_cause_of_a_failure_is_looked_for_with_a_limit(mute: str, tmp_path: Path) -> None:
+def test_the_search_for_the_cause_of_a_failure_ends(silent_address: str, tmp_path: Path) -> None:
     for protocol in ("PLAINTEXT", "SSL"):
-        asked = settings(tmp_path, kafka_bootstrap_servers=mute, kafka_security_protocol=protocol)
-        assert connection_causes.find_cause(asked, [], 0.3) is None
+        silent_settings = settings(tmp_path, kafka_bootstrap_servers=silent_address, kafka_security_protocol=protocol)
+        assert connection_causes.find_cause(silent_settings, [], 0.3) is None
 
 
 AUDIT = """
@@ -81,60 +83,60 @@ def test_a_signal_ends_the_wait_for_a_store(tmp_path: Path) -> None:
         port = int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])
         patch.setenv("LAKEHOUSE_TABLES", root)
         patch.setenv("LAKEHOUSE_HOME", str(tmp_path))
-        asking = subprocess.Popen([sys.executable, "-c", AUDIT, "audit"], stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([sys.executable, "-c", AUDIT, "audit"], stderr=subprocess.PIPE, text=True)
         assert wait_until(lambda: is_connected(port), 60)
-        asking.terminate()
-        _, said = asking.communicate()
-    assert (asking.returncode, said) == (130, "")
+        process.terminate()
+        _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (130, "")
 
 
 def is_connected(port: int) -> bool:
-    """Whether somebody has a connection to this port of the machine."""
+    """Whether a process is connected to this port of the machine."""
     return any(line.split()[2].endswith(f":{port:04X}") for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
 
 
 @contextmanager
-def held(file: Path) -> Iterator[None]:
+def locked(file: Path) -> Iterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(file):
         yield
 
 
-def test_locks_that_a_stopped_process_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = settings(tmp_path)
+def test_the_wait_for_a_lock_of_a_stopped_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home_settings = settings(tmp_path)
     archive = tmp_path / "jars" / "registry" / "program.tar.gz"
     monkeypatch.setattr(registry, "ensure_jars", lambda *_: [archive])
     monkeypatch.setattr(jars, "_LOCK_SECONDS", 0.2)
     monkeypatch.setattr(registry, "_LOCK_SECONDS", 0.2)
     monkeypatch.setattr(dagster_home, "_STORAGE_SECONDS", 0.1)
-    storage = dagster_home.prepare_dagster_home(here) / "storage.lock"
-    waiting: dict[Path, Callable[[], object]] = {
-        tmp_path / "jars" / "lock": lambda: jars.ensure_jars(here, "spark"),
-        archive.with_name("lock"): lambda: registry._unpacked(here),
-        storage: lambda: dagster_home.migrate_dagster_storage(here),
+    storage = dagster_home.prepare_dagster_home(home_settings) / "storage.lock"
+    waits: dict[Path, Callable[[], object]] = {
+        tmp_path / "jars" / "lock": lambda: jars.ensure_jars(home_settings, "spark"),
+        archive.with_name("lock"): lambda: registry._unpacked(home_settings),
+        storage: lambda: dagster_home.migrate_dagster_storage(home_settings),
     }
-    for file, wait in waiting.items():
-        with held(file), pytest.raises(SetupError, match=f"kept this lock.*{file}.*run it again"):
+    for file, wait in waits.items():
+        with locked(file), pytest.raises(SetupError, match=f"kept this lock.*{file}.*run it again"):
             wait()
 
 
-def test_the_lock_of_a_service_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_locked_service_is_refused_at_once(tmp_path: Path) -> None:
     with (
-        held(tmp_path / "locks" / "daemon.lock"),
-        pytest.raises(SetupError, match="is up already"),
-        stack._only_one(settings(tmp_path), services.Service.daemon),
+        locked(tmp_path / "locks" / "daemon.lock"),
+        pytest.raises(SetupError, match="is already running"),
+        stack._lock_service(settings(tmp_path), services.Service.daemon),
     ):
-        pytest.fail("it has the lock")
+        pytest.fail("the lock was acquired")
 
 
-def test_jars_that_nobody_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_of_jars_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ivy, "_command", lambda *_: SLEEP)
     monkeypatch.setattr(ivy, "_LIMIT_SECONDS", 0.2)
     with pytest.raises(SetupError, match="could not be fetched"):
         ivy.fetch("spark", tmp_path)
 
 
-def test_a_storage_of_dagster_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_a_silent_dagster_storage_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "python"
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o700)
@@ -144,13 +146,13 @@ def test_a_storage_of_dagster_that_is_silent(tmp_path: Path, monkeypatch: pytest
         dagster_home.migrate_dagster_storage(settings(tmp_path))
 
 
-def test_a_broker_whose_data_is_not_prepared_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formatting_the_data_of_a_broker_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_server.Kafka, "_java", lambda *_: SLEEP)
     monkeypatch.setattr(kafka_server, "_FORMAT_SECONDS", 0.2)
     assert not kafka_server.Kafka(settings(tmp_path), tmp_path).format()
 
 
-class Mute(embedded.Embedded):
+class SilentServer(embedded.Embedded):
     """A server that starts and never answers."""
 
     name, error, log = "registry", RegistryError, Path("/dev/null")
@@ -166,57 +168,57 @@ class Mute(embedded.Embedded):
         return ""
 
     def _settle(self) -> None:
-        pytest.fail("it answered")
+        pytest.fail("the server answered")
 
 
-def test_an_embedded_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_a_silent_embedded_server_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "_START_SECONDS", 0.2)
-    own, other = (Mute(settings(tmp_path), tmp_path) for _ in range(2))
+    server, other_server = (SilentServer(settings(tmp_path), tmp_path) for _ in range(2))
     with pytest.raises(RegistryError, match="did not answer"):
-        own.start()
-    assert own._claim()
+        server.start()
+    assert server._claim()
     with pytest.raises(RegistryError, match="another process runs"):
-        other.start_or_join()
+        other_server.start_or_join()
 
 
-@pytest.mark.parametrize("said", [b"", b"nonsense\r\n\r\n"])
-def test_a_web_server_that_is_silent_or_something_else_is_not_up_yet(said: bytes) -> None:
+@pytest.mark.parametrize("response", [b"", b"nonsense\r\n\r\n"])
+def test_a_silent_or_unknown_web_server_does_not_count_as_ready(response: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
-        asking = subprocess.Popen(
-            [sys.executable, "-c", ASK, str(server.getsockname()[1])], stdout=subprocess.PIPE, text=True
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROBE, str(server.getsockname()[1])], stdout=subprocess.PIPE, text=True
         )
         connection, _ = server.accept()
         with connection:
-            connection.sendall(said)
-            told, _ = asking.communicate()
-    assert told == "False\n"
+            connection.sendall(response)
+            output, _ = process.communicate()
+    assert output == "False\n"
 
 
-ASK = "import sys; from lakehouse.cli import stack; print(stack._answers('http://127.0.0.1:' + sys.argv[1]))"
+PROBE = "import sys; from lakehouse.cli import stack; print(stack._answers('http://127.0.0.1:' + sys.argv[1]))"
 
 
-def test_a_program_that_does_not_end_when_it_is_asked_is_killed(tmp_path: Path) -> None:
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     child = Child(["sh", "-c", "trap '' TERM; echo up; while true; do sleep 1; done"], tmp_path / "log")
     child.stop(patience=0.5)
     assert not child.alive()
 
 
-def test_every_wait_of_the_table_is_shown_by_a_test_that_is_there() -> None:
+def test_every_wait_in_the_table_names_an_existing_test() -> None:
     table = (ROOT / "docs" / "reliability.md").read_text().partition("## What is waited for")[2].partition("<!--")[0]
     rows = re.findall(r"^\| (?!for |---)(.+) \| `(.+?)` \|$", table, re.MULTILINE)
     assert len(rows) > 20
     assert [name for _, name in rows if not (ROOT / "lakehouse_tests" / name).is_file()] == []
 
 
-def test_limits_are_those_that_the_table_tells() -> None:
+def test_the_table_lists_the_actual_limits() -> None:
     table = (ROOT / "docs" / "reliability.md").read_text()
-    for what, limit in {
+    for wait, limit in {
         "another engine of the home, or a Spark of its commands, to end before an engine starts": engine._PATIENCE,
         "an engine that is being started": session._LIMIT,
         "the engine's first answer": client.FIRST_ANSWER,
         "the end of a statement that was interrupted and writes": statement._PATIENCE,
         "the end of what another process left writing in a Java of its own": writer_note._PATIENCE,
-        "a Spark of our own, to stop": cli_session._STOPPED,
+        "a Spark of our own, to stop": cli_session._STOP_SECONDS,
         "the end of a verb that works with Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
         "the lock of a table": lock._PATIENCE,
         "the broker, by `status`": status._LOOK_LIMIT,
@@ -228,4 +230,4 @@ def test_limits_are_those_that_the_table_tells() -> None:
         "Dagster's storage, to be made or migrated": dagster_home._STORAGE_SECONDS,
         "either, to interrupt a read or to take a session back": client._FAREWELL,
     }.items():
-        assert f"| {what} | {limit:g} s" in table
+        assert f"| {wait} | {limit:g} s" in table

@@ -254,4 +254,4 @@ def kill_engine(settings: Settings, number: int, says: Callable[[str, float], bo
         address = read_address(engine_folder(settings))
         assert address
         os.kill(address.pid, signal.SIGKILL)
-        assert says("number 1 within an hour; it is started again", 30)
+        assert says("number 1 within an hour; restarting", 30)

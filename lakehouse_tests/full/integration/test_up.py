@@ -182,7 +182,7 @@ def test_a_second_up_of_a_home_says_so_in_one_sentence(up: Callable[..., Up], ho
         check=False,
     )
     assert said.returncode == 1
-    assert said.stderr.startswith("The broker of this home is up already")
+    assert said.stderr.startswith("The broker of this home is already running")
     assert len(said.stderr.splitlines()) == 1
 
 

@@ -1,4 +1,4 @@
-"""The command line: help, wrong use, exit codes, JSON, and what it says where something is missing."""
+"""The command line: help, wrong usage, exit codes, JSON, and its messages if something is missing."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from pyarrow import table as arrow_table
 
 from lakehouse import query
 from lakehouse.cli import main
-from lakehouse.cli.output import print_json, shown
+from lakehouse.cli.output import format_value, print_json
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 
-VERBS = sorted(
+COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
         " rewrite status audit rejected query accept-gap accept-difference recover-progress"
@@ -32,55 +32,55 @@ HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "p
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, and no setting of the machine's own."""
-    kept = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
-    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept]:
+    """An empty home, and no settings of this machine."""
+    kept_variables = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
+    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept_variables]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path / ".lakehouse"
 
 
-def one_sentence(capsys: pytest.CaptureFixture[str]) -> str:
-    """What was said on standard error, which is one line, and nothing on standard output."""
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert len(said.err.splitlines()) == 1, said.err
-    assert "Traceback" not in said.err
-    return said.err
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The text on standard error, which is one line, with nothing on standard output."""
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1, output.err
+    assert "Traceback" not in output.err
+    return output.err
 
 
-def test_help_lists_exactly_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_exactly_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--help"]) == 0
-    listed = re.findall(r"^│ ([a-z][a-z-]*) ", capsys.readouterr().out, re.MULTILINE)
-    assert sorted(listed) == VERBS
+    commands = re.findall(r"^│ ([a-z][a-z-]*) ", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(commands) == COMMANDS
 
 
-def test_only_a_difference_that_there_is_can_be_accepted_and_for_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     accept = ["accept-difference", "temperatures", "--version", "7", "--yes", "--reason"]
     assert main.run([*accept, " "]) == 2
-    assert "Say why it is accepted" in capsys.readouterr().err
+    assert "Give a reason" in capsys.readouterr().err
     assert main.run([*accept, "replayed"]) == 1
-    assert "Nothing is to be accepted at version 7 of temperatures" in one_sentence(capsys)
+    assert "Nothing is to be accepted at version 7 of temperatures" in error_line(capsys)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run([verb, "--help"]) == 0
-    assert f"$ lakehouse {verb}" in capsys.readouterr().out.replace("\n ", " ")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([command, "--help"]) == 0
+    assert f"$ lakehouse {command}" in capsys.readouterr().out.replace("\n ", " ")
 
 
 def test_help_loads_nothing_heavy() -> None:
     code = f"import sys, lakehouse.cli.main; print(sorted({HEAVY} & set(sys.modules)))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert loaded.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "fact"),
+    ("arguments", "message"),
     [
         (["mend"], "No such command 'mend'"),
         (["merge", "--fast"], "No such option"),
-        (["merge", "rain"], "No table is declared as 'rain'"),
+        (["merge", "rain"], "Unknown table 'rain'"),
         (["merge", "--max-records", "0"], "--max-records"),
         (["publish"], "TABLE"),
         (["publish", "temperatures"], "either a file or --generate"),
@@ -89,41 +89,41 @@ def test_help_loads_nothing_heavy() -> None:
         (["publish", "temperatures", "--generate", "rain"], "--generate"),
         (["replay", "--partition", "0"], "No such option"),
         (["replay", "temperatures", "0:5-5"], "FROM below TO"),
-        (["rejected", "--reason", "rain"], "no such reason; one of tombstone, "),
+        (["rejected", "--reason", "rain"], "unknown reason rain; the reasons are tombstone, "),
         (["rejected", "--limit", "-1"], "--limit"),
-        (["rejected", "rain"], "No table is declared as 'rain'"),
-        (["redrive", "--reason", "rain"], "no such reason; one of tombstone, "),
-        (["redrive", "rain"], "No table is declared as 'rain'"),
-        (["topics", "--partitions", "3"], "goes with --create"),
+        (["rejected", "rain"], "Unknown table 'rain'"),
+        (["redrive", "--reason", "rain"], "unknown reason rain; the reasons are tombstone, "),
+        (["redrive", "rain"], "Unknown table 'rain'"),
+        (["topics", "--partitions", "3"], "needs --create"),
         (["query"], "SQL"),
         (["up", "cooker"], "cooker"),
         (["up", "--port", "99999"], "--port"),
     ],
 )
-def test_wrong_use_gets_one_sentence_and_code_2(
-    arguments: list[str], fact: str, capsys: pytest.CaptureFixture[str]
+def test_wrong_usage_prints_one_line_and_exits_with_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(arguments) == 2
-    said = one_sentence(capsys)
-    assert fact in said
-    verb = f" {arguments[0]}" if arguments[0] in VERBS else ""
-    assert said.endswith(f" See lakehouse{verb} --help.\n")
+    error = error_line(capsys)
+    assert message in error
+    command = f" {arguments[0]}" if arguments[0] in COMMANDS else ""
+    assert error.endswith(f" See lakehouse{command} --help.\n")
 
 
-def test_a_setting_that_cannot_be_used_is_named(
+def test_the_error_names_an_invalid_setting(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_SECURITY_PROTOCOL", "NONE")
     assert main.run(["status"]) == 1
-    assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL='NONE'" in one_sentence(capsys)
+    assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL='NONE'" in error_line(capsys)
 
 
-def test_wrong_sql_gets_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_sql_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["query", "SELECT x FROM nothing"]) == 1
-    assert "nothing" in one_sentence(capsys)
+    assert "nothing" in error_line(capsys)
 
 
-def test_an_unexpected_error_is_one_sentence_and_kept_whole_in_a_file(
+def test_an_unexpected_error_prints_one_line_and_stores_the_traceback_in_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object) -> None:
@@ -131,16 +131,18 @@ def test_an_unexpected_error_is_one_sentence_and_kept_whole_in_a_file(
 
     monkeypatch.setattr(query, "query", fail)
     assert main.run(["query", "SELECT 1"]) == 1
-    said = one_sentence(capsys)
-    assert "ValueError: seven is not eight (" in said
-    assert "Run it again" in said
-    (named,) = re.findall(r"is in (\S+)\)", said)
-    kept = Path(named)
-    assert "and much more" in kept.read_text()
-    kept.unlink()
+    error = error_line(capsys)
+    assert "ValueError: seven is not eight (" in error
+    assert "Run the command again" in error
+    (path,) = re.findall(r"is in (\S+)\)", error)
+    traceback_file = Path(path)
+    assert "and much more" in traceback_file.read_text()
+    traceback_file.unlink()
 
 
-def test_an_interrupted_verb_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_command_prints_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -149,24 +151,24 @@ def test_an_interrupted_verb_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr() == ("", "")
 
 
-def test_status_without_broker_and_table_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_reports_a_missing_broker_and_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["status"]) == 0
-    said = capsys.readouterr().out
-    assert "not there yet" in said
-    assert "lakehouse up" in said
+    output = capsys.readouterr().out
+    assert "temperatures: does not exist (" in output
+    assert "lakehouse up" in output
 
 
-def test_status_as_json_says_the_same(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+def test_status_as_json_reports_the_same(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     assert main.run(["status", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["bootstrap_servers"] is None
-    assert [table["table"] for table in told["tables"]] == ["temperatures"]
-    assert told["tables"][0]["exists"] is False
-    assert told["tables"][0]["problem"]
-    assert told["tables"][0]["uri"] == str(home / "tables" / "temperatures")
+    output = json.loads(capsys.readouterr().out)
+    assert output["bootstrap_servers"] is None
+    assert [table["table"] for table in output["tables"]] == ["temperatures"]
+    assert output["tables"][0]["exists"] is False
+    assert output["tables"][0]["problem"]
+    assert output["tables"][0]["uri"] == str(home / "tables" / "temperatures")
 
 
-def test_looking_creates_nothing(home: Path) -> None:
+def test_commands_that_only_read_create_nothing(home: Path) -> None:
     for arguments in (["status"], ["audit"], ["rejected"], ["query", "SELECT 1"], ["doctor"]):
         main.run(arguments)
     assert not home.exists()
@@ -174,9 +176,9 @@ def test_looking_creates_nothing(home: Path) -> None:
 
 def test_audit_of_no_table_finds_nothing_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["audit", "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)
-    assert told["entries"] == []
-    assert all(finding["passed"] for finding in told["findings"])
+    (output,) = json.loads(capsys.readouterr().out)
+    assert output["entries"] == []
+    assert all(finding["passed"] for finding in output["findings"])
 
 
 def test_query_as_json_is_a_list_of_objects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,38 +188,38 @@ def test_query_as_json_is_a_list_of_objects(capsys: pytest.CaptureFixture[str]) 
 
 def test_json_keeps_decimals_and_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"exact": Decimal("0.1"), "bytes": b"\xff\xfe", "within": [{"bytes": (b"\xfb",)}], "map": {b"\xff": 1}})
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"exact": "0.1", "bytes": "//4=", "within": [{"bytes": ["+w=="]}], "map": {"/w==": 1}}
+    output = json.loads(capsys.readouterr().out)
+    assert output == {"exact": "0.1", "bytes": "//4=", "within": [{"bytes": ["+w=="]}], "map": {"/w==": 1}}
 
 
 def test_numbers_that_json_does_not_have_are_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["query", "--json", "SELECT 'nan'::DOUBLE a, ['inf'::FLOAT, '-inf'] b, 1e300 c"]) == 0
 
     def refuse(name: str) -> None:
-        raise AssertionError(f"{name} is no JSON")
+        raise AssertionError(f"{name} is not JSON")
 
-    told = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert told == [{"a": "NaN", "b": ["Infinity", "-Infinity"], "c": 1e300}]
+    output = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert output == [{"a": "NaN", "b": ["Infinity", "-Infinity"], "c": 1e300}]
 
 
-def test_two_columns_of_one_name_are_not_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_refuses_two_columns_with_the_same_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["query", "--json", "SELECT 1 a, 2 a, 3 b"]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "more than one column is named a" in said.err
-    assert "AS" in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "Several columns of the result are named a" in output.err
+    assert "AS" in output.err
     assert main.run(["query", "SELECT 1 a, 2 a"]) == 0
     assert "1   2" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("value", "written"), [(1e-9, "1e-09"), (-2.5e-7, "-2.5e-07"), (0.0, "0.0"), (21.4000001, "21.4"), (0.002, "0.002")]
+    ("value", "text"), [(1e-9, "1e-09"), (-2.5e-7, "-2.5e-07"), (0.0, "0.0"), (21.4000001, "21.4"), (0.002, "0.002")]
 )
-def test_a_small_number_is_not_shown_as_nothing(value: float, written: str) -> None:
-    assert shown(value) == written
+def test_a_small_number_is_not_rounded_to_zero(value: float, text: str) -> None:
+    assert format_value(value) == text
 
 
-def test_doctor_names_what_is_broken_and_what_to_do(
+def test_doctor_names_a_broken_part_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -230,7 +232,7 @@ def test_doctor_names_what_is_broken_and_what_to_do(
     assert parts["broker (embedded)"]["state"] == "note"
 
 
-def test_doctor_says_that_records_are_decoded_slower_where_their_parser_is_missing(
+def test_doctor_reports_slower_decoding_if_the_native_parser_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for module, state in ((orjson, "ok"), (None, "note")):
@@ -241,7 +243,7 @@ def test_doctor_says_that_records_are_decoded_slower_where_their_parser_is_missi
         assert ("slower" in part["detail"]) == (state == "note")
 
 
-def test_doctor_says_when_an_outside_broker_does_not_answer(
+def test_doctor_reports_an_external_broker_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
@@ -250,63 +252,63 @@ def test_doctor_says_when_an_outside_broker_does_not_answer(
     assert parts["broker (outside)"]["state"] == "broken"
 
 
-def test_doctor_reports_a_root_of_tables_that_cannot_be_written(
+def test_doctor_reports_a_table_root_that_is_not_writable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("LAKEHOUSE_TABLES", "/proc/tables")  # where nobody can make a folder
+    monkeypatch.setenv("LAKEHOUSE_TABLES", "/proc/tables")  # no folder can be created there
     assert main.run(["doctor", "--json"]) == 1
     parts = {part["part"]: part for part in json.loads(capsys.readouterr().out)}
     assert parts["tables"]["state"] == "broken"
 
 
-def test_demo_touches_no_data_that_it_did_not_write(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+def test_demo_changes_no_data_that_it_did_not_write(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     uri = str(home / "tables" / "temperatures")
     write_deltalake(uri, arrow_table({"mine": [1]}))
     assert main.run(["demo"]) == 1
-    assert "did not write" in one_sentence(capsys)
+    assert "did not write" in error_line(capsys)
     assert sorted(path.name for path in home.iterdir()) == ["tables"]
 
 
 @pytest.mark.parametrize("name", ["LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "LAKEHOUSE_TABLES"])
-def test_demo_asks_before_it_writes_outside_its_home(
+def test_demo_needs_a_confirmation_to_write_outside_its_home(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(name, "elsewhere:9092")
     assert main.run(["demo"]) == 1
-    assert "--yes" in one_sentence(capsys)
+    assert "--yes" in error_line(capsys)
 
 
-def test_up_says_when_the_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+def test_up_reports_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
         assert main.run(["up", "webserver", "--port", str(port)]) == 1
-    assert f"Port {port} is in use" in one_sentence(capsys)
+    assert f"Port {port} is in use" in error_line(capsys)
 
 
-def test_readme_lists_every_verb() -> None:
+def test_the_readme_lists_every_command() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert [verb for verb in VERBS if f"`{verb}" not in readme] == []
+    assert [command for command in COMMANDS if f"`{command}" not in readme] == []
 
 
-def test_readme_lists_every_setting() -> None:
+def test_the_readme_lists_every_setting() -> None:
     readme = (ROOT / "README.md").read_text()
     names = [f"`LAKEHOUSE_{name.upper()}`" for name in Settings.model_fields]
     assert [name for name in names if name not in readme] == []
     assert sorted(set(re.findall(r"`LAKEHOUSE_\w+`", readme))) == sorted(names)
 
 
-def test_readme_shows_only_commands_that_exist() -> None:
+def test_the_readme_shows_only_commands_that_exist() -> None:
     readme = (ROOT / "README.md").read_text()
-    shown = set(re.findall(r"^(?:\.venv/bin/)?lakehouse ([a-z-]+)", readme, re.MULTILINE))
-    assert shown <= set(VERBS)
-    assert shown
+    commands = set(re.findall(r"^(?:\.venv/bin/)?lakehouse ([a-z-]+)", readme, re.MULTILINE))
+    assert commands <= set(COMMANDS)
+    assert commands
 
 
-def test_the_declaration_in_the_readme_can_be_made() -> None:
+def test_the_declaration_in_the_readme_runs() -> None:
     readme = (ROOT / "README.md").read_text()
     code, *_ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    made: dict[str, Any] = {"__file__": "prices.py"}
-    exec(code, made)  # noqa: S102 - our own text
-    assert made["prices"].changes_name == "prices_changes"
+    namespace: dict[str, Any] = {"__file__": "prices.py"}
+    exec(code, namespace)  # noqa: S102 - our own text
+    assert namespace["prices"].changes_name == "prices_changes"

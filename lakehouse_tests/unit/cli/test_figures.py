@@ -26,8 +26,8 @@ def figures(tmp_path: Path) -> Figures:
 
 def write(figures: Figures, name: str, rows: list[dict[str, Any]]) -> None:
     columns = {key: [row[key] for row in rows] for key in rows[0]}
-    typed = {k: pa.array(v, DECIMAL) if isinstance(v[0], Decimal) else pa.array(v) for k, v in columns.items()}
-    write_deltalake(figures.settings.table_uri(name), pa.table(typed))
+    arrays = {k: pa.array(v, DECIMAL) if isinstance(v[0], Decimal) else pa.array(v) for k, v in columns.items()}
+    write_deltalake(figures.settings.table_uri(name), pa.table(arrays))
 
 
 def at(name: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def at(name: str) -> dict[str, Any]:
     return {"latitude": Decimal(latitude), "longitude": Decimal(longitude)}
 
 
-def test_counts_that_are_equal_are_told_once_and_the_others_by_name(figures: Figures) -> None:
+def test_equal_counts_are_shown_once_and_other_counts_by_name(figures: Figures) -> None:
     hours = {"Rome": 2, "Paris": 2, "London": 3}
     write(figures, "locations", [{**at(name), "name": name} for name in PLACES])
     write(figures, "temperatures", [{**at(name), "hour": hour} for name in hours for hour in range(hours[name])])
@@ -53,7 +53,7 @@ def test_a_table_that_does_not_exist_has_version_minus_one(figures: Figures) -> 
     assert figures.version() == -1
 
 
-def test_the_newest_rows_of_one_group_come_oldest_first(figures: Figures) -> None:
+def test_the_newest_rows_of_one_group_are_sorted_oldest_first(figures: Figures) -> None:
     (rollup,) = temperatures.rollups
     write(figures, "locations", [{**at(name), "name": name} for name in PLACES])
     write(figures, "temperatures", [{**at(name), "hour": 0} for name in PLACES])
@@ -71,11 +71,16 @@ def test_the_newest_rows_of_one_group_come_oldest_first(figures: Figures) -> Non
     assert "last_observed_at" not in result.columns
 
 
-def test_names_that_are_words_of_sql_are_quoted(tmp_path: Path) -> None:
+def test_names_that_are_sql_keywords_are_quoted(tmp_path: Path) -> None:
     rollup = Rollup("select", by=["group"], measures={"limit": Measure("count(*)", "BIGINT", "Rows.")}, doc="By group.")
     columns = [Column("group", "STRING", required=True, doc="A group."), Column("where", "INT", doc="A number.")]
-    named = Reference("desc", Path("desc.jsonl"), columns=columns[:1], key=["group"], doc="Names of groups.")
-    parts: dict[str, Any] = {"columns": columns, "key": ["group", "where"], "rollups": [rollup], "references": [named]}
+    reference = Reference("desc", Path("desc.jsonl"), columns=columns[:1], key=["group"], doc="Names of groups.")
+    parts: dict[str, Any] = {
+        "columns": columns,
+        "key": ["group", "where"],
+        "rollups": [rollup],
+        "references": [reference],
+    }
     columns[1] = replace(columns[1], required=True)
     table = StreamTable("order", topic="order", doc="", **parts)
     figures = Figures(Settings(home=tmp_path, _env_file=None), table)

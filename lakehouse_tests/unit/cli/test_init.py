@@ -1,4 +1,4 @@
-"""``lakehouse init``: a project of one's own, in which everything works as it is."""
+"""``lakehouse init``: a new project in which everything works unchanged."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from lakehouse.settings import Settings
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A new project, in which one works."""
+    """A new project, as the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LAKEHOUSE_DECLARATIONS")
     assert main.run(["init", "my-own.lake"]) == main.DONE
@@ -24,7 +24,7 @@ def run(project: Path, *command: str) -> str:
     return subprocess.run([sys.executable, *command], cwd=project, capture_output=True, text=True, check=True).stdout
 
 
-def test_it_is_a_small_folder_with_the_project_s_name_in_it(project: Path) -> None:
+def test_the_project_is_a_small_folder_with_its_own_name(project: Path) -> None:
     files = {str(file.relative_to(project)) for file in project.rglob("*") if file.is_file()}
     assert files == {
         ".env",
@@ -39,8 +39,8 @@ def test_it_is_a_small_folder_with_the_project_s_name_in_it(project: Path) -> No
     assert len((project / "tables" / "readings.py").read_text().splitlines()) <= 40
 
 
-def test_every_setting_stands_in_its_file_and_none_is_needed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in a clone either, where that file, which may hold secrets, is missing."""
+def test_the_env_file_lists_every_setting_and_none_is_required(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a clone without that file, which may contain secrets."""
     text = (project / ".env").read_text()
     assert all(f"LAKEHOUSE_{name.upper()}=" in text for name in Settings.model_fields)
     assert [line for line in text.splitlines() if line and line[0] != "#"] == []
@@ -50,7 +50,7 @@ def test_every_setting_stands_in_its_file_and_none_is_needed(project: Path, monk
 
 
 @pytest.mark.parametrize("name", ["a,b", "c#d"])
-def test_a_folder_in_which_no_table_could_be_read_is_refused(
+def test_a_folder_name_in_which_no_table_could_be_read_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -58,38 +58,38 @@ def test_a_folder_in_which_no_table_could_be_read_is_refused(
     assert not any(tmp_path.iterdir())
 
 
-def test_its_own_test_runs(project: Path) -> None:
+def test_the_test_of_the_project_passes(project: Path) -> None:
     assert "2 passed" in run(project, "-m", "pytest", "-p", "no:cacheprovider")
 
 
-def test_commands_and_dagster_see_its_table_and_no_example_of_ours(project: Path) -> None:
+def test_commands_and_dagster_see_the_table_of_the_project_and_not_our_examples(project: Path) -> None:
     program = "import sys; from lakehouse.cli import main; sys.exit(main.run(['status', '--json']))"
     assert '"table": "readings"' in run(project, "-c", program)
-    listed = run(project, "-m", "dagster", "asset", "list", "-m", "definitions")
-    assert {"readings", "readings_changes", "readings_by_sensor"} <= {*listed.split()}
-    assert "temperatures" not in listed
+    assets = run(project, "-m", "dagster", "asset", "list", "-m", "definitions")
+    assert {"readings", "readings_changes", "readings_by_sensor"} <= {*assets.split()}
+    assert "temperatures" not in assets
 
 
-@pytest.mark.parametrize("there", ["a file", "a folder that holds something"])
-def test_nothing_that_is_there_is_touched(
-    there: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("existing", ["a file", "a folder with a file"])
+def test_existing_files_are_not_changed(
+    existing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    taken = Path("lake") if there == "a file" else Path("lake/mine")
-    taken.parent.mkdir(exist_ok=True)
-    taken.write_text("mine")
+    existing_file = Path("lake") if existing == "a file" else Path("lake/mine")
+    existing_file.parent.mkdir(exist_ok=True)
+    existing_file.write_text("mine")
     assert main.run(["init", "lake"]) == main.WRONG_USE
-    assert "lake is there already" in " ".join(capsys.readouterr().err.split())
-    assert taken.read_text() == "mine"
+    assert "lake already exists" in " ".join(capsys.readouterr().err.split())
+    assert existing_file.read_text() == "mine"
     assert len([*tmp_path.rglob("*")]) <= 2
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     below_a_file, too_long = tmp_path / "file" / "lake", tmp_path / ("x" * 300)
-    for folder, why, code in (
+    for folder, message, code in (
         (below_a_file, "is a file and no folder", main.WRONG_USE),
         (too_long, "too long", main.FAILED),
     ):
         assert main.run(["init", str(folder)]) == code
-        assert why in " ".join(capsys.readouterr().err.split())
+        assert message in " ".join(capsys.readouterr().err.split())

@@ -1,4 +1,4 @@
-"""``lakehouse new-table``: a file that runs as it is, from records as they are."""
+"""``lakehouse new-table``: a declaration that works unchanged, proposed from real records."""
 
 import json
 from datetime import UTC, datetime
@@ -26,29 +26,29 @@ ORDERS: list[dict[str, object]] = [
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of declarations, in a working directory with two sample records."""
-    made = tmp_path / f"lake_{uuid4().hex}"
-    made.mkdir()
+    declarations = tmp_path / f"lake_{uuid4().hex}"
+    declarations.mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", made.name)
+    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", declarations.name)
     Path("orders.jsonl").write_text("\n".join(map(json.dumps, ORDERS)) + "\n\n{\n", encoding="utf-8")
-    return made
+    return declarations
 
 
 def new_table(*arguments: str) -> int:
     return main.run(["new-table", *arguments])
 
 
-def declared(name: str) -> StreamTable:
-    _declared_in.cache_clear()  # as another process, which reads the folder anew
+def declared_table(name: str) -> StreamTable:
+    _declared_in.cache_clear()  # as in another process, which reads the folder again
     return {table.name: table for table in declared_tables(Settings.load())}[name]
 
 
-def test_the_file_declares_a_table_that_takes_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_file_declares_a_table_that_decodes_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.DONE
-    said = " ".join(capsys.readouterr().out.split())
-    assert "from 3 records; 1 of them are not JSON objects" in said
-    assert "Field 'items' is left out: it holds arrays" in said
-    table = declared("orders")
+    output = " ".join(capsys.readouterr().out.split())
+    assert "from 3 records; 1 of them are not JSON objects" in output
+    assert "Field 'items' is left out: it holds arrays" in output
+    table = declared_table("orders")
     assert (table.topic, table.key, table.file) == ("orders", ["order_id"], str(folder / "orders.py"))
     rows = [table.decode(json.dumps(order).encode()) for order in ORDERS]
     assert [(row["order_id"], row["shop"], row["price"]) for row in rows] == [(1, SHOP, 0.5), (2, SHOP, 1.0)]
@@ -57,29 +57,29 @@ def test_the_file_declares_a_table_that_takes_the_records(folder: Path, capsys: 
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_what_a_field_is_called_is_never_taken_for_code(folder: Path) -> None:
+def test_the_name_of_a_field_is_never_run_as_code(folder: Path) -> None:
     names = ['"), exec("1/0', "a\nb = 1/0 #", "\u2028", "'''", '"""', "\ud800", "𝄞 𝄞", "back\\slash"]
     Path("odd.jsonl").write_text(json.dumps({"id": 1} | {f"x{n} {name}": n for n, name in enumerate(names)}))
     assert new_table("odd", "--from-sample", "odd.jsonl") == main.DONE
-    sources = [column.source for column in declared("odd").columns[1:]]
+    sources = [column.source for column in declared_table("odd").columns[1:]]
     assert sources == [f"x{n} {name}" for n, name in enumerate(names)]
 
 
-def test_nothing_that_is_there_is_touched(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_file_is_not_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "orders.py").write_text("mine = 1\n")
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert (folder / "orders.py").read_text() == "mine = 1\n"
 
 
-def test_records_that_tell_nothing_make_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_file_is_written_for_unreadable_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("none.jsonl").write_text("{\n[]\n")
     assert new_table("none", "--from-sample", "none.jsonl") == main.FAILED
     assert "No record is a JSON object" in " ".join(capsys.readouterr().err.split())
     assert list(folder.iterdir()) == []
 
 
-def test_examples_of_ours_are_not_written_beside(
+def test_no_file_is_written_next_to_our_examples(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.examples.tables")
@@ -87,42 +87,42 @@ def test_examples_of_ours_are_not_written_beside(
     assert "lakehouse init my-lake" in " ".join(capsys.readouterr().err.split())
 
 
-def test_what_another_declaration_has_is_refused_and_no_file_is_left(
+def test_a_name_of_another_declaration_is_refused_and_no_file_is_left(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.DONE
-    declared("orders")
+    declared_table("orders")
     assert new_table("orders_changes", "--from-sample", "orders.jsonl") == main.FAILED
     assert "orders_changes is also a name" in " ".join(capsys.readouterr().err.split())
     assert [file.name for file in folder.glob("*.py")] == ["orders.py"]
 
 
-def test_a_field_whose_name_the_change_feed_takes_gets_a_column_of_another(folder: Path) -> None:
+def test_a_field_with_a_name_that_the_change_feed_uses_gets_another_column_name(folder: Path) -> None:
     Path("numbers.jsonl").write_text("\n".join(json.dumps({"number": n}) for n in (1, 2)))
     assert new_table("numbers", "--from-sample", "numbers.jsonl") == main.DONE
     assert 'Column("number_", "BIGINT", doc="", required=True, source="number")' in (folder / "numbers.py").read_text()
 
 
 @pytest.mark.parametrize(
-    ("sample", "why"),
+    ("sample", "message"),
     [
-        (b"", "There is no record"),
-        (b"[1]\n", "one on each line of a file; the first begins with b'[1]'"),
-        (b"a,b\n1,2\n", "the first begins with b'a,b'"),
+        (b"", "There are no records"),
+        (b"[1]\n", "a file needs one on each line; the first starts with b'[1]'"),
+        (b"a,b\n1,2\n", "the first starts with b'a,b'"),
     ],
 )
-def test_a_sample_without_an_object_is_named_with_what_is_wrong(
-    folder: Path, sample: bytes, why: str, capsys: pytest.CaptureFixture[str]
+def test_a_sample_without_an_object_is_reported_with_the_reason(
+    folder: Path, sample: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("odd.jsonl").write_bytes(sample)
     assert new_table("orders", "--from-sample", "odd.jsonl") == main.FAILED
-    said = " ".join(capsys.readouterr().err.split())
-    assert "odd.jsonl" in said and why in said
+    error = " ".join(capsys.readouterr().err.split())
+    assert "odd.jsonl" in error and message in error
     assert not any(folder.iterdir())
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-OF_AVRO = written(
+AVRO_VALUES = written(
     7,
     SECOND,
     [{"id": Decimal(n), "at": NOON, "total": 1.5, "customer": {"name": SHOP}, "channel": "a"} for n in (1, 2)],
@@ -131,81 +131,79 @@ OF_AVRO = written(
 
 @pytest.fixture
 def outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A broker of others is set, which is not asked, and nobody waits for a registry."""
+    """An external broker is set, which is not contacted; requests to a registry have no patience."""
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     monkeypatch.setattr(registry_client, "_PATIENCE", 0.0)
     return monkeypatch
 
 
-def of_topic(outside: pytest.MonkeyPatch, *values: bytes | None) -> int:
-    """What the command ends with for a topic that holds these values."""
+def new_table_from_topic(outside: pytest.MonkeyPatch, *values: bytes | None) -> int:
+    """The exit code of the command for a topic with these values."""
     records = [Record(0, offset, 0, None, value) for offset, value in enumerate(values)]
     outside.setattr("lakehouse.kafka.newest_records", lambda *_: records)
     return new_table("orders", "--from-topic", "orders")
 
 
-def test_of_records_in_avro_the_file_says_so_and_takes_them(
+def test_the_file_for_avro_records_declares_avro_and_decodes_them(
     folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with answering_registry({"/schemas/ids/7": said(SECOND)}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert of_topic(outside, *OF_AVRO, OF_AVRO[0][:-1]) == main.DONE
+        assert new_table_from_topic(outside, *AVRO_VALUES, AVRO_VALUES[0][:-1]) == main.DONE
     assert "from 3 records; 1 of them cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
     text = (folder / "orders.py").read_text()
     assert "from lakehouse import Avro, Column, StreamTable" in text and "    format=Avro(),\n" in text
-    table = declared("orders")
+    table = declared_table("orders")
     assert (table.format, table.key) == (Avro(), ["id"])
-    row = table.decode(OF_AVRO[1], schemas={7: writer_schema(json.dumps(SECOND))})
+    row = table.decode(AVRO_VALUES[1], schemas={7: writer_schema(json.dumps(SECOND))})
     assert (row["id"], row["at"], row["customer_name"]) == (2, NOON, SHOP)
 
 
-def test_of_framed_json_the_file_says_so_and_no_registry_is_asked(folder: Path, outside: pytest.MonkeyPatch) -> None:
+def test_the_file_for_framed_json_declares_it_without_a_registry(folder: Path, outside: pytest.MonkeyPatch) -> None:
     value = framed(3, b'{"id": 1, "at": "2026-01-01"}')
-    assert of_topic(outside, value) == main.DONE
-    table = declared("orders")
+    assert new_table_from_topic(outside, value) == main.DONE
+    table = declared_table("orders")
     assert table.format == Json(framed=True)
     assert table.decode(value)["id"] == 1
 
 
-def test_without_a_registry_the_setting_that_names_one_is_told(
+def test_without_a_registry_the_error_names_its_setting(
     folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert of_topic(outside, *OF_AVRO) == main.FAILED
+    assert new_table_from_topic(outside, *AVRO_VALUES) == main.FAILED
     assert "Set LAKEHOUSE_REGISTRY_URL to the registry" in " ".join(capsys.readouterr().err.split())
     outside.setenv("LAKEHOUSE_REGISTRY_URL", "http://127.0.0.1:1")
-    assert of_topic(outside, *OF_AVRO) == main.FAILED
+    assert new_table_from_topic(outside, *AVRO_VALUES) == main.FAILED
     assert "cannot be reached" in " ".join(capsys.readouterr().err.split())
     assert not any(folder.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("answer", "message"),
     [
-        ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known. Where the schema is not known, set"),
+        ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known. If the schema is unknown, set"),
         (said("message R {}", schemaType="PROTOBUF"), "schema 7: it is a schema of PROTOBUF, not of Avro"),
         (said("{}", schemaType="JSON"), "schema 7: it is a schema of JSON, not of Avro"),
     ],
 )
-def test_schemas_by_which_nothing_can_be_read_are_named_with_the_reason(
-    folder: Path, outside: pytest.MonkeyPatch, answer: Answer, why: str, capsys: pytest.CaptureFixture[str]
+def test_a_schema_that_reads_no_record_is_named_with_the_reason(
+    folder: Path, outside: pytest.MonkeyPatch, answer: Answer, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with answering_registry({"/schemas/ids/7": answer}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert of_topic(outside, None, *OF_AVRO) == main.FAILED
-    assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert new_table_from_topic(outside, None, *AVRO_VALUES) == main.FAILED
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not any(folder.iterdir())
 
 
-def test_a_folder_that_the_file_would_hide_is_not_written_beside(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_is_written_that_would_hide_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "orders").mkdir()
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
-    assert "orders is there already" in " ".join(capsys.readouterr().err.split())
+    assert "orders already exists" in " ".join(capsys.readouterr().err.split())
     assert not (folder / "orders.py").exists()
 
 
-def test_a_folder_of_declarations_that_is_not_there_is_named(
+def test_a_missing_folder_of_declarations_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "no_such_folder")

@@ -1,4 +1,4 @@
-"""What verbs print: numbers that can be copied back, limits that are said, ranges in one line."""
+"""What commands print: numbers that can be copied back, limits of rows, ranges in one line."""
 
 import csv
 import io
@@ -12,8 +12,8 @@ from pyspark.logger import PySparkLogger
 
 from lakehouse import discovery
 from lakehouse.cli import main, merge_verbs
-from lakehouse.cli.facts import _in_words
-from lakehouse.cli.output import counted, shown
+from lakehouse.cli.facts import _ranges_text
+from lakehouse.cli.output import count_text, format_value
 from lakehouse.cli.table_session import _silence_query_logs
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import SetupError
@@ -27,34 +27,34 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
 
 
-def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+def run_query(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
     assert main.run(["query", *arguments]) == 0
-    printed = capsys.readouterr()
-    return printed.out, printed.err
+    output = capsys.readouterr()
+    return output.out, output.err
 
 
-def test_numbers_of_an_answer_can_be_copied_back(capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = answer(capsys, "SELECT 1234567 AS id, 0.1::DOUBLE + 0.2::DOUBLE AS third")
+def test_numbers_of_a_result_can_be_copied_back(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run_query(capsys, "SELECT 1234567 AS id, 0.1::DOUBLE + 0.2::DOUBLE AS third")
     assert "1234567" in out
     assert "0.30000000000000004" in out
 
 
-def test_one_row_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer(capsys, "SELECT 1 AS one")[0].splitlines()[-1] == "1 row"
-    assert [counted(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
+def test_one_row_is_counted_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_query(capsys, "SELECT 1 AS one")[0].splitlines()[-1] == "1 row"
+    assert [count_text(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
 
 
-def test_an_answer_shows_a_thousand_rows_and_says_that_there_are_more(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = answer(capsys, "SELECT range AS id FROM range(1001)")
+def test_a_result_shows_a_thousand_rows_and_reports_that_there_are_more(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = run_query(capsys, "SELECT range AS id FROM range(1001)")
     assert out.splitlines()[-1] == "1,000 rows"
     assert err == "Only the first 1,000 rows are shown; --limit 0 shows all.\n"
-    out, err = answer(capsys, "SELECT range AS id FROM range(1001)", "--limit", "0")
+    out, err = run_query(capsys, "SELECT range AS id FROM range(1001)", "--limit", "0")
     assert (out.splitlines()[-1], err) == ("1,001 rows", "")
-    assert answer(capsys, "SELECT range AS id FROM range(1000)")[1] == ""
+    assert run_query(capsys, "SELECT range AS id FROM range(1000)")[1] == ""
 
 
-def test_an_answer_as_csv_has_every_row_and_exact_values(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = answer(capsys, "--csv", "SELECT range AS id, 'a,\"b' AS text, NULL AS nothing FROM range(2000)")
+def test_a_result_as_csv_has_every_row_and_exact_values(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = run_query(capsys, "--csv", "SELECT range AS id, 'a,\"b' AS text, NULL AS nothing FROM range(2000)")
     rows = list(csv.reader(io.StringIO(out)))
     assert rows[:2] == [["id", "text", "nothing"], ["0", 'a,"b', ""]]
     assert (len(rows), err) == (2001, "")
@@ -65,13 +65,13 @@ def test_csv_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> 
     assert "--csv" in capsys.readouterr().err
 
 
-def test_many_ranges_of_a_commit_are_shown_by_their_sum() -> None:
-    assert _in_words({0: [0, 500], 1: [3, 4]}) == "0:0-500 1:3-4"
-    assert _in_words({partition: [0, 10] for partition in range(200)}) == "2,000 offsets of 200 partitions"
+def test_many_ranges_of_a_commit_are_shown_as_a_sum() -> None:
+    assert _ranges_text({0: [0, 500], 1: [3, 4]}) == "0:0-500 1:3-4"
+    assert _ranges_text({partition: [0, 10] for partition in range(200)}) == "2,000 offsets of 200 partitions"
 
 
-def test_figures_of_a_table_keep_their_separators() -> None:
-    assert (shown(1234567), shown(1234567, exact=True)) == ("1,234,567", "1234567")
+def test_numbers_of_a_table_have_separators_unless_they_are_exact() -> None:
+    assert (format_value(1234567), format_value(1234567, exact=True)) == ("1,234,567", "1234567")
 
 
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ def test_a_shell_can_complete_commands(capsys: pytest.CaptureFixture[str], monke
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "wrong_range",
     [
         "0:500-0",
         "0:5-5",
@@ -102,48 +102,48 @@ def test_a_shell_can_complete_commands(capsys: pytest.CaptureFixture[str], monke
         "2147483648:0-5",
     ],
 )
-def test_a_range_that_cannot_be_replayed_is_refused_with_its_form(
-    wrong: str, capsys: pytest.CaptureFixture[str]
+def test_an_invalid_range_is_refused_with_the_expected_form(
+    wrong_range: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for before in (["temperatures"], []) if wrong[0].isdecimal() else (["temperatures"],):
-        assert main.run(["replay", *before, wrong]) == main.WRONG_USE
-        said = " ".join(capsys.readouterr().err.split())
-        assert "PARTITION:FROM-TO" in said
-        assert said.endswith("See lakehouse replay --help.")
+    for table_arguments in (["temperatures"], []) if wrong_range[0].isdecimal() else (["temperatures"],):
+        assert main.run(["replay", *table_arguments, wrong_range]) == main.WRONG_USE
+        error = " ".join(capsys.readouterr().err.split())
+        assert "PARTITION:FROM-TO" in error
+        assert error.endswith("See lakehouse replay --help.")
 
 
-def test_a_range_alone_is_of_the_only_table_that_is_declared(
+def test_a_range_without_a_table_is_for_the_only_declared_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager
-    def started(_: Settings, table: StreamTable | None = None) -> Iterator[StreamTable | None]:
+    def yield_table(_: Settings, table: StreamTable | None = None) -> Iterator[StreamTable | None]:
         yield table
 
     def stop(table: StreamTable, ranges: list[Range]) -> None:
         raise SetupError(f"{table.name} {ranges}")
 
-    monkeypatch.setattr(merge_verbs, "broker", started)
-    monkeypatch.setattr(merge_verbs, "table_context", started)
+    monkeypatch.setattr(merge_verbs, "broker", yield_table)
+    monkeypatch.setattr(merge_verbs, "table_context", yield_table)
     monkeypatch.setattr("lakehouse.ingest.replay.replay", stop)
     monkeypatch.setattr(discovery, "declared_tables", lambda _: (temperatures,))
     assert main.run(["replay", "0:0-500", "1:20-40"]) == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"temperatures {[Range(0, 0, 500), Range(1, 20, 40)]}" in said
+    error = " ".join(capsys.readouterr().err.split())
+    assert f"temperatures {[Range(0, 0, 500), Range(1, 20, 40)]}" in error
     assert main.run(["replay", "0:500-0"]) == main.WRONG_USE
     assert "FROM below TO" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_range_alone_asks_for_the_table_where_several_are_declared(
+def test_a_range_without_a_table_is_refused_if_several_are_declared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    others = (temperatures, replace(temperatures, name="others"))
-    monkeypatch.setattr(discovery, "declared_tables", lambda _: others)
+    tables = (temperatures, replace(temperatures, name="others"))
+    monkeypatch.setattr(discovery, "declared_tables", lambda _: tables)
     assert main.run(["replay", "0:0-500"]) == main.WRONG_USE
-    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
-    assert "Name the table before the range 0:0-500: temperatures, others" in said
+    error = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "Several tables are declared; name one before the range 0:0-500: temperatures, others" in error
 
 
-def test_a_refused_statement_prints_no_json_beside_its_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_statement_prints_no_json_next_to_its_error(capfd: pytest.CaptureFixture[str]) -> None:
     _silence_query_logs()
     PySparkLogger.getLogger("SQLQueryContextLogger").error("a trace of Java", errorClass="UNRESOLVED_COLUMN")
     assert capfd.readouterr() == ("", "")

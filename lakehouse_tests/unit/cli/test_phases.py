@@ -1,46 +1,46 @@
-"""What a verb that takes long says of itself."""
+"""The phases that a long command prints."""
 
 import logging
 
 import pytest
 
 from lakehouse.cli import phases
-from lakehouse.cli.phases import NOW
+from lakehouse.cli.phases import CURRENT_PHASE
 from lakehouse_tests.helpers.waiting import wait_until
 
 LOG = logging.getLogger("lakehouse.ingest.batches")
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "_FIRST", 0.0)
+def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phases, "_FIRST_NOTICE", 0.0)
 
 
 @pytest.mark.timeout(60)
-def test_where_no_terminal_shows_it_a_phase_that_lasts_is_told_with_its_seconds(
+def test_without_a_terminal_a_long_phase_is_printed_with_its_seconds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told = ""
+    stderr = ""
 
-    def is_told() -> bool:
-        nonlocal told
-        told += capsys.readouterr().err
-        return "Reading 12 offsets, " in told
+    def is_printed() -> bool:
+        nonlocal stderr
+        stderr += capsys.readouterr().err
+        return "Reading 12 offsets, " in stderr
 
-    with phases.phases():
+    with phases.track_phases():
         LOG.info("Reading %d offsets", 12)
-        assert wait_until(is_told)
+        assert wait_until(is_printed)
 
 
-def test_the_phase_is_the_one_that_began_last_and_none_before_the_first() -> None:
-    with phases.phases():
-        assert str(NOW) == ""
+def test_the_current_phase_is_the_newest_and_empty_before_the_first() -> None:
+    with phases.track_phases():
+        assert str(CURRENT_PHASE) == ""
         LOG.info("Planning")
         LOG.info("Merging")
-        assert str(NOW).startswith("Merging, ")
+        assert str(CURRENT_PHASE).startswith("Merging, ")
 
 
-def test_what_a_person_has_to_know_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with phases.phases():
+def test_a_warning_is_printed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with phases.track_phases():
         LOG.warning("Stopping what writes %s", "t")
     assert "Stopping what writes t" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``lakehouse plan --quick``: without Spark and broker, and with an exit code that a script can ask."""
+"""``lakehouse plan --quick``: without Spark and broker, and with an exit code for scripts."""
 
 import json
 from pathlib import Path
@@ -16,21 +16,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
 
 
-def test_where_there_is_no_table_each_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_that_do_not_exist_are_created(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "temperatures", "--quick", "--json"]) == 0
     changes = json.loads(capsys.readouterr().out)["changes"]
-    assert {each["kind"] for each in changes} == {"create"}
-    assert [each["table"] for each in changes][:2] == ["temperatures", "temperatures_rejected"]
+    assert {change["kind"] for change in changes} == {"create"}
+    assert [change["table"] for change in changes][:2] == ["temperatures", "temperatures_rejected"]
 
 
-def test_a_table_that_does_not_fit_is_refused_with_the_way_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_does_not_match_its_declaration_is_refused_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     DeltaTable.create(Settings.load().table_uri("temperatures"), pa.schema([("latitude", pa.string())]))
     assert run(["plan", "--quick", "--json"]) == 1
-    refused = [each for each in json.loads(capsys.readouterr().out)["changes"] if each["kind"] == "refuse"]
-    assert [each["table"] for each in refused] == ["temperatures"]
+    refused_changes = [
+        change for change in json.loads(capsys.readouterr().out)["changes"] if change["kind"] == "refuse"
+    ]
+    assert [change["table"] for change in refused_changes] == ["temperatures"]
     assert (
         "Column latitude of temperatures is string in the table and decimal(9,6) in its declaration"
-        in refused[0]["detail"]
+        in refused_changes[0]["detail"]
     )
     assert run(["plan", "--quick"]) == 1
     assert "refuse" in capsys.readouterr().out

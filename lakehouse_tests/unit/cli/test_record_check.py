@@ -1,4 +1,4 @@
-"""What ``publish`` finds before it sends."""
+"""The check of ``publish`` before it sends."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,37 +19,35 @@ from lakehouse_tests.helpers.places import DATA
 GOOD = record()
 
 
-def test_lines_that_may_enter_are_sent() -> None:
+def test_valid_lines_are_sent() -> None:
     require_records(temperatures, [GOOD + b"\n", GOOD + b"\r\n"], "f")
     assert list(checked_records(temperatures, [GOOD, GOOD])) == [GOOD, GOOD]
 
 
 @pytest.mark.parametrize(
-    ("lines", "fact"),
+    ("lines", "message"),
     [
         ([b"latitude,longitude\n", b"1,2\n"], "2 of 2 records would be rejected"),
         ([b"[" + GOOD + b"]"], "1 of 1 records would be rejected"),
         ([GOOD, b"{}", GOOD, b"{}", b"{"], "3 of 5 records would be rejected"),
     ],
 )
-def test_lines_that_would_be_rejected_are_counted_by_reason_with_the_first_of_each(
-    lines: list[bytes], fact: str
-) -> None:
-    with pytest.raises(LakehouseError) as refused:
+def test_rejected_lines_are_counted_by_reason_with_the_first_line_of_each(lines: list[bytes], message: str) -> None:
+    with pytest.raises(LakehouseError) as error:
         require_records(temperatures, lines, "f.csv")
-    assert refused.value.what.startswith(fact)
-    assert "(line " in refused.value.what
-    assert refused.value.action.startswith("Nothing was sent.")
+    assert error.value.what.startswith(message)
+    assert "(line " in error.value.what
+    assert error.value.action.startswith("Nothing was sent.")
 
 
-def test_lines_of_standard_input_are_sent_up_to_the_first_that_would_be_rejected() -> None:
+def test_lines_of_standard_input_are_sent_up_to_the_first_rejected_one() -> None:
     lines = checked_records(temperatures, [GOOD, GOOD, b"{}"])
     assert [next(lines), next(lines)] == [GOOD, GOOD]
     with pytest.raises(LakehouseError, match=r"Line 3 would be rejected.*The 2 lines before it were sent"):
         next(lines)
 
 
-def test_lines_are_judged_as_the_format_of_their_table_writes_them() -> None:
+def test_lines_are_checked_as_the_format_of_their_table_encodes_them() -> None:
     columns = [Column("id", "INT", "Which.", required=True), Column("visits", "INT", "How often.")]
     barred = StreamTable("visits", "visits", "Visits.", columns, ["id"], format=Barred(("id", "visits")))
     require_records(barred, [b'{"id": "1", "visits": ""}'], "f")
@@ -57,28 +55,28 @@ def test_lines_are_judged_as_the_format_of_their_table_writes_them() -> None:
         require_records(replace(barred, format=Json()), [b'{"id": "1", "visits": ""}'], "f")
     with pytest.raises(LakehouseError, match=r"truncated 1 \(line 2: 3 of 2 values"):
         require_records(barred, [b'{"id": 1}', b'{"id": 1, "visits": "2|3"}'], "f")
-    with pytest.raises(TopicError, match=r"Line 1 cannot be written.*Of a file nothing was sent"):
+    with pytest.raises(TopicError, match=r"Line 1 cannot be written.*Nothing of a file was sent"):
         require_records(barred, [b"1|2"], "f")
     with pytest.raises(TopicError, match="Line 2 cannot be written"):
         list(checked_records(barred, [b'{"id": 1}', b"1|2"]))
 
 
-def test_lines_that_get_a_frame_are_judged_as_they_are() -> None:
+def test_lines_that_get_a_frame_are_checked_without_it() -> None:
     lines = [GOOD, b"", b"{", b"\x00\x00\x00\x00\x01{}", b"[]", record(latitude="x")]
-    said = []
+    messages = []
     for table in (temperatures, replace(temperatures, format=Json(framed=True))):
-        with pytest.raises(LakehouseError, match="5 of 6 records would be rejected") as refused:
+        with pytest.raises(LakehouseError, match="5 of 6 records would be rejected") as error:
             require_records(table, lines, "f")
-        said.append(refused.value.what)
-    assert said[0] == said[1]
+        messages.append(error.value.what)
+    assert messages[0] == messages[1]
 
 
-def test_lines_that_a_schema_turns_into_avro_are_left_to_it() -> None:
+def test_lines_that_a_schema_encodes_are_not_checked_first() -> None:
     require_records(movie_ratings, [b"{}"], "f")
     assert list(checked_records(movie_ratings, [b"{}"])) == [b"{}"]
 
 
-def test_a_table_whose_key_lines_cannot_tell_is_refused_with_the_way_to_send_its_records(
+def test_a_table_whose_key_is_not_in_the_lines_is_refused_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / f"lake_{uuid4().hex}"
@@ -100,7 +98,7 @@ def test_a_file_with_a_wrong_line_is_not_sent_without_force(
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
     assert main.run(["publish", "temperatures", str(DATA / "stream.jsonl")]) == main.FAILED
-    shown = " ".join(capsys.readouterr().err.split())
-    assert "of 23 records would be rejected by table temperatures" in shown
-    assert "--force" in shown
+    error = " ".join(capsys.readouterr().err.split())
+    assert "of 23 records would be rejected by table temperatures" in error
+    assert "--force" in error
     assert not (tmp_path / "home").exists()

@@ -1,4 +1,4 @@
-"""``lakehouse rejected``: what it lists, and that nothing a record holds misleads whoever reads it."""
+"""``lakehouse rejected``: what it lists, and that no content of a record can mislead the reader."""
 
 import json
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.cli import main
-from lakehouse.cli.peek import _judged
+from lakehouse.cli.peek import _decode_record
 from lakehouse.decoding.fields import TIMELESS
 from lakehouse.decoding.verdicts import Rules
 from lakehouse.examples.tables.temperatures import temperatures
@@ -48,19 +48,19 @@ SCHEMA = pa.schema(
 
 def row(offset: int, reason: str = "truncated", **changes: Any) -> dict[str, Any]:
     position = {"source": changes.pop("source", HERE.text), "partition": changes.pop("partition", 0)}
-    fixed = dict(time=AT, key=None, value=b"{", detail="cut", resolved_number=None, resolved_table_id=None)
-    return {**fixed, "position": {**position, "position": offset}, "reason": reason, **changes}
+    defaults = dict(time=AT, key=None, value=b"{", detail="cut", resolved_number=None, resolved_table_id=None)
+    return {**defaults, "position": {**position, "position": offset}, "reason": reason, **changes}
 
 
 @pytest.fixture(autouse=True)
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A merged table that got up to offset 10 of partition 0, and its rejected records."""
+    """A table merged up to offset 10 of partition 0, and its rejected records."""
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     uri = tmp_path / "tables" / "temperatures"
     write_deltalake(str(uri), pa.table({"id": [1]}))
-    said = Commit(kind="batch", number=1, attempt="a", table_version=0, source=HERE, progress={0: 10})
-    properties = CommitProperties(custom_metadata={"userMetadata": said.model_dump_json()})
+    commit = Commit(kind="batch", number=1, attempt="a", table_version=0, source=HERE, progress={0: 10})
+    properties = CommitProperties(custom_metadata={"userMetadata": commit.model_dump_json()})
     merge = DeltaTable(str(uri)).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
     merge.when_matched_update_all().execute()
     return tmp_path / "tables"
@@ -70,93 +70,93 @@ def store(tables: Path, *rows: dict[str, Any]) -> None:
     write_deltalake(str(tables / "temperatures_rejected"), pa.Table.from_pylist(list(rows), SCHEMA))
 
 
-def told(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+def list_rejected(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
     assert main.run(["rejected", "--json", *options]) == 0
     (table,) = json.loads(capsys.readouterr().out)
     return table
 
 
-def test_reasons_are_counted_and_their_newest_records_shown(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_reason_has_a_count_and_its_newest_records(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(tables, *map(row, range(5)), row(7, "late", key=b"k", value=None))
-    found = told(capsys, "--limit", "2")
-    assert found["rejected"] == 6
-    reasons = {each["reason"]: each for each in found["reasons"]}
+    table = list_rejected(capsys, "--limit", "2")
+    assert table["rejected"] == 6
+    reasons = {reason["reason"]: reason for reason in table["reasons"]}
     assert list(reasons) == ["truncated", "late"]
     assert [sample["offset"] for sample in reasons["truncated"]["samples"]] == [4, 3]
     (late,) = reasons["late"]["samples"]
     assert (late["time"], late["key"], late["value"]) == ("2026-05-01T12:00:00Z", "k", None)
-    assert [each["reason"] for each in told(capsys, "--reason", "late")["reasons"]] == ["late"]
-    assert [each["samples"] for each in told(capsys, "--limit", "0")["reasons"]] == [[], []]
+    assert [reason["reason"] for reason in list_rejected(capsys, "--reason", "late")["reasons"]] == ["late"]
+    assert [reason["samples"] for reason in list_rejected(capsys, "--limit", "0")["reasons"]] == [[], []]
 
 
 def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """At or beyond the progress of the topic it belongs to, or of a partition that has none yet."""
+    """Pending: at or beyond the progress of its topic, or in a partition without progress."""
     pending = [row(10), row(0, partition=1)]
     table_id = str(DeltaTable(tables / "temperatures").metadata().id)
     resolved = row(8, resolved_number=1, resolved_table_id=table_id)
     store(tables, row(9), *pending, resolved, row(99, source="kafka:c/the one before"))
-    (reason,) = told(capsys)["reasons"]
+    (reason,) = list_rejected(capsys)["reasons"]
     assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
 
 
-def test_a_record_that_passed_in_a_table_that_is_no_more_is_listed(
+def test_a_record_that_was_resolved_in_a_former_table_is_listed(
     tables: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The merged table was made anew since."""
+    """The merged table was recreated since."""
     store(tables, row(8, resolved_number=1, resolved_table_id="the table before"))
-    (reason,) = told(capsys)["reasons"]
+    (reason,) = list_rejected(capsys)["reasons"]
     assert [sample["offset"] for sample in reason["samples"]] == [8]
 
 
-def test_a_record_that_passed_in_a_commit_the_table_does_not_have_is_listed(
+def test_a_record_that_was_resolved_in_a_missing_commit_is_listed(
     tables: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The merged table was brought back from a backup: the same id, and the numbers after it are given again."""
+    """The merged table was restored from a backup: it has the same id, and later numbers are used again."""
     table_id = str(DeltaTable(tables / "temperatures").metadata().id)
     store(tables, row(8, resolved_number=45, resolved_table_id=table_id))
-    (reason,) = told(capsys)["reasons"]
+    (reason,) = list_rejected(capsys)["reasons"]
     assert [sample["offset"] for sample in reason["samples"]] == [8]
 
 
-def test_what_a_record_holds_cannot_mislead(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_content_of_a_record_cannot_mislead(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(tables, row(1, value=HOSTILE, key=b"[/]", detail="a\x1bb\nc"))
     assert main.run(["rejected"]) == 0
-    said = capsys.readouterr().out
-    assert all(each.isprintable() for line in said.split("\n") for each in line)
-    shown = "".join(said.split())
-    assert "\\x1b[2J[red]rm-rf[/]\\u202egnp.exe\\nversion9,0rejected\\r\\x9b1m\\xff" in shown
-    (sample,) = told(capsys)["reasons"][0]["samples"]
+    output = capsys.readouterr().out
+    assert all(character.isprintable() for line in output.split("\n") for character in line)
+    joined_output = "".join(output.split())
+    assert "\\x1b[2J[red]rm-rf[/]\\u202egnp.exe\\nversion9,0rejected\\r\\x9b1m\\xff" in joined_output
+    (sample,) = list_rejected(capsys)["reasons"][0]["samples"]
     assert sample["value"].startswith("\\x1b[2J[red]rm -rf[/] \\u202egnp.exe\\nversion 9")
     assert sample["detail"] == "a\\x1bb\\nc"
 
 
 def test_a_long_value_is_cut(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(tables, row(1, value=b"x" * 100_000))
-    (sample,) = told(capsys)["reasons"][0]["samples"]
+    (sample,) = list_rejected(capsys)["reasons"][0]["samples"]
     assert sample["value"] == "x" * 200 + "…"
 
 
-def test_without_a_table_nothing_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_table_there_are_no_rejected_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["rejected"]) == 0
-    assert capsys.readouterr().out == "temperatures: no record is rejected.\n"
+    assert capsys.readouterr().out == "temperatures: no rejected records.\n"
 
 
-def test_what_was_resolved_is_told_beside_what_is_open(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Pending ones are neither."""
+def test_resolved_records_are_counted_next_to_open_ones(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pending records are neither."""
     table_id = str(DeltaTable(tables / "temperatures").metadata().id)
     resolved = [row(offset, resolved_number=1, resolved_table_id=table_id) for offset in (3, 4, 5)]
     store(tables, row(9), row(10), *resolved)
-    assert told(capsys)["resolved"] == 3
+    assert list_rejected(capsys)["resolved"] == 3
     assert main.run(["rejected"]) == 0
-    assert "1 records are rejected. Resolved since they were: 3." in capsys.readouterr().out
+    assert "temperatures: 1 rejected record. Resolved since: 3." in capsys.readouterr().out
     assert main.run(["status"]) == 0
-    assert "Rejected: 1 open (lakehouse rejected temperatures), 3 resolved." in capsys.readouterr().out
+    assert "Rejected records: 1 open (see: lakehouse rejected temperatures), 3 resolved." in capsys.readouterr().out
     assert main.run(["status", "--json"]) == 0
     (status,) = json.loads(capsys.readouterr().out)["tables"]
     assert status["rejected"] == {"open": 1, "resolved": 3}
 
 
-def test_records_that_only_spark_can_read_leave_the_status_without_their_figures(
+def test_status_has_no_counts_of_rejected_records_that_only_spark_can_read(
     tables: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store(tables, row(9))
@@ -164,39 +164,39 @@ def test_records_that_only_spark_can_read_leave_the_status_without_their_figures
     feature = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     actions = [json.loads(line) for line in first.read_text().splitlines()]
     protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **feature}}
-    first.write_text("\n".join(json.dumps(protocol if "protocol" in each else each) for each in actions))
+    first.write_text("\n".join(json.dumps(protocol if "protocol" in action else action) for action in actions))
     assert main.run(["status", "--json"]) == 0
     (status,) = json.loads(capsys.readouterr().out)["tables"]
     assert status["rejected"] is None
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_record_whose_time_is_beyond_any_timestamp_is_listed_without_it(tables, capsys, options):
+def test_a_record_whose_time_is_beyond_any_timestamp_is_listed_without_a_time(tables, capsys, options):
     detail = told_time(2**63 - 1)
     store(tables, row(1, TIMELESS, time=None, detail=detail), row(2, TIMELESS, time=None, detail=detail))
     assert main.run(["rejected", "temperatures", "--reason", TIMELESS, *options]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "9223372036854775807" in said and TIMELESS in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "9223372036854775807" in output and TIMELESS in output
 
 
-def test_a_record_that_a_producer_dated_in_microseconds_is_listed_with_its_time(tables, capsys):
-    """A time after year 9999 is none of Python's."""
-    stored = pa.Table.from_pylist([row(1)], SCHEMA)
-    stored = stored.set_column(
+def test_a_record_with_a_time_in_microseconds_is_listed_with_its_time(tables, capsys):
+    """Python has no times after year 9999."""
+    records = pa.Table.from_pylist([row(1)], SCHEMA)
+    records = records.set_column(
         1, SCHEMA.field("time"), pa.array([1_700_000_000_000_000_000], SCHEMA.field("time").type)
     )
-    write_deltalake(str(tables / "temperatures_rejected"), stored)
+    write_deltalake(str(tables / "temperatures_rejected"), records)
     assert main.run(["rejected", "temperatures"]) == 0
     assert "55840-11-08" in capsys.readouterr().out
 
 
-def test_a_peek_says_that_a_record_whose_time_is_beyond_any_timestamp_may_not_enter():
+def test_peek_shows_that_a_record_whose_time_is_beyond_any_timestamp_is_rejected():
     record = Record(0, 1, 2**63 - 1, None, b"{}")
-    judged = _judged(record, Rules(temperatures.fields, None))
-    assert (judged["row"], judged["reason"], judged["detail"]) == (None, TIMELESS, told_time(2**63 - 1))
+    fields = _decode_record(record, Rules(temperatures.fields, None))
+    assert (fields["row"], fields["reason"], fields["detail"]) == (None, TIMELESS, told_time(2**63 - 1))
 
 
-def test_a_reason_of_a_format_that_a_project_adds_can_be_asked_for(
+def test_the_option_reason_accepts_reasons_of_a_format_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / f"lake_{uuid4().hex}"

@@ -1,11 +1,11 @@
-"""Which services ``up`` runs where nobody names any."""
+"""The services that ``up`` runs by default."""
 
 from pathlib import Path
 
 import pytest
 
 from lakehouse.cli.services import Service
-from lakehouse.cli.stack import _needed
+from lakehouse.cli.stack import _default_services
 from lakehouse.settings import Settings
 
 TABLE = """
@@ -14,13 +14,13 @@ orders = StreamTable("orders", "orders", "", [Column("id", "INT", "", required=T
 """
 
 
-@pytest.mark.parametrize(("written", "runs"), [("Json()", False), ("Json(framed=True)", False), ("Avro()", True)])
-def test_a_registry_is_run_only_where_a_declared_table_is_read_by_its_schemas(
-    written: str, runs: bool, tmp_path: Path
+@pytest.mark.parametrize(("format_text", "runs"), [("Json()", False), ("Json(framed=True)", False), ("Avro()", True)])
+def test_a_registry_runs_only_if_a_declared_table_needs_its_schemas(
+    format_text: str, runs: bool, tmp_path: Path
 ) -> None:
-    folder = tmp_path / f"lake_{written.partition('(')[0].lower()}_{len(written)}"
+    folder = tmp_path / f"lake_{format_text.partition('(')[0].lower()}_{len(format_text)}"
     folder.mkdir()
-    (folder / "orders.py").write_text(TABLE.replace("{format}", written))
-    chosen = _needed(Settings(declarations=str(folder)))
-    assert (Service.registry in chosen) is runs
-    assert set(Service) - set(chosen) <= {Service.registry}
+    (folder / "orders.py").write_text(TABLE.replace("{format}", format_text))
+    services = _default_services(Settings(declarations=str(folder)))
+    assert (Service.registry in services) is runs
+    assert set(Service) - set(services) <= {Service.registry}

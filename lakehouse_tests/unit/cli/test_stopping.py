@@ -1,4 +1,4 @@
-"""A verb that works with Spark ends within seconds of a signal, also where Spark does not let it."""
+"""A command that uses Spark ends within seconds of a signal, even if Spark does not stop."""
 
 import os
 import signal
@@ -26,13 +26,13 @@ with stopping.stops_soon():
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_verb_that_spark_keeps_from_its_end_ends_all_the_same(number: signal.Signals) -> None:
+def test_a_command_ends_even_if_spark_does_not_stop(number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", _HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout and process.stdout.readline() == b"1\n"
         os.kill(process.pid, number)
-        _, told = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert b"What was not committed is merged the next time" in told
+    assert b"The next merge includes what was not committed" in stderr
 
 
 _STOPS = """
@@ -51,9 +51,9 @@ sys.exit(7)
 
 
 @pytest.mark.timeout(60)
-def test_what_else_was_started_has_its_own_time_to_end_once_spark_has_stopped() -> None:
-    ended = subprocess.run([sys.executable, "-c", _STOPS], capture_output=True, check=False)
-    assert (ended.returncode, ended.stderr) == (7, b"")
+def test_other_processes_have_their_own_time_to_end_after_spark_has_stopped() -> None:
+    process = subprocess.run([sys.executable, "-c", _STOPS], capture_output=True, check=False)
+    assert (process.returncode, process.stderr) == (7, b"")
 
 
 _IN_A_DESTRUCTOR = """
@@ -92,11 +92,11 @@ stopping.Timer = Timer
 
 @pytest.mark.timeout(60)
 def test_a_signal_that_comes_while_an_object_is_destroyed_is_not_lost() -> None:
-    ended = subprocess.run([sys.executable, "-c", _IN_A_DESTRUCTOR], capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+    process = subprocess.run([sys.executable, "-c", _IN_A_DESTRUCTOR], capture_output=True, check=False)
+    assert (process.returncode, process.stdout, process.stderr) == (130, b"", b"")
 
 
 @pytest.mark.timeout(60)
-def test_a_second_signal_does_not_keep_the_first_from_its_repetition() -> None:
-    ended = subprocess.run([sys.executable, "-c", _TWICE + _IN_A_DESTRUCTOR], capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout) == (130, b"")
+def test_a_second_signal_does_not_prevent_the_repetition_of_the_first() -> None:
+    process = subprocess.run([sys.executable, "-c", _TWICE + _IN_A_DESTRUCTOR], capture_output=True, check=False)
+    assert (process.returncode, process.stdout) == (130, b"")

@@ -1,11 +1,11 @@
-"""The engine for several runs of one command."""
+"""The engine that several runs of one command share."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.table_session import warm
+from lakehouse.cli.table_session import warm_engine
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
 from lakehouse.spark import engine, sessions
@@ -21,23 +21,23 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(home=tmp_path / "home", _env_file=None)
 
 
-def test_it_is_there_meanwhile_and_stopped_afterwards(settings: Settings) -> None:
-    with warm(settings):
+def test_the_engine_runs_meanwhile_and_is_stopped_afterwards(settings: Settings) -> None:
+    with warm_engine(settings):
         assert lives(engine_folder(settings))
     assert wait_until(lambda: not lives(engine_folder(settings)), 5)
 
 
-def test_where_it_cannot_be_had_the_runs_go_on_without_it(settings: Settings) -> None:
-    own = share_lock(settings)
-    assert own is not None
-    ran = []
-    with warm(settings):
-        ran.append(not lives(engine_folder(settings)))
-    os.close(own)
-    assert ran == [True]
+def test_runs_continue_without_an_engine_that_cannot_start(settings: Settings) -> None:
+    lock = share_lock(settings)
+    assert lock is not None
+    states = []
+    with warm_engine(settings):
+        states.append(not lives(engine_folder(settings)))
+    os.close(lock)
+    assert states == [True]
 
 
-def test_an_error_of_what_is_run_with_it_is_no_reason_to_go_on(settings: Settings) -> None:
-    with pytest.raises(SetupError, match="of the run"), warm(settings):
+def test_an_error_of_a_run_is_raised(settings: Settings) -> None:
+    with pytest.raises(SetupError, match="of the run"), warm_engine(settings):
         raise SetupError("of the run")
     assert wait_until(lambda: not lives(engine_folder(settings)), 5)

@@ -161,7 +161,7 @@ def test_an_older_storage_does_not_fail_the_doctor(fault: str, folder: Path, end
         runs.execute(fault)
     ((part, _, detail),) = parts(folder)
     assert part == "failed runs"
-    assert detail.startswith("Cannot be read now: no such ")
+    assert detail.startswith("Cannot be read now; Dagster's UI (lakehouse up) shows which runs failed: no such ")
 
 
 def test_a_locked_or_damaged_storage_does_not_fail_the_doctor(
@@ -184,4 +184,4 @@ def test_runs_in_another_storage_are_not_looked_for(named: str, folder: Path, en
         settings.write(named)
     ((part, _, detail),) = parts(folder)
     assert part == "failed runs"
-    assert detail.startswith(f"Not looked for: {folder}/dagster.yaml names another storage; Dagster's page")
+    assert detail.startswith(f"Not checked: {folder}/dagster.yaml names another storage; Dagster's UI")

@@ -76,6 +76,6 @@ def test_doctor_names_the_properties_that_only_spark_knows(
     main.run(["doctor", "--json"])
     said = capsys.readouterr().out
     part = next(part for part in json.loads(said) if part["part"] == "Kafka properties")
-    assert part["detail"] == "only Spark's client knows receive.buffer.bytes"
+    assert part["detail"] == "only Spark's client supports receive.buffer.bytes"
     assert "s3cret" not in said
     assert "99887" not in said

@@ -24,7 +24,7 @@ def misspelt(error: Exception, package: ModuleType) -> tuple[str, str] | None:
     missing = _MISSING_ARGUMENT.match(text)
     if isinstance(error, TypeError) and missing and missing[1] in package.__all__:
         names = missing[2].replace("'", "")
-        return f"{missing[1]} has no {names}", f"Add {re.split(',| and ', names)[0]}=... to it."
+        return f"{missing[1]} is missing {names}", f"Add {re.split(',| and ', names)[0]}=... to it."
     imported = re.match(rf"cannot import name '(\w+)' from '{package.__name__}'", text)
     if isinstance(error, ImportError) and imported:
         return f"{package.__name__} has no {imported[1]!r}", _suggest(imported[1], package.__all__, "It has")
@@ -36,7 +36,7 @@ def misspelt(error: Exception, package: ModuleType) -> tuple[str, str] | None:
 
 
 def _unknown_parameter(class_name: str, parameter: str, parameters: list[str]) -> tuple[str, str]:
-    return f"{class_name} has no parameter {parameter!r}", _suggest(parameter, parameters, "Its parameters are")
+    return f"{class_name} has no parameter {parameter!r}", _suggest(parameter, parameters, "It takes")
 
 
 def _suggest(name: str, valid_names: Iterable[str], intro: str) -> str:

@@ -154,7 +154,7 @@ def _partition(table: TableParts) -> Iterator[Problem]:
             name = table.partition_by.column
             is_date = column is not None and column.type == "DATE"
             by_value = f"Write Value({name!r}): a DATE is already a day."
-            yield f"partition_by: {requirement}", by_value if is_date else f"{name} is not one. Name one."
+            yield f"partition_by: {requirement}", by_value if is_date else f"Replace {name} with such a column."
         elif [table.partition_by.name] == list(table.key):
             message = f"partition_by {column.name} is the entire key"
             yield message, "Each row would be in a folder of its own. Partition by a period, or remove partition_by."
@@ -228,7 +228,7 @@ def _lateness(table: TableParts) -> Iterator[Problem]:
     if table.late:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
-            yield "late requires a TIMESTAMP or DATE column", f"{table.late.column} is not one. Name one."
+            yield "late requires a TIMESTAMP or DATE column", f"Replace {table.late.column} with such a column."
         elif column.sql is not None:
             message = f"late: column {column.name} is computed, but lateness is decided before that"
             yield message, "Name the column that contains the event time."

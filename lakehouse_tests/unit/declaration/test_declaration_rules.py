@@ -25,13 +25,13 @@ from lakehouse_tests.unit.declaration.ratings import (
     SPOT,
     STARS,
     TAGS,
-    Made,
+    TableFactory,
     column,
     declare,
-    measured,
-    one,
-    reference,
-    rollup,
+    declare_measure,
+    declare_reference,
+    declare_rollup,
+    with_column,
 )
 
 
@@ -41,14 +41,14 @@ def key(name: str, *others: Column) -> StreamTable:
 
 def summed(sql: str, type_: str = "DOUBLE") -> StreamTable:
     """A rollup of a DOUBLE column n, or one of another type."""
-    return measured(sql, column("n", type_))
+    return declare_measure(sql, column("n", type_))
 
 
-REFUSED: Sequence[tuple[Made, str]] = [
+REFUSED: Sequence[tuple[TableFactory, str]] = [
     # names of ours beside declared columns
-    (one(name="_record"), "column '_record': names are lower case"),
-    (one(name="stars'; --"), "names are lower case"),
-    (one(name="n" * 201), "names are .* at most 200"),
+    (with_column(name="_record"), "column '_record': names are lower case"),
+    (with_column(name="stars'; --"), "names are lower case"),
+    (with_column(name="n" * 201), "names are .* at most 200"),
     (lambda: declare(name="n" * 201), "names are .* at most 200"),
     *[
         (lambda name=name: key(name), f"key column {name}: .*taken in the key")
@@ -57,21 +57,24 @@ REFUSED: Sequence[tuple[Made, str]] = [
     (lambda: key("stars_before"), "key column stars_before: .*change feed's column for stars"),
     (lambda: key("stars_after"), "key column stars_after: .*change feed's column for stars"),
     # types and their rules
-    (one(type_="DECIMAL(0,0)"), "column n: no such type"),
-    (one(type_="DECIMAL(9)"), "column n: no such type"),
-    (one(type_="DECIMAL(09,6)"), "column n: no such type"),
-    (one(type_="BOOLEAN", between=(0, 1)), "column n: between is for numbers"),
-    (one(type_="DATE", pattern="%Y-%m-%d", between=(0, 1)), "column n: between is for numbers"),
-    (one(type_="TIMESTAMP", pattern="%Y-%m-%d", between=(0, 1)), "column n: between is for numbers"),
-    (one(type_="DOUBLE", between=(float("nan"), 1)), "column n: between needs two numbers"),
-    (one(type_="DOUBLE", between=(0, float("nan"))), "column n: between needs two numbers"),
-    (one(between=("0", "1")), "column n: between needs two numbers"),
-    (one(between=(True, 5)), "column n: between needs two numbers"),
-    (one(between=(1,)), "column n: between needs two numbers"),
-    (one(type_="BIGINT", between=(-(2**63) - 1, 0)), "column n: between goes beyond what BIGINT holds"),
-    (one(type_="DECIMAL(9,6)", between=(0, 1000)), r"between goes beyond what DECIMAL\(9,6\) holds.*999\.999999"),
+    (with_column(type_="DECIMAL(0,0)"), "column n: no such type"),
+    (with_column(type_="DECIMAL(9)"), "column n: no such type"),
+    (with_column(type_="DECIMAL(09,6)"), "column n: no such type"),
+    (with_column(type_="BOOLEAN", between=(0, 1)), "column n: between is for numbers"),
+    (with_column(type_="DATE", pattern="%Y-%m-%d", between=(0, 1)), "column n: between is for numbers"),
+    (with_column(type_="TIMESTAMP", pattern="%Y-%m-%d", between=(0, 1)), "column n: between is for numbers"),
+    (with_column(type_="DOUBLE", between=(float("nan"), 1)), "column n: between needs two numbers"),
+    (with_column(type_="DOUBLE", between=(0, float("nan"))), "column n: between needs two numbers"),
+    (with_column(between=("0", "1")), "column n: between needs two numbers"),
+    (with_column(between=(True, 5)), "column n: between needs two numbers"),
+    (with_column(between=(1,)), "column n: between needs two numbers"),
+    (with_column(type_="BIGINT", between=(-(2**63) - 1, 0)), "column n: between goes beyond what BIGINT holds"),
+    (
+        with_column(type_="DECIMAL(9,6)", between=(0, 1000)),
+        r"between goes beyond what DECIMAL\(9,6\) holds.*999\.999999",
+    ),
     *[
-        (one(type_=type_, between=between), f"column n: between .*: no value of {type_.replace('(', '.')[:7]}")
+        (with_column(type_=type_, between=between), f"column n: between .*: no value of {type_.replace('(', '.')[:7]}")
         for type_, between in [
             ("BIGINT", (Decimal("0.1"), Decimal("0.9"))),
             ("DECIMAL(5,2)", (0.001, 0.004)),
@@ -80,7 +83,7 @@ REFUSED: Sequence[tuple[Made, str]] = [
             ("DOUBLE", (float("-inf"), float("-inf"))),
         ]
     ],
-    (one(default=7, between=(0, 5)), "column n: its default cannot be read: 'n' is '7', allowed is 0 to 5"),
+    (with_column(default=7, between=(0, 5)), "column n: its default cannot be read: 'n' is '7', allowed is 0 to 5"),
     *[
         (lambda by=by: declare(column("d", "DATE", pattern="%Y"), partition_by=by), f"partition_by: {said}")
         for by, said in [
@@ -97,19 +100,22 @@ REFUSED: Sequence[tuple[Made, str]] = [
     (lambda: declare(replace(TAGS, required=True), key=["tags"]), "key tags is ARRAY<STRING>"),
     (lambda: declare(TAGS, rollups=[Rollup("r", ["tags"], MEASURES, "")]), "rollup r: by tags is ARRAY<STRING>"),
     (lambda: declare(column("n", sql="size(tags)"), TAGS), "is not known there"),
-    (lambda: reference(TAGS), "reference movies: column tags is ARRAY<STRING>"),
+    (lambda: declare_reference(TAGS), "reference movies: column tags is ARRAY<STRING>"),
     (lambda: declare(SPOT, column("n", formerly=("spot", "x"))), "formerly spot.x, and spot takes it now"),
     (lambda: declare(LABELS, column("n", formerly=("labels", "x"))), "formerly labels.x, and labels takes it now"),
     (lambda: declare(column("rated_day"), partition_by=Day("rated_at")), "column rated_day: the name is taken"),
-    (one(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),
-    (one(type_="TIMESTAMP", pattern="%Y%"), "column n: its pattern has %"),
-    (one(null_erases=True, sql="id"), "column n: sql or null_erases, not both"),
+    (with_column(type_="TIMESTAMP", pattern="%Y %%"), "column n: its pattern has %%"),
+    (with_column(type_="TIMESTAMP", pattern="%Y%"), "column n: its pattern has %"),
+    (with_column(null_erases=True, sql="id"), "column n: sql or null_erases, not both"),
     *[
-        (one(type_="DATE", pattern=f"%Y-%m-%d {finer}"), f"column n: its pattern has {finer}, and a DATE drops it")
+        (
+            with_column(type_="DATE", pattern=f"%Y-%m-%d {finer}"),
+            f"column n: its pattern has {finer}, and a DATE drops it",
+        )
         for finer in ("%M", "%S", "%f")
     ],
     *[
-        (one(type_="TIMESTAMP", pattern=pattern), f"column n: its pattern has {finer} and no {coarser}")
+        (with_column(type_="TIMESTAMP", pattern=pattern), f"column n: its pattern has {finer} and no {coarser}")
         for pattern, finer, coarser in [
             ("%Y-%d", "%d", "%m"),
             ("%Y-%m %H", "%H", "%d"),
@@ -118,11 +124,14 @@ REFUSED: Sequence[tuple[Made, str]] = [
         ]
     ],
     *[
-        (one(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{offset}"), "column n: its pattern has the offset")
+        (with_column(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{offset}"), "column n: its pattern has the offset")
         for offset in (" -0330", "+01", " GMT+1", "-05:00 ", "+02:00[Europe/Berlin]", " (+0200)")
     ],
     *[
-        (one(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{place}"), "column n: its pattern has .*, which says that")
+        (
+            with_column(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{place}"),
+            "column n: its pattern has .*, which says that",
+        )
         for place in (" EST", "CET", "[Europe/Berlin]")
     ],
     # key, version, partition
@@ -136,34 +145,34 @@ REFUSED: Sequence[tuple[Made, str]] = [
     (lambda: declare(topic=""), "topic '' is no name that Kafka takes"),
     (lambda: declare(topic="t" * 250), "no name that Kafka takes"),
     (lambda: declare(checks=[Check("n", "id > 0", ""), Check("n", "id > 1", "")]), "check n: the name is taken"),
-    (one(type_="DOUBLE", between=(0, 10**400)), "column n: between goes beyond what DOUBLE holds"),
-    (one(type_="DOUBLE", between=(Decimal("sNaN"), 1)), "column n: between needs two numbers"),
-    (lambda: rollup(name="duckdb_views"), "no table can be named duckdb_views: DuckDB"),
+    (with_column(type_="DOUBLE", between=(0, 10**400)), "column n: between goes beyond what DOUBLE holds"),
+    (with_column(type_="DOUBLE", between=(Decimal("sNaN"), 1)), "column n: between needs two numbers"),
+    (lambda: declare_rollup(name="duckdb_views"), "no table can be named duckdb_views: DuckDB"),
     # rollups
     *[
-        (lambda name=name: rollup(name=name), f"two parts .*{name}")
+        (lambda name=name: declare_rollup(name=name), f"two parts .*{name}")
         for name in ("ratings", "ratings_rejected", "ratings_topic")
     ],
-    (lambda: rollup(name="by movie"), "names are lower case"),
-    (lambda: declare(rollups=[*rollup().rollups, *rollup().rollups]), "two parts .*by_movie"),
+    (lambda: declare_rollup(name="by movie"), "names are lower case"),
+    (lambda: declare(rollups=[*declare_rollup().rollups, *declare_rollup().rollups]), "two parts .*by_movie"),
     *[
         (lambda sql=sql: summed(sql), "measure m: a sum or mean of DOUBLE n depends on the order of its rows")
         for sql in ("AVG( `N` )", "CAST(mean(n) AS DECIMAL(18,2))")
     ],
     # references
-    (lambda: reference(name="ratings"), "two parts .*ratings"),
-    (lambda: reference(name="ratings_changes"), "two parts .*ratings_changes"),
-    (lambda: reference(ID), "reference movies: two columns have the same name: id"),
-    (lambda: reference(column("Title", "STRING")), "reference movies: column 'Title': names are lower case"),
-    (lambda: reference(column("title", "TEXT")), "reference movies: column title: no such type TEXT"),
-    (lambda: reference(key=["title"]), "reference movies: key column title must be declared and required"),
-    (lambda: reference(column("title"), key=["title"]), "reference movies: key column title must be"),
-    (lambda: reference(key=["id", "id"]), "reference movies: key column id stands twice"),
+    (lambda: declare_reference(name="ratings"), "two parts .*ratings"),
+    (lambda: declare_reference(name="ratings_changes"), "two parts .*ratings_changes"),
+    (lambda: declare_reference(ID), "reference movies: two columns have the same name: id"),
+    (lambda: declare_reference(column("Title", "STRING")), "reference movies: column 'Title': names are lower case"),
+    (lambda: declare_reference(column("title", "TEXT")), "reference movies: column title: no such type TEXT"),
+    (lambda: declare_reference(key=["title"]), "reference movies: key column title must be declared and required"),
+    (lambda: declare_reference(column("title"), key=["title"]), "reference movies: key column title must be"),
+    (lambda: declare_reference(key=["id", "id"]), "reference movies: key column id stands twice"),
 ]
 
 
 @pytest.mark.parametrize(("made", "said"), REFUSED, ids=[said[:60] for _, said in REFUSED])
-def test_a_declaration_that_would_corrupt_or_crash_is_refused(made: Made, said: str) -> None:
+def test_a_declaration_that_would_corrupt_or_crash_is_refused(made: TableFactory, said: str) -> None:
     with pytest.raises(DeclarationError, match=said) as refused:
         made()
     assert refused.value.what.startswith("Table '")
@@ -174,8 +183,8 @@ def test_a_declaration_that_would_corrupt_or_crash_is_refused(made: Made, said: 
 def test_a_table_is_not_named_as_dagster_names_nothing(name: str) -> None:
     for made in (
         lambda: declare(name=name),
-        lambda: rollup(name=name),
-        lambda: reference(name=name),
+        lambda: declare_rollup(name=name),
+        lambda: declare_reference(name=name),
     ):
         with pytest.raises(DeclarationError, match=f"no table can be named {name}|names are lower case"):
             made()
@@ -243,7 +252,7 @@ def test_sums_that_do_not_depend_on_the_order_of_rows_are_accepted() -> None:
 
 
 def test_two_declarations_share_no_table() -> None:
-    table = rollup()
+    table = declare_rollup()
     for other in (
         table,
         replace(table, name="other", topic="other"),
@@ -261,4 +270,4 @@ def test_two_declarations_share_no_table() -> None:
 
 @pytest.mark.parametrize("pattern", ["am %d.%m.%Y um %H:%M Uhr", "%H:%M %d/%m/%Y", "%Y-%m-%dT%H:%M:%S GMT"])
 def test_words_of_a_pattern_that_shift_no_time_are_taken(pattern: str) -> None:
-    assert one(type_="TIMESTAMP", pattern=pattern)()
+    assert with_column(type_="TIMESTAMP", pattern=pattern)()

@@ -27,7 +27,7 @@ def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
         if root is not None:
             lost_parts = dropped_parts(sql, root)
             if lost_parts:
-                raise NotComputable(f"this part is not supported: {lost_parts}", "Remove it, or use another function.")
+                raise NotComputable(f"unsupported part: {lost_parts}", "Remove it, or use another function.")
             return _computed(root, type_, columns)
     except RecursionError:
         raise NotComputable("the expression is nested too deeply", "Write it with fewer levels.") from None

@@ -1,4 +1,4 @@
-"""Columns: their names, where their values come from, and what may stand for a value."""
+"""Columns: their names, sources, defaults and bounds."""
 
 from datetime import date
 

@@ -14,13 +14,13 @@ EXAMPLES = [
         with_computed("stars + 1"),
     ),
     Example(
-        f"column n: {LONG!r}: it is nested too deeply",
+        f"column n: {LONG!r}: the expression is nested too deeply",
         "Write it with fewer levels.",
         with_computed(LONG),
         with_computed("stars + stars"),
     ),
     Example(
-        "column n: \"date(rated_at, 'UTC')\": this part is not supported: utc",
+        "column n: \"date(rated_at, 'UTC')\": unsupported part: utc",
         "Remove it, or use another function.",
         with_computed("date(rated_at, 'UTC')", "DATE"),
         with_computed("date(rated_at)", "DATE"),
@@ -39,7 +39,7 @@ EXAMPLES = [
         with_computed("concat('a', 'b')", "STRING"),
     ),
     Example(
-        f"column n: {ABSOLUTE!r}: a part of it becomes 47006 characters",
+        f"column n: {ABSOLUTE!r}: a part of it expands to 47006 characters",
         "Write it with fewer levels.",
         with_computed(ABSOLUTE, "DECIMAL(12,2)"),
         with_computed("abs(price)", "DECIMAL(12,2)"),
@@ -139,7 +139,7 @@ EXAMPLES = [
     Example(
         (
             f"column n: {JOINED!r}: name || name || name || name || name || name || name || name || name || name || … "
-            "could become more than 64 times as long as the texts that it is made of"
+            "could return a string more than 64 times as long as its inputs"
         ),
         "Concatenate fewer strings, or replace fewer.",
         with_computed(JOINED, "STRING"),

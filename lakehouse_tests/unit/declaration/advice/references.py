@@ -1,4 +1,4 @@
-"""References: what their files do not say, and their columns cannot be."""
+"""References: options that their columns cannot have."""
 
 from lakehouse.declaration import RecordKey
 from lakehouse_tests.unit.declaration.advice.example import Example

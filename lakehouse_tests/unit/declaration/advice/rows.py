@@ -1,4 +1,4 @@
-"""Rows of a table: which one is newer, where it lies, and what its columns were before."""
+"""Rows: version, partitions, clustering, widened types, former fields and base files."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tables as a whole: their names, their topics and their keys."""
+"""Tables: names, topics, owners, limits and keys."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Times: how they are written, and where one column has times of two kinds."""
+"""Times: patterns and epochs, columns with both DATE and TIMESTAMP, and lateness."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Types: those that there are, and what every part of a declaration has to be."""
+"""Types of columns, and types of the parts of a declaration."""
 
 import json
 from datetime import timedelta

@@ -186,8 +186,7 @@ def test_the_key_is_the_id_or_the_fewest_ids_that_identify_records() -> None:
     ],
 )
 def test_columns_that_may_not_be_ids_are_not_the_key(columns: dict[str, list[Any]]) -> None:
-    rows = zip(*columns.values(), strict=True)
-    proposal = infer(*(dict(zip(columns, row, strict=True)) for row in rows))
+    proposal = infer(*(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)))
     assert proposal.key == ()
     assert any("the table is a log table, in which each record is a row" in warning for warning in proposal.doubts)
 
@@ -314,8 +313,7 @@ def test_a_number_keeps_every_digit_or_is_left_out(numbers: list[str], type_: st
     assert (warning in proposal.doubts) == (type_ is None)
     for column in proposal.columns if type_ else ():
         values = [decode_number(column, number) for number in numbers] if column.name == "n" else []
-        expected = [Decimal(number) if type_ != "DOUBLE" else float(number) for number in numbers]
-        assert values == expected[: len(values)]
+        assert values == [Decimal(n) if type_ != "DOUBLE" else float(n) for n in numbers][: len(values)]
 
 
 def decode_number(column: Column, number: str) -> Any:

@@ -1,12 +1,12 @@
-"""What a person writes to declare a table. A declaration is checked when it is made.
+"""The classes with which a user declares a table. A declaration is checked when it is created.
 
-``table`` is the whole, of ``table_parts``; ``vocabulary`` holds its parts, with ``partitions``. ``rules`` say what
-is refused, ``names`` which names are taken, ``sql`` what may be computed, ``widening`` which types hold the values of
-which. ``snapshot`` is what a declaration says, kept for the one after it. ``inference`` proposes a declaration from
-records. ``misspelt`` finds the word that a person meant.
+``table`` defines ``StreamTable`` on top of ``table_parts``; ``vocabulary`` and ``partitions`` define the classes of its
+parts. ``rules`` lists what is refused, ``names`` which names are reserved, ``sql`` what may be computed, ``widening``
+which types can replace another type. ``snapshot`` describes a declaration as JSON, so that a later one can be compared
+with it. ``inference`` proposes a declaration from records. ``misspelt`` finds the name that the user meant.
 
-A new part of the vocabulary goes into ``vocabulary``, and what may not be said of it into ``rules``. No input or
-output: every floor above may import this package, and it imports ``lakehouse.decoding`` and ``lakehouse.errors``.
+A new class belongs into ``vocabulary``, and its restrictions into ``rules``. The package does no input or output. Every
+package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.errors``.
 """
 
 from lakehouse.declaration.partitions import Day, Month, Value, Year

@@ -1,4 +1,4 @@
-"""A word of a declaration that there is not, or is missing: whose it would be, and which one comes nearest."""
+"""Errors of a declaration that are unknown or missing names: what is wrong, and which existing name is closest."""
 
 import re
 import sys
@@ -7,42 +7,42 @@ from difflib import get_close_matches
 from inspect import signature
 from types import ModuleType
 
-_CLOSE = 0.75  # of 1, which is the same word
-_LACKING = re.compile(r"(\w+)\.__init__\(\) missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
-_WORD = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
+_MIN_SIMILARITY = 0.75  # 1 is the same name
+_MISSING_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
+_UNKNOWN_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 
 
-def misspelt(error: Exception, ours: ModuleType) -> tuple[str, str] | None:
-    """What is wrong, and what to do, where an error is of a name that a declaration's parts do not have.
+def misspelt(error: Exception, package: ModuleType) -> tuple[str, str] | None:
+    """Return what is wrong and what to do, if the error is about a name that a declaration cannot use.
 
-    ``ours`` is the module that has the parts, and names them in ``__all__``. ``None`` for any other error.
+    ``package`` is the module that exports the classes of a declaration in ``__all__``. ``None`` for any other error.
     """
-    said = str(error)
-    word = _WORD.match(said)
-    if isinstance(error, TypeError) and word and word[1] in ours.__all__:
-        return _no_word(word[1], word[2], list(signature(getattr(ours, word[1])).parameters))
-    lacking = _LACKING.match(said)
-    if isinstance(error, TypeError) and lacking and lacking[1] in ours.__all__:
-        names = lacking[2].replace("'", "")
-        return f"{lacking[1]} lacks {names}", f"Write {re.split(',| and ', names)[0]}=... in it."
-    part = re.match(rf"cannot import name '(\w+)' from '{ours.__name__}'", said)
-    if isinstance(error, ImportError) and part:
-        return f"{ours.__name__} has no {part[1]!r}", _instead(part[1], ours.__all__, "It has")
+    text = str(error)
+    unknown = _UNKNOWN_ARGUMENT.match(text)
+    if isinstance(error, TypeError) and unknown and unknown[1] in package.__all__:
+        return _unknown_parameter(unknown[1], unknown[2], list(signature(getattr(package, unknown[1])).parameters))
+    missing = _MISSING_ARGUMENT.match(text)
+    if isinstance(error, TypeError) and missing and missing[1] in package.__all__:
+        names = missing[2].replace("'", "")
+        return f"{missing[1]} is missing {names}", f"Add {re.split(',| and ', names)[0]}=... to it."
+    imported = re.match(rf"cannot import name '(\w+)' from '{package.__name__}'", text)
+    if isinstance(error, ImportError) and imported:
+        return f"{package.__name__} has no {imported[1]!r}", _suggest(imported[1], package.__all__, "It has")
     name = error.name if isinstance(error, NameError) else None
-    near = _nearest(name, ours.__all__) if name and name not in sys.stdlib_module_names else None
-    if near:
-        return f"{type(error).__name__}: {said}", f"Write {near}, and import it from {ours.__name__}."
+    closest = _closest(name, package.__all__) if name and name not in sys.stdlib_module_names else None
+    if closest:
+        return f"{type(error).__name__}: {text}", f"Write {closest}, and import it from {package.__name__}."
     return None
 
 
-def _no_word(part: str, word: str, words: list[str]) -> tuple[str, str]:
-    return f"{part} has no word {word!r}", _instead(word, words, "Its words are")
+def _unknown_parameter(class_name: str, parameter: str, parameters: list[str]) -> tuple[str, str]:
+    return f"{class_name} has no parameter {parameter!r}", _suggest(parameter, parameters, "It takes")
 
 
-def _instead(word: str, words: Iterable[str], all_of_them: str) -> str:
-    near = _nearest(word, words)
-    return f"Write {near}." if near else f"{all_of_them} {', '.join(words)}."
+def _suggest(name: str, valid_names: Iterable[str], intro: str) -> str:
+    closest = _closest(name, valid_names)
+    return f"Write {closest}." if closest else f"{intro} {', '.join(valid_names)}."
 
 
-def _nearest(word: str, words: Iterable[str]) -> str | None:
-    return next(iter(get_close_matches(word, list(words), n=1, cutoff=_CLOSE)), None)
+def _closest(name: str, valid_names: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(name, list(valid_names), n=1, cutoff=_MIN_SIMILARITY)), None)

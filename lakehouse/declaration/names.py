@@ -1,33 +1,33 @@
-"""The names a declaration may give, and those that are taken: columns of ours that stand beside declared ones."""
+"""Which names a declaration may use, and which ones are reserved: those of columns that the project adds itself."""
 
 import keyword
 import re
 
-LONGEST = 200  # a folder, a lock and a partition of that name still fit into a file name
-SHAPE = f"names are lower case letters, digits and _, begin with a letter and have at most {LONGEST} characters"
+MAX_LENGTH = 200  # a folder, a lock and a partition with such a name still fit into a file name
+SHAPE = f"a name has at most {MAX_LENGTH} lower-case letters, digits and _, and starts with a letter"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 RECORD = "_record"
-"""The column of a merged table that tells the record of each row."""
+"""The column of a merged table that identifies the record of each row."""
 
-IN_FEED = ("change", "source_table_id", "source_version", "since_version", "committed_at", "number", "reconciled")
-"""Columns of the change feed that stand beside those of the key: no key has these names.
+FEED_COLUMNS = ("change", "source_table_id", "source_version", "since_version", "committed_at", "number", "reconciled")
+"""Columns of the change feed, next to those of the key: no key column has one of these names.
 
-All other columns of ours, and those that a batch makes on its way, begin with an underscore.
+All other columns that the project adds, and those of intermediate steps of a batch, start with an underscore.
 """
 
 _DAGSTER = "arg_dict bool conf config context dict float input input_arg_dict int meta output output_arg_dict str type"
-NO_TABLE = {*_DAGSTER.split(), *keyword.kwlist}
-"""What Dagster names no asset."""
+RESERVED_TABLES = {*_DAGSTER.split(), *keyword.kwlist}
+"""Names that Dagster accepts for no asset."""
 
 NO_CHECK = {"accounting_read", "accounting_stale", "batch_can_be_planned", "batches_accounted", "keys_unique"}
 NO_CHECK |= {"producer_time", "ranges_contiguous", "rejected_share", "totals"}
-"""The checks that every merged table has."""
+"""The names of the checks that every merged table has."""
 
-IN_CATALOG = "duckdb_"
-"""How DuckDB's lists of tables and columns begin: one of ours in their place would break SHOW TABLES for all."""
+DUCKDB_PREFIX = "duckdb_"
+"""The prefix of DuckDB's lists of tables and columns: a table of that name would break SHOW TABLES for all tables."""
 
 
 def is_name(text: str) -> bool:
-    """Whether a table or a column may have this name, if it is not taken."""
-    return bool(_NAME.fullmatch(text)) and len(text) <= LONGEST
+    """Whether a table or a column may have this name, if the name is free."""
+    return bool(_NAME.fullmatch(text)) and len(text) <= MAX_LENGTH

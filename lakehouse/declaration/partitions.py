@@ -1,6 +1,6 @@
-"""How the rows of a table are parted into folders: by what rows have in common, of the key or not.
+"""How a table partitions its rows into folders: by a period of a time column, or by the values of a column.
 
-Where it is not of the key, a row whose value changes moves, and stays one row.
+The column need not be part of the key: if its value changes, the row moves to another partition and stays one row.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class _Period:
-    """Partition by a period of a TIMESTAMP or DATE column, in UTC: a DATE column of its own tells its first day."""
+    """Partition by a period of a TIMESTAMP or DATE column, in UTC: a separate DATE column holds its first day."""
 
     column: str
     types: ClassVar[tuple[str, ...]] = ("TIMESTAMP", "DATE")
 
     @property
     def unit(self) -> str:
-        """The period, as its class is called and SQL calls it."""
+        """The name of the period in SQL, which is the lower-case name of the class."""
         return type(self).__name__.lower()
 
     @property
@@ -64,9 +64,9 @@ class Year(_Period):
 
 @dataclass(frozen=True)
 class Value:
-    """Partition by the values of a column, of which there are few: of days, or of whole numbers.
+    """Partition by the values of a column with few distinct values: dates or integers.
 
-    No text: as the name of a folder it may be too long, and an empty one is read back as NULL.
+    Strings are not supported: they may be too long for the name of a folder, and an empty one is read back as NULL.
     """
 
     column: str
@@ -74,7 +74,7 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Name of the partition column: that of the declared one."""
+        """Name of the partition column: the declared column itself."""
         return self.column
 
     @property

@@ -1,4 +1,4 @@
-"""What a declaration says as plain facts: kept in the table, so that it can be told what a later one changes."""
+"""A declaration as JSON, which is stored with the table, so that a later declaration can be compared with it."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,122 +9,128 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Check, Column
 from lakehouse.decoding.nested_types import as_spark_says
 
-Facts = Mapping[str, Mapping[str, str]]
-"""By part (``column pieces``, ``check few``, ``table``): what is said of it, by word."""
+Snapshot = Mapping[str, Mapping[str, str]]
+"""Per part (``column pieces``, ``check few``, ``table``): its options by name."""
 
-_WHOLE = "table"
-_OF_TABLE = ("format", "partition_by", "version", "order", "late", "gaps", "cluster_by")
-_SAYS_NOTHING = ("name", "doc", "widened_from")  # of the rows to come
+_TABLE = "table"
+_TABLE_OPTIONS = ("format", "partition_by", "version", "order", "late", "gaps", "cluster_by")
+_IGNORED_OPTIONS = ("name", "doc", "widened_from")  # they do not affect the rows that follow
 _TAKES = "takes"
 _COLUMN = "column "
 _FORMER = "former "
-"""Before a part: it is no longer declared, and its values stand in the table."""
+"""Prefix of a column that is no longer declared, but whose values are still in the table."""
 
 
 def facts_of(table: TableParts) -> str:
-    """What decides which rows a table gets, as JSON; documentation, samples and limits of a batch do not."""
-    whole = {name: _word(getattr(table, name)) for name in _OF_TABLE}
-    framed = {"framed": "True"} if table.format.framed else {}
-    told: dict[str, dict[str, str]] = {_WHOLE: whole | framed}
-    told |= {f"{_COLUMN}{column.name}": _of_column(column) for column in table.columns}
-    told |= {f"check {check.name}": _said(check, Check) for check in table.checks}
-    return json.dumps(told, sort_keys=True)
+    """The options that decide which rows a table gets, as JSON; not documentation, samples or limits of a batch."""
+    table_options = {name: _show_value(getattr(table, name)) for name in _TABLE_OPTIONS}
+    framing = {"framed": "True"} if table.format.framed else {}
+    snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing}
+    snapshot |= {f"{_COLUMN}{column.name}": _column_options(column) for column in table.columns}
+    snapshot |= {f"check {check.name}": _set_options(check, Check) for check in table.checks}
+    return json.dumps(snapshot, sort_keys=True)
 
 
 def with_former(before: str, now: str) -> str:
-    """The facts of a declaration, and beside them those of columns that were declared before it and are not any more.
+    """The snapshot ``now``, with the columns that were declared before it and no longer are.
 
-    ``before`` are the facts, with such, of the declaration before it. Nothing where nothing is declared.
+    ``before`` is the snapshot of the previous declaration, with such columns. Unchanged if nothing is declared now.
     """
-    was, is_ = read_facts(before), read_facts(now)
-    gone = {part.removeprefix(_FORMER): said for part, said in was.items()}
-    left = {_FORMER + part: said for part, said in gone.items() if part.startswith(_COLUMN) and part not in is_}
-    return json.dumps({**is_, **left}, sort_keys=True) if is_ else now
+    old, new = read_snapshot(before), read_snapshot(now)
+    old_parts = {part.removeprefix(_FORMER): options for part, options in old.items()}
+    former = {
+        _FORMER + part: options for part, options in old_parts.items() if part.startswith(_COLUMN) and part not in new
+    }
+    return json.dumps({**new, **former}, sort_keys=True) if new else now
 
 
 def declared_again(before: str, now: str) -> Iterator[tuple[str, str, bool]]:
-    """Columns that are declared again: the name, what it took when it was declared, and whether it takes that now."""
-    was, is_ = read_facts(before), read_facts(now)
-    for part in sorted(is_):
-        if (former := was.get(_FORMER + part)) is not None and part not in was:
-            took = former.get("sql") or _path(former, _TAKES)
-            yield part.removeprefix(_COLUMN), took, _is_of(former, is_[part])
+    """Columns that are declared again: the name, the former source or SQL, and whether it is still the same."""
+    old, new = read_snapshot(before), read_snapshot(now)
+    for part in sorted(new):
+        if (former := old.get(_FORMER + part)) is not None and part not in old:
+            former_source = former.get("sql") or _source_of(former, _TAKES)
+            yield part.removeprefix(_COLUMN), former_source, _has_same_source(former, new[part])
 
 
 def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
-    """What one declaration says otherwise than the one before it: the part, and a sentence about it."""
-    was, is_ = (
-        {part: said for part, said in read_facts(each).items() if not part.startswith(_FORMER)}
-        for each in (before, now)
+    """What a declaration changes compared with the previous one: the part, and a sentence about it."""
+    old, new = (
+        {part: options for part, options in read_snapshot(text).items() if not part.startswith(_FORMER)}
+        for text in (before, now)
     )
-    again = {f"{_COLUMN}{name}": (took, same) for name, took, same in declared_again(before, now)}
-    for part in sorted({*was, *is_}):
-        if part in again:
-            took, same = again[part]
-            fact = "is declared again" if same else f"is declared again and took {took} before"
-            yield part, f"{part} {fact}: rows that no record replaced since then hold their values of before"
-        elif part not in was:
+    redeclared = {f"{_COLUMN}{name}": (source, is_same) for name, source, is_same in declared_again(before, now)}
+    for part in sorted({*old, *new}):
+        if part in redeclared:
+            source, is_same = redeclared[part]
+            change = "is declared again" if is_same else f"is declared again, and took its values from {source} before"
+            yield part, f"{part} {change}: rows that no record has replaced since then keep their old values"
+        elif part not in old:
             yield part, f"{part} is new"
-        elif part not in is_:
-            stays = ": its values stay until newer records replace their rows" if part.startswith(_COLUMN) else ""
-            yield part, f"{part} is no longer declared{stays}"
+        elif part not in new:
+            effect = ": its values stay until newer records replace their rows" if part.startswith(_COLUMN) else ""
+            yield part, f"{part} is no longer declared{effect}"
         else:
-            for word in sorted({*was[part], *is_[part]}):
-                old, new = was[part].get(word, "not said"), is_[part].get(word, "not said")
-                if old != new:
-                    yield part, f"{part}: {word} was {old}, is {new}"
+            for option in sorted({*old[part], *new[part]}):
+                old_value, new_value = old[part].get(option, "not set"), new[part].get(option, "not set")
+                if old_value != new_value:
+                    yield part, f"{part}: {option} was {old_value}, is {new_value}"
 
 
 def renamed(before: str, now: str) -> Iterator[tuple[str, str]]:
-    """Columns that are gone, each with a new one that takes just what it took, or did formerly."""
-    was, is_ = (
-        {part.removeprefix(_COLUMN): said for part, said in read_facts(each).items() if part.startswith(_COLUMN)}
-        for each in (before, now)
+    """Removed columns, each with a new column whose source, or former source, is exactly that of the removed one."""
+    old, new = (
+        {part.removeprefix(_COLUMN): items for part, items in read_snapshot(text).items() if part.startswith(_COLUMN)}
+        for text in (before, now)
     )
-    for gone in sorted({*was} - {*is_}):
-        for new in sorted({*is_} - {*was}):
-            if _is_of(was[gone], is_[new]):
-                yield gone, new
+    for removed_name in sorted({*old} - {*new}):
+        for new_name in sorted({*new} - {*old}):
+            if _has_same_source(old[removed_name], new[new_name]):
+                yield removed_name, new_name
 
 
-def _is_of(was: Mapping[str, str], is_: Mapping[str, str]) -> bool:
-    """Whether a column takes just what another took, or did formerly."""
-    took, same_sql = _path(was, _TAKES), was.get("sql") == is_.get("sql")
-    taken = [_path(is_, word) for word in (_TAKES, "formerly")]
-    return same_sql and (took == taken[0] or bool(took and took == taken[1]))
+def _has_same_source(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether the source or the former source of the new column is exactly the source of the old one."""
+    old_source, has_same_sql = _source_of(old, _TAKES), old.get("sql") == new.get("sql")
+    new_source, former_source = (_source_of(new, option) for option in (_TAKES, "formerly"))
+    return has_same_sql and (old_source == new_source or bool(old_source and old_source == former_source))
 
 
-def _path(said: Mapping[str, str], word: str) -> str:
-    """What a column takes, the same for a name and for a path of that name alone; nothing where it says nothing."""
-    told = said.get(word, "")
-    return told[1:-1] if told.startswith("[") and "," not in told else told
+def _source_of(options: Mapping[str, str], option: str) -> str:
+    """The value of the option, equal for a name and for a path of that name alone; empty if the option is not set."""
+    source = options.get(option, "")
+    return source[1:-1] if source.startswith("[") and "," not in source else source
 
 
-def read_facts(text: str) -> Facts:
-    """The facts that a table keeps; none where what it keeps is not of this form."""
+def read_snapshot(text: str) -> Snapshot:
+    """The snapshot that is stored with a table; empty if the text does not have this form."""
     try:
-        told = json.loads(text or "{}")
+        content = json.loads(text or "{}")
     except ValueError:
         return {}
-    if not isinstance(told, dict) or not all(isinstance(said, dict) for said in told.values()):
+    if not isinstance(content, dict) or not all(isinstance(options, dict) for options in content.values()):
         return {}
-    return {str(part): {str(word): str(value) for word, value in said.items()} for part, said in told.items()}
+    return {
+        str(part): {str(option): str(value) for option, value in options.items()} for part, options in content.items()
+    }
 
 
-def _of_column(column: Column) -> dict[str, str]:
-    said = _said(column, Column) | {"type": as_spark_says(column.type)}
-    said.pop("source", None)
-    return said if column.sql else said | {_TAKES: _word(column.source or column.name)}
+def _column_options(column: Column) -> dict[str, str]:
+    options = _set_options(column, Column) | {"type": as_spark_says(column.type)}
+    options.pop("source", None)
+    return options if column.sql else options | {_TAKES: _show_value(column.source or column.name)}
 
 
-def _said(part: Any, kind: type[Any]) -> dict[str, str]:
-    """What is said of a part beyond what goes without saying."""
-    words = [each for each in fields(kind) if each.name not in _SAYS_NOTHING]
-    return {each.name: _word(value) for each in words if (value := getattr(part, each.name)) != each.default}
+def _set_options(part: Any, kind: type[Any]) -> dict[str, str]:
+    """The options of a part that differ from their defaults."""
+    options = [field for field in fields(kind) if field.name not in _IGNORED_OPTIONS]
+    return {
+        field.name: _show_value(value) for field in options if (value := getattr(part, field.name)) != field.default
+    }
 
 
-def _word(value: object) -> str:
-    """A value as it is written, the same for a list and a tuple."""
+def _show_value(value: object) -> str:
+    """A value as text, the same for a list and a tuple."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(_word(each) for each in value)}]"
+        return f"[{', '.join(_show_value(item) for item in value)}]"
     return repr(value)

@@ -1,4 +1,4 @@
-"""A stream table as a person declares it: checked when it is made."""
+"""``StreamTable``, the declaration of a table: checked when it is created."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,25 +15,24 @@ from lakehouse.errors import DeclarationError
 
 @dataclass(frozen=True)
 class StreamTable(TableParts):
-    """A table kept up to date from a topic, and everything that follows from it.
+    """A table that is kept up to date from a topic, with everything that is derived from it.
 
-    Grain: one row for each ``key``; where the key is empty, one for each record: a log table, to which a record is
-    added once, and which has no change feed, since it is one.
-    ``version`` names a column that decides, before the broker's timestamp, which record is newer;
-    ``order="offset"`` uses offsets alone instead, for topics whose
-    producers date the records and whose keys stay in one partition: one that never gets more partitions, for keys
-    then move to where offsets are lower, and their updates are stale. ``gaps`` decides what happens where
-    records expired in the topic before they were merged: stop with an error, or record them and go on. Any
-    other loss stops until a person accepts it.
-    ``cluster_by`` names columns whose like values nightly compaction puts into the same files, where no partitions do.
-    ``max_records`` is how many positions a batch takes at most, where nobody asks for another number.
-    ``retention`` is how far back every table of the declaration can be read as it was then, at least.
+    Grain: one row per ``key``. If the key is empty, one row per record: this is a log table, to which each record is
+    added once. A log table has no change feed, because it is one.
+    ``version`` names a column that decides which record is newer, before the broker's timestamp does.
+    ``order="offset"`` uses offsets alone instead, for topics whose producers set the timestamps and whose keys stay in
+    one partition. The topic must never get more partitions: keys would move to partitions with lower offsets, and
+    their updates would count as older. ``gaps`` decides what happens if records expire in the topic before they are
+    merged: stop with an error, or record the gap and continue. Any other loss stops until a person accepts it.
+    ``cluster_by`` names columns; nightly compaction stores rows with similar values in the same files. It requires a
+    table without partitions. ``max_records`` is how many positions a batch takes at most, unless a run requests another
+    number. ``retention`` is how far back every table of the declaration can at least be read as of an earlier time.
     """
 
     def __post_init__(self) -> None:
-        """Refuse a declaration that would corrupt its tables, or crash later."""
-        for fact, action in table_problems(self):
-            raise DeclarationError(f"Table {self.name!r}: {fact}", action=action)
+        """Refuse a declaration that would corrupt its tables or fail later."""
+        for message, action in table_problems(self):
+            raise DeclarationError(f"Table {self.name!r}: {message}", action=action)
 
     def decode(
         self,
@@ -44,31 +43,31 @@ class StreamTable(TableParts):
         time: datetime | None = None,
         schemas: Mapping[int, WriterSchema] = NO_SCHEMAS.known,
     ) -> dict[str, Any]:
-        """Decode one record into a value for each column that it tells; an absent or null field is ``None``.
+        """Decode one record into a value for each column that is read from records; absent and null are ``None``.
 
-        ``key``, ``headers`` and the broker's ``time``, which has a zone, are asked where a column takes its value from
-        them, and ``schemas`` by their ids where the format has ids, as ``writer_schema`` makes them. Whether it is late
-        is not asked: that depends on when the broker got it; computed columns are Spark's to compute. Raises
-        ``Rejection`` with the reason and the detail where it may not enter, ``ValueError`` where the time has no zone.
+        ``key``, ``headers`` and the broker's ``time``, which must have a zone, are used if a column reads them. If the
+        format has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness is not
+        checked, because it depends on when the broker received the record. Computed columns are left to Spark. Raises
+        ``Rejection`` with the reason and the detail if the record is rejected, ``ValueError`` if the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
-        beside: dict[str, Any] = {f"{HEADER}{name}": told for name, told in (headers or {}).items()}
-        moment = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
+        header_values: dict[str, Any] = {f"{HEADER}{name}": content for name, content in (headers or {}).items()}
+        microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
         parsed = self.format.parser(Schemas(schemas, {}))(value)
-        return convert(parsed, self.fields, {**beside, "key": key, TIME: moment})
+        return convert(parsed, self.fields, {**header_values, "key": key, TIME: microseconds})
 
 
 def declared_together(*tables: StreamTable) -> tuple[StreamTable, ...]:
-    """Return the tables; ``DeclarationError`` where two declarations take the same name.
+    """Return the tables; ``DeclarationError`` if two declarations use the same name.
 
-    Two tables over one folder would overwrite each other's rows, and Dagster takes no name twice.
+    Two tables in one folder would overwrite each other's rows, and Dagster accepts no name twice.
     """
     owners: dict[str, str] = {}
     for table in tables:
         for name in table.names:
             if name in owners:
-                fact = f"Table {table.name!r}: {name} is also a name of the declaration of {owners[name]!r}"
-                raise DeclarationError(fact, action="Give one of the two another name.")
+                message = f"Table {table.name!r}: the declaration of {owners[name]!r} also uses the name {name}"
+                raise DeclarationError(message, action="Rename one of the two.")
         owners |= dict.fromkeys(table.names, table.name)
     return tables

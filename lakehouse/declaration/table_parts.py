@@ -1,4 +1,4 @@
-"""What a declaration says of a table, and what follows from it by name; the rules ask it before it is a StreamTable."""
+"""The fields of a declaration and the names derived from them; the rules check them before a ``StreamTable`` exists."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from lakehouse.decoding.nested_types import as_spark_says
 
 @dataclass(frozen=True)
 class TableParts:
-    """The parts of a declaration, checked or not, and the names, columns and fields that follow from them."""
+    """The parts of a declaration, checked or not, and the names, columns and fields that are derived from them."""
 
     name: str
     topic: str
@@ -42,17 +42,17 @@ class TableParts:
 
     @property
     def is_log(self) -> bool:
-        """Whether it has no key: each record is a row of its own."""
+        """Whether the table has no key, so that each record is a row."""
         return not self.key
 
     @property
     def has_schemas(self) -> bool:
-        """Whether its records are read by schemas of a registry."""
+        """Whether its records are decoded by schemas of a registry."""
         return self.format.needs_schemas
 
     @property
     def has_sql(self) -> bool:
-        """Whether it has columns, checks or measures in SQL, of which Spark knows whether their types fit."""
+        """Whether it has columns, checks or measures in SQL, whose types only Spark can check."""
         return bool(self.checks or self.rollups or self.computed)
 
     @property
@@ -62,45 +62,45 @@ class TableParts:
 
     @property
     def told(self) -> tuple[Column, ...]:
-        """The columns whose values records tell: all but those that are computed."""
+        """The columns that are read from records: all columns except computed ones."""
         return tuple(column for column in self.columns if column.sql is None)
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The columns that records tell as rules for their fields."""
+        """The rules for the fields of the columns that are read from records."""
         return tuple(column.field for column in self.told)
 
     @property
     def computed(self) -> dict[str, str]:
-        """The computed columns: their names, and SQL over those that records tell, which no record can make fail."""
+        """The SQL of each computed column by name, over columns read from records; no record can make it fail."""
         types = {column.name: column.type for column in self.told if not column.is_nested}
         return {c.name: computed_sql(c.sql, c.type, types) for c in self.columns if c.sql is not None}
 
     @property
     def keep(self) -> tuple[str, ...]:
-        """Columns that are merged by themselves."""
+        """The kept columns."""
         return tuple(column.name for column in self.columns if column.keep)
 
     @property
     def null_erases(self) -> tuple[str, ...]:
-        """Of those that are merged by themselves, the columns of which a null is the newest value."""
+        """The kept columns whose stored value a null replaces."""
         return tuple(column.name for column in self.columns if column.null_erases)
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Declared columns outside the key."""
+        """The declared columns that are not part of the key."""
         return tuple(column.name for column in self.columns if column.name not in self.key)
 
     @property
     def partition_column(self) -> Column | None:
-        """The partition column, where it is none of the declared ones."""
+        """The partition column, if it is not a declared column."""
         if self.partition_by is None or isinstance(self.partition_by, Value):
             return None
         return Column(self.partition_by.name, "DATE", self.partition_by.doc)
 
     @property
     def stored(self) -> tuple[Column, ...]:
-        """The columns of a row: those declared, and the partition column."""
+        """The columns of a row: the declared ones, and the partition column."""
         return (*self.columns, *([self.partition_column] if self.partition_column else []))
 
     @property
@@ -115,7 +115,7 @@ class TableParts:
 
     @property
     def schemas_name(self) -> str:
-        """Name of the table that keeps the schemas by which records were read."""
+        """Name of the table that stores the schemas by which records were decoded."""
         return f"{self.name}_schemas"
 
     @property
@@ -125,44 +125,44 @@ class TableParts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name the declaration takes: its tables, and what Dagster calls its steps, checks, jobs and the like."""
+        """Every name that the declaration uses: its tables, and its steps, checks, jobs and so on in Dagster."""
         return (*self.tables, *self._names_in_dagster)
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The name of every table that may follow from the declaration, whether it exists or not."""
+        """The name of every table that the declaration may create, whether it exists or not."""
         own = (self.name, self.base_name, self.rejected_name)
         schemas = (self.schemas_name,) if self.has_schemas else ()
         return (*own, *schemas, *(reference.name for reference in self.references), *self.derived)
 
     @property
     def derived(self) -> tuple[str, ...]:
-        """The names of the tables that are made from the merged one: its change feed, where it has one, and rollups."""
+        """The names of the tables that are derived from the merged one: its change feed, if it has one, and rollups."""
         return (*(() if self.is_log else (self.changes_name,)), *(rollup.name for rollup in self.rollups))
 
     @property
     def _names_in_dagster(self) -> Iterator[str]:
-        """Names beside those of tables; Dagster takes none twice, whatever it names."""
+        """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
         for suffix in ("topic", "sensor", "doubts", "batch_can_be_planned"):
             yield f"{self.name}_{suffix}"
-        for nightly in ("maintenance", "checks"):
-            yield from (f"{self.name}_{nightly}", f"{self.name}_{nightly}_daily")
+        for job in ("maintenance", "checks"):
+            yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")
         if not self.is_log:
             yield f"{self.changes_name}_every_change_kept"
         yield from (f"{rollup.name}_rollup_equals_recomputation" for rollup in self.rollups)
-        yield from (f"{job}_{self.name}" for job in ("merge", "maintain", "verify"))
+        yield from (f"{step}_{self.name}" for step in ("merge", "maintain", "verify"))
 
     @property
     def fingerprint(self) -> str:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
-        # a word that a column does not say is left out: what was written before there was one is declared the same
-        said: list[object] = [*self.format.fingerprint_parts]
-        said += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
-        said += [(c.name, c.sql) for c in self.columns if c.sql is not None]
-        said += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
-        said += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
-        said += [(c.name, "null_erases") for c in self.columns if c.null_erases]
+        # an option that is not set is left out: adding an option to the vocabulary must not change existing hashes
+        options: list[object] = [*self.format.fingerprint_parts]
+        options += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
+        options += [(c.name, c.sql) for c in self.columns if c.sql is not None]
+        options += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
+        options += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
+        options += [(c.name, "null_erases") for c in self.columns if c.null_erases]
         columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
-        parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *said)
+        parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
         return fingerprint_of(*parts)

@@ -1,4 +1,4 @@
-"""The parts of a declaration: what a person says of columns, lateness, rollups and references."""
+"""The classes of a declaration's parts: columns, lateness, checks, rollups, references, base rows and samples."""
 
 import hashlib
 import json
@@ -24,18 +24,17 @@ def fingerprint_of(*parts: object) -> str:
 class Column:
     """One column of a declared table.
 
-    ``source`` is the field's name in the record where it differs from the column's; of a field within others, the
-    names that lead to it, as ``("customer", "address", "city")``; or what stands beside the value of the record.
-    ``between`` are the least and greatest values
-    allowed. ``pattern`` (strptime) is how a time is written; it is in UTC. ``epoch`` is the unit of a time that is a
-    number of them since 1970, UTC: a TIMESTAMP, rounded to microseconds, or days of a DATE. ``default`` is the value of
-    a record that has none, or null, as it would be written in the record.
-    ``formerly`` is the name of that field, or those that lead to it, before it was renamed: asked where it is missing.
-    ``widened_from`` is the narrower type that it had: tables that have it are written once with the wider one.
-    ``null_values`` are texts that say that there is no value, and where they are written numbers, those numbers.
-    ``keep`` merges the column by itself: a record without a value for it leaves the stored value alone. With
-    ``null_erases`` only a missing field and one of ``null_values`` do; a null is the newest value, and is stored.
-    ``sql`` computes it from other columns of the same record instead, NULL where it cannot be computed.
+    ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
+    objects, it is the path, for example ``("customer", "address", "city")``. It can also be ``RecordKey()``,
+    ``RecordHeader(...)`` or ``BrokerTime()``. ``between`` is the smallest and the largest allowed value. ``pattern``
+    is the strptime format of a time, in UTC. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a
+    TIMESTAMP, which is rounded to microseconds, or days of a DATE. ``default`` replaces a missing field or null, and is
+    written as a record would contain it. ``formerly`` is the name or path of the field before it was renamed, which is
+    read if the field is missing. ``widened_from`` is the narrower type that the column had: tables with that type are
+    rewritten once with the wider one. ``null_values`` are texts that mean that there is no value; if they are numbers,
+    also those numbers. ``keep`` merges the column on its own: a missing value leaves the stored one unchanged. With
+    ``null_erases`` this holds only for a missing field and for ``null_values``; a null replaces the stored value.
+    ``sql`` computes the column from other columns of the same record, NULL if it cannot be computed.
     """
 
     name: str
@@ -56,27 +55,27 @@ class Column:
 
     @property
     def field(self) -> Field:
-        """The column as a rule for one field of a record."""
+        """The rule for the field of a record that the column is read from."""
         bounds: tuple[Decimal | float | None, ...] = self.between or (None, None)
-        if self.type.startswith("DECIMAL"):  # the number that was written, not the nearest binary fraction
+        if self.type.startswith("DECIMAL"):  # the number as written, not the nearest binary fraction
             bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
         least, most = bounds
         epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
-        shown, path, part = self._place
+        shown_name, path, part = self._place
         former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
         rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
-        found = Field(self.name, shown, self.type, self.required, least, most, *rules, null_erases=self.null_erases)
-        written = self.source.written if isinstance(self.source, RecordKey) else found.written
-        return with_inner(found._replace(written=written))
+        rule = Field(self.name, shown_name, self.type, self.required, least, most, *rules, null_erases=self.null_erases)
+        written = self.source.written if isinstance(self.source, RecordKey) else rule.written
+        return with_inner(rule._replace(written=written))
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values hold others."""
+        """Whether its type is an array, a map or a struct."""
         return nested(self.type) is not None
 
     @property
     def _place(self) -> tuple[str, tuple[str, ...], str]:
-        """What its field is called, the names that lead to it, and the part of the record in which it is."""
+        """The shown name of its field, the path to it, and the part of the record that contains it."""
         source = self.source or self.name
         if isinstance(source, RecordKey | RecordHeader | BrokerTime):
             return source.called, (), source.part
@@ -86,11 +85,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Late:
-    """When a record is late, and what becomes of it: it is rejected, or enters. Either way it is counted.
+    """When a record is late, and whether it is rejected or accepted. Late records are counted either way.
 
-    ``column`` holds the event time (a DATE counts from the start of its day, UTC). A record is late where
-    the broker got it more than ``after`` later; one without an event time never is. Both times stay with
-    the record, so a replay judges the same.
+    ``column`` holds the event time (a DATE counts from the start of its day, UTC). A record is late if the broker
+    received it more than ``after`` later; a record without an event time is never late. Both times belong to the
+    record, so a replay decides the same.
     """
 
     column: str
@@ -99,16 +98,16 @@ class Late:
 
     @property
     def rule(self) -> Lateness:
-        """The declaration as a rule for one record."""
+        """The rule that decides for one record."""
         return Lateness(self.column, self.after, self.policy == "reject")
 
 
 @dataclass(frozen=True)
 class Check:
-    """What is expected of every row of the merged table, as a condition in SQL; a row of which it is NULL passes.
+    """A SQL condition that every row of the merged table should meet; a row for which it is NULL passes.
 
-    It is a check of the table in Dagster, asked for every night: rows enter whether they pass or not. ``severity`` is
-    what Dagster makes of a row that does not.
+    It becomes a check of the table in Dagster, which runs every night. Rows that fail are merged nevertheless.
+    ``severity`` is the severity of the check in Dagster if a row fails.
     """
 
     name: str
@@ -119,10 +118,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of a rollup: a deterministic SQL aggregate over the rows of a group.
+    """One column of a rollup: a deterministic SQL aggregate over the rows of a group.
 
-    It may not depend on the order of the rows: sums and means of a DOUBLE column do, in their last digit, and the check
-    of a rollup compares exactly. Cast what is added: ``sum(CAST(price AS DECIMAL(18,6)))``.
+    It must not depend on the order of the rows. Sums and means of a DOUBLE column do, in their last digit, and the
+    check of a rollup compares exactly. Cast what is added: ``sum(CAST(price AS DECIMAL(18,6)))``.
     """
 
     sql: str
@@ -132,7 +131,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Rollup:
-    """An aggregate table with one row for each group ``by``, kept up to date from the changes."""
+    """An aggregate table with one row per group of the columns ``by``, kept up to date from the change feed."""
 
     name: str
     by: Sequence[str]
@@ -141,25 +140,25 @@ class Rollup:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what decides which rows the rollup holds."""
+        """A hash of everything that decides the rows of the rollup."""
         measures = [(name, measure.sql, measure.type) for name, measure in self.measures.items()]
         return fingerprint_of(tuple(self.by), *measures)
 
 
 @runtime_checkable
 class Rows(Protocol):
-    """Where base rows come from: files of a folder, as ``OpenMeteoFiles`` reads those of one kind."""
+    """A reader of base rows from the files of a folder; ``OpenMeteoFiles`` is an example."""
 
     @property
     def default_folder(self) -> Path:
-        """Read where nobody names a folder."""
+        """The folder that is read unless another one is given."""
         ...
 
     def read(self, spark: Any, folder: Path, fields: Sequence[Field]) -> Any:
-        """One row for each row of each file, as a DataFrame of that session.
+        """Return a DataFrame of this session with one row per row of each file.
 
-        Its columns are ``_file``, the name of the file (STRING), ``_place``, which row of it (BIGINT, from 0), and one
-        for each field, by its ``name`` and of its ``type``; NULL where the file tells nothing.
+        Its columns are ``_file``, the name of the file (STRING), ``_place``, the number of the row in the file (BIGINT,
+        from 0), and one column per field, with its ``name`` and ``type``; NULL if the file has no value.
         """
         ...
 
@@ -169,11 +168,11 @@ class Samples(Protocol):
     """Deterministic sample records of a table, for the demo, the tests and benchmarks."""
 
     def stream(self) -> Iterator[bytes]:
-        """Records, in the order in which they are sent; they follow the base, where there is one."""
+        """Records, in the order in which they are sent; they follow the base, if there is one."""
         ...
 
     def update(self) -> Iterator[bytes]:
-        """Records of which most change rows that exist; none where there is nothing to show."""
+        """Records of which most change existing rows; none if there is nothing to show."""
         ...
 
 
@@ -188,33 +187,33 @@ class BaseSamples(Samples, Protocol):
 
 @runtime_checkable
 class AvroSamples(Samples, Protocol):
-    """Sample records of a table of Avro, and the schemas by which they are written."""
+    """Sample records of a table in Avro, and the schemas with which they are written."""
 
     @property
     def schemas(self) -> Mapping[str, str]:
-        """The text of the schema for the records of ``stream``, and that for those of ``update``."""
+        """The text of the schema of the records of ``stream``, and of those of ``update``."""
         ...
 
 
 @dataclass(frozen=True)
 class SampleRecords:
-    """Sample records as objects, each sent as JSON: ``new`` ones, then those that have ``changed`` since."""
+    """Sample records as objects, each sent as JSON: first the ``new`` ones, then the ``changed`` ones."""
 
     new: Sequence[Mapping[str, Any]]
     changed: Sequence[Mapping[str, Any]] = ()
 
     def stream(self) -> Iterator[bytes]:
-        """The new ones, in their order."""
-        return (json.dumps(each).encode() for each in self.new)
+        """The new records, in their order."""
+        return (json.dumps(record).encode() for record in self.new)
 
     def update(self) -> Iterator[bytes]:
-        """The changed ones, in their order."""
-        return (json.dumps(each).encode() for each in self.changed)
+        """The changed records, in their order."""
+        return (json.dumps(record).encode() for record in self.changed)
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A small table that describes the things the records are about, read whole from a file of JSON lines."""
+    """A small table that describes what the records refer to, loaded as a whole from a file of JSON lines."""
 
     name: str
     file: Path

@@ -1,9 +1,9 @@
-"""Which type holds every value of another one, or may hold it, so that a column may be given it later."""
+"""Which types can replace the type of a column: those that hold all of its values, or may hold them."""
 
 import re
 
 _DIGITS = {"INT": (10, 0), "BIGINT": (19, 0)}
-_MEANS_THE_SAME = {
+_RECASTS = {
     "number": ("number", "INT", "STRING"),
     "INT": ("number", "INT", "STRING"),
     "STRING": ("number", "INT", "DATE", "BOOLEAN"),
@@ -15,40 +15,41 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 def is_widened(narrow: str, wide: str) -> bool:
-    """Whether every value of the narrow type is one of the wide type, and they are not the same."""
+    """Whether the wide type holds every value of the narrow type, and the two types differ."""
     narrow, wide = narrow.upper().replace(" ", ""), wide.upper().replace(" ", "")
     if wide in ("BIGINT", "DOUBLE"):
         return narrow == "INT"
     before, after = _digits(narrow), _digits(wide)
     if before is None or after is None or wide in _DIGITS or narrow == wide:
         return False
-    (precision, scale), (more, places) = before, after
-    return places >= scale and more - places >= precision - scale
+    (old_precision, old_scale), (new_precision, new_scale) = before, after
+    return new_scale >= old_scale and new_precision - new_scale >= old_precision - old_scale
 
 
-def is_recast(stands: str, declared: str) -> bool:
-    """Whether values of a type may be values of the other one and mean what they meant: each is looked at then.
+def is_recast(stored: str, declared: str) -> bool:
+    """Whether values of the stored type may have the declared type without a change of meaning.
 
-    A number is no time, whose unit nobody would know, and no truth; a time is written as text in many ways.
+    If so, each value is checked when it is rewritten. Numbers become neither times, because their unit is unknown, nor
+    booleans. A TIMESTAMP does not become a STRING, because a time has many text formats.
     """
-    before, after = (_kind(each.upper().replace(" ", "")) for each in (stands, declared))
-    return after in _MEANS_THE_SAME.get(before, ())
+    before, after = (_kind(type_.upper().replace(" ", "")) for type_ in (stored, declared))
+    return after in _RECASTS.get(before, ())
 
 
 def has_more_places(narrow: str, wide: str) -> bool:
-    """Whether a decimal is widened to more places: what was rounded to those it had is then not what it would be."""
-    before, after = (_DECIMAL.fullmatch(each.upper().replace(" ", "")) for each in (narrow, wide))
+    """Whether a decimal gets more decimal places: values that were rounded before would then be other values."""
+    before, after = (_DECIMAL.fullmatch(type_.upper().replace(" ", "")) for type_ in (narrow, wide))
     return before is not None and after is not None and int(after[2]) > int(before[2])
 
 
 def _digits(type_: str) -> tuple[int, int] | None:
-    """How many digits a type holds, and how many of them are places; ``None`` where it holds no such numbers."""
-    found = _DECIMAL.fullmatch(type_)
-    return (int(found[1]), int(found[2])) if found else _DIGITS.get(type_)
+    """The precision and scale of a type; ``None`` if it is not an exact number."""
+    decimal = _DECIMAL.fullmatch(type_)
+    return (int(decimal[1]), int(decimal[2])) if decimal else _DIGITS.get(type_)
 
 
 def _kind(type_: str) -> str:
-    """A type by what its values mean: whole numbers alone are written in one way."""
+    """The kind of a type's values; integers are a kind of their own, because only they have a single text format."""
     if type_ in _DIGITS:
         return "INT"
     return "number" if type_ == "DOUBLE" or _DECIMAL.fullmatch(type_) else type_

@@ -37,7 +37,7 @@ def told(stream: Stream) -> list[tuple[str, str]]:
 CHANGES = {
     "a default": (
         lambda table: with_columns(table, ID, replace(PIECES, default=1), PRICE),
-        [("declare", "column pieces: default was not said, is 1")],
+        [("declare", "column pieces: default was not set, is 1")],
         (b'{"id": 10, "price": 1}', (10, 1)),
     ),
     "a check": (
@@ -63,7 +63,7 @@ CHANGES = {
     "a field that was renamed": (
         lambda table: with_columns(table, ID, replace(AMOUNT, default=1), PRICE),
         [
-            ("declare", "column pieces: formerly was not said, is 'pieces'"),
+            ("declare", "column pieces: formerly was not set, is 'pieces'"),
             ("declare", "column pieces: takes was 'pieces', is 'amount'"),
         ],
         (b'{"id": 14, "amount": 5, "price": 2}', (14, 5)),

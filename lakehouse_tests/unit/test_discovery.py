@@ -182,7 +182,7 @@ def test_a_file_that_failed_is_read_again_after_it_is_corrected(folder: Path) ->
 def test_two_declarations_of_one_name_are_refused(folder: Path) -> None:
     write(folder, "first")
     write(folder, "second", TABLE.replace("{name}", "first"))
-    with pytest.raises(DeclarationError, match=r"first is also a name of .* 'first'.*first\.py and .*second\.py"):
+    with pytest.raises(DeclarationError, match=r"'first' also uses the name first.*first\.py and .*second\.py"):
         declared(folder)
 
 
@@ -254,11 +254,11 @@ def test_an_invalid_project_file_is_named(folder: Path, project_file: str) -> No
 @pytest.mark.parametrize(
     ("replacement", "message", "action", "line"),
     [
-        (("required=", "requird="), "Column has no word 'requird'", "Write required.", 3),
-        (("topic=", "topics="), "StreamTable has no word 'topics'", "Write topic.", 4),
-        ((', key=["id"]', ""), "StreamTable lacks key", "Write key=... in it.", 4),
-        (('"", required=True', "required=True"), "Column lacks doc", "Write doc=... in it.", 3),
-        (("required=", "qqq="), "Column has no word 'qqq'", "Its words are name, type, doc, required, between,", 3),
+        (("required=", "requird="), "Column has no parameter 'requird'", "Write required.", 3),
+        (("topic=", "topics="), "StreamTable has no parameter 'topics'", "Write topic.", 4),
+        ((', key=["id"]', ""), "StreamTable is missing key", "Add key=... to it.", 4),
+        (('"", required=True', "required=True"), "Column is missing doc", "Add doc=... to it.", 3),
+        (("required=", "qqq="), "Column has no parameter 'qqq'", "It takes name, type, doc, required, between,", 3),
         (("import Column", "import Colum"), "lakehouse has no 'Colum'", "Write Column.", 2),
         (("Column(", "Colunm("), "name 'Colunm' is not defined", "Write Column, and import it from lakehouse.", 3),
         (("import Column, ", "import "), "name 'Column' is not defined", "Write Column, and import it", 3),

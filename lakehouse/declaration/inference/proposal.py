@@ -1,4 +1,4 @@
-"""A declaration proposed from records: what they tell of their fields, and what a person has to decide."""
+"""A declaration proposed from records: what follows from their fields, and what a person has to decide."""
 
 import re
 from collections import Counter
@@ -9,8 +9,8 @@ from typing import Any
 
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
-from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, left_out, type_of
-from lakehouse.declaration.names import IN_FEED, is_name
+from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, omitted_fields, type_of
+from lakehouse.declaration.names import FEED_COLUMNS, is_name
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Epoch, Rejection
@@ -19,23 +19,23 @@ from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Sch
 from lakehouse.decoding.times import EPOCHS
 
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
-_MOST_FIELDS = 1_000  # more are keys of a map, written as fields
-_FEW = 20  # fields that are named, each by its whole path
-_MOST_LEVELS = 5  # of objects within objects
-PLAIN = Json()
+_MAX_FIELDS = 1_000  # more are keys of a map that is written as fields
+_MAX_SHOWN = 20  # omitted fields, each by its whole path
+_MAX_LEVELS = 5  # of nested objects
+DEFAULT_FORMAT = Json()
 _SEVERAL_TYPES = (
-    "Records of several types were seen, {}. Of one key the newer would overwrite the other with NULLs, so each record"
-    " is a row, in a log table: to merge them by a key, have each type in a topic of its own."
+    "The records have several types, {}. With a common key, newer records would overwrite those of another type with"
+    " NULLs. So the table is a log table, in which each record is a row. To merge by a key, use one topic per type."
 )
-_OUR_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
+_PRESENT_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Columns and a key that fit every record that can be read, and what records cannot tell; no key: a log table.
+    """Columns and a key that fit every readable record, and what the records cannot show; no key means a log table.
 
-    ``month_of`` is a time in the key by whose month the table may be parted. ``unread`` are records that cannot be read
-    as ``form`` has them, as those that are no JSON objects, among ``records``; ``refusal`` is why most of them.
+    ``month_of`` is a time in the key whose month may partition the table. ``unread`` is how many of ``records`` the
+    format ``form`` cannot read, for example because they are not JSON objects; ``refusal`` is the most common reason.
     """
 
     columns: tuple[Column, ...]
@@ -48,59 +48,72 @@ class Proposal:
     form: Format
 
 
-def propose(values: Iterable[bytes | None], form: Format = PLAIN, schemas: Schemas = NO_SCHEMAS) -> Proposal:
-    """Propose a declaration for the values of some records; pure, and the same for the same records.
+def propose(values: Iterable[bytes | None], form: Format = DEFAULT_FORMAT, schemas: Schemas = NO_SCHEMAS) -> Proposal:
+    """Propose a declaration for the values of some records; pure and deterministic.
 
-    If the format's ``schemas`` give types, these are the types, and not what the records happen to hold.
+    If the format's ``schemas`` have types, the columns have these types, regardless of what the records contain.
     """
-    held = list(values)
-    objects, refusals = _read(held, form, schemas)
-    doubts: list[str] = []
-    described = _described(objects, form, schemas)
-    paths = list(described if described is not None else _paths(objects))[:_MOST_FIELDS]
-    if len(paths) == _MOST_FIELDS:
-        doubts.append(f"Only the first {_MOST_FIELDS:,} fields were looked at.")
-    columns = [each for path in paths if (each := _column(path, objects, doubts, (described or {}).get(path)))]
-    for name, often in Counter(column.name for column in columns).items():
-        if often > 1:
-            sources = ", ".join(repr(column.field.source) for column in columns if column.name == name)
-            doubts.append(f"Fields {sources} would each be column {name}: only the first is declared, name the others.")
-    columns = list({column.name: column for column in reversed(columns)}.values())[::-1]
-    kinds = _kinds(columns, objects, form, schemas)
-    key = () if kinds else proposed_key(columns, objects, doubts)
-    doubts += [_SEVERAL_TYPES.format(kinds)] if kinds else []
-    columns = [_as_schemas_allow(column, key, described or {}, doubts) for column in columns]
+    contents = list(values)
+    objects, refusals = _read_objects(contents, form, schemas)
+    warnings: list[str] = []
+    schema_fields = _schema_fields(objects, form, schemas)
+    paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]
+    if len(paths) == _MAX_FIELDS:
+        warnings.append(f"Only the first {_MAX_FIELDS:,} fields were examined.")
+    proposed = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
+    columns = _without_duplicates([column for column in proposed if column], warnings)
+    kinds = _record_kinds(columns, objects, form, schemas)
+    key = () if kinds else proposed_key(columns, objects, warnings)
+    warnings += [_SEVERAL_TYPES.format(kinds)] if kinds else []
+    columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
     if any(column.required for column in columns) and objects:
-        doubts.append("Required is what every one of these records has: drop required=True where one may come without.")
-    doubts += _doubts_of_numbers(columns, typed=described is not None)
-    taken = {column.name for column in columns}
+        warnings.append(
+            "Columns that all these records have are required. Remove required=True if a record may come without one."
+        )
+    warnings += _number_warnings(columns, typed=schema_fields is not None)
+    column_names = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
-    times = [name for name in times if Month(name).name not in taken]
+    times = [name for name in times if Month(name).name not in column_names]
     month = times[0] if times else None
     (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
-    return Proposal(tuple(columns), key, month, tuple(doubts), len(held), len(refusals), refusal, form)
+    return Proposal(tuple(columns), key, month, tuple(warnings), len(contents), len(refusals), refusal, form)
 
 
-def _doubts_of_numbers(columns: Sequence[Column], *, typed: bool) -> Iterator[str]:
-    """What numbers may turn out to be that these records do not hold, or hold in another way."""
-    whole = [column.name for column in columns if column.type == "BIGINT" and not is_id(column.name)]
-    if whole and not typed:
-        yield f"{', '.join(whole)}: whole numbers so far, and one with a fraction would be rejected."
+def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[Column]:
+    """The first of the columns with each name; a warning names the fields of the others."""
+    for name, count in Counter(column.name for column in columns).items():
+        if count > 1:
+            sources = ", ".join(repr(column.field.source) for column in columns if column.name == name)
+            warnings.append(
+                f"Fields {sources} would all be column {name}. Only the first is declared: name the others."
+            )
+    return list({column.name: column for column in reversed(columns)}.values())[::-1]
+
+
+def _number_warnings(columns: Sequence[Column], *, typed: bool) -> Iterator[str]:
+    """What the numbers of further records may be, unlike those of these records."""
+    integers = [column.name for column in columns if column.type == "BIGINT" and not is_id(column.name)]
+    if integers and not typed:
+        yield f"{', '.join(integers)}: only integers so far. A number with a fraction would be rejected."
     doubles = [column.name for column in columns if column.type == "DOUBLE"]
     if doubles:
-        are = f"{', '.join(doubles)} {'is a DOUBLE' if len(doubles) == 1 else 'are DOUBLEs'}"
-        yield f"{are}: where it is added up or is money, declare DECIMAL(precision,scale)."
+        subject = f"{', '.join(doubles)} {'is a DOUBLE' if len(doubles) == 1 else 'are DOUBLEs'}"
+        yield f"{subject}: for amounts of money or values to sum, declare DECIMAL(precision,scale)."
 
 
-def _kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas) -> str | None:
-    """The types of records that were seen, in words; ``None`` where there is one."""
-    names = sorted({form.schema_name(each) for each in schemas.known.values()} if form.typed and objects else ())
+def _record_kinds(
+    columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
+) -> str | None:
+    """The types of the records, in words; ``None`` if there is only one."""
+    names = sorted({form.schema_name(schema) for schema in schemas.known.values()} if form.typed and objects else ())
     by_schema = f"by their schemas: {', '.join(names)}"
     return by_schema if len(names) > 1 else seen_kinds(columns, objects, typed=form.typed)
 
 
-def _read(values: Sequence[bytes | None], form: Format, schemas: Schemas) -> tuple[list[dict[str, Any]], list[str]]:
-    """What can be read of the values, and why others cannot."""
+def _read_objects(
+    values: Sequence[bytes | None], form: Format, schemas: Schemas
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The readable values as objects, and the reason for each of the others."""
     parser = form.parser(schemas)
     objects, refusals = [], []
     for value in values:
@@ -113,123 +126,136 @@ def _read(values: Sequence[bytes | None], form: Format, schemas: Schemas) -> tup
     return objects, refusals
 
 
-def _described(objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas) -> Mapping[Path, SchemaField] | None:
-    """What schemas say of the fields of records, the newest schema first; ``None`` if they give no types."""
-    newest_first = [schemas.known[each] for each in sorted(schemas.known, reverse=True)]
-    return form.schema_fields(newest_first if objects else (), _MOST_FIELDS)
+def _schema_fields(
+    objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
+) -> Mapping[Path, SchemaField] | None:
+    """The fields of records by their schemas, the newest schema first; ``None`` if schemas have no types."""
+    newest_first = [schemas.known[schema_id] for schema_id in sorted(schemas.known, reverse=True)]
+    return form.schema_fields(newest_first if objects else (), _MAX_FIELDS)
 
 
-def _as_schemas_allow(
-    column: Column, key: Sequence[str], described: Mapping[Path, SchemaField], doubts: list[str]
+def _allow_null(
+    column: Column, key: Sequence[str], schema_fields: Mapping[Path, SchemaField], warnings: list[str]
 ) -> Column:
-    """The column, which is not required where a schema allows null, but for one of the key."""
-    field = described.get(column.field.names)
+    """The column, not required if its schema allows null; a key column stays required."""
+    field = schema_fields.get(column.field.names)
     if not field or not field.optional or not column.required:
         return column
     if column.name in key:
-        doubts.append(f"{column.name} is in the key, and may be null by its schema: such a record is rejected.")
+        warnings.append(f"{column.name} is in the key, but its schema allows null. A record with a null is rejected.")
         return column
     return replace(column, required=False)
 
 
-def _paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
-    """The fields of all records, in the order in which they are first met; of very many, the first.
+def _field_paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
+    """The paths of the fields of all records, in the order of their first occurrence, up to the maximum.
 
-    What holds nothing but objects is described by the fields in these.
+    A field that contains only objects is replaced by the fields within them.
     """
-    found: dict[Path, None] = dict.fromkeys((name,) for each in objects for name in each)
-    for _ in range(_MOST_LEVELS - 1):
-        found = dict.fromkeys(each for path in list(found)[:_MOST_FIELDS] for each in _within(path, objects))
-    return list(found)[:_MOST_FIELDS]
+    paths: dict[Path, None] = dict.fromkeys((name,) for content in objects for name in content)
+    for _ in range(_MAX_LEVELS - 1):
+        paths = dict.fromkeys(inner for path in list(paths)[:_MAX_FIELDS] for inner in _inner_paths(path, objects))
+    return list(paths)[:_MAX_FIELDS]
 
 
-def _within(path: Path, objects: Sequence[dict[str, Any]]) -> list[Path]:
-    held = [value for each in objects if (value := value_at(each, path)) is not None]
-    names = dict.fromkeys(name for value in held if isinstance(value, dict) for name in value)
-    if not names or not all(isinstance(value, dict) for value in held):
+def _inner_paths(path: Path, objects: Sequence[dict[str, Any]]) -> list[Path]:
+    values = _values_at(path, objects)
+    names = dict.fromkeys(name for value in values if isinstance(value, dict) for name in value)
+    if not names or not all(isinstance(value, dict) for value in values):
         return [path]
-    return [path] if are_keys(names, held) else [(*path, name) for name in names]
+    return [path] if are_keys(names, values) else [(*path, name) for name in names]
 
 
-def _column(
-    path: Path, objects: Sequence[dict[str, Any]], doubts: list[str], schema_field: SchemaField | None = None
+def _values_at(path: Path, objects: Sequence[dict[str, Any]]) -> list[Any]:
+    return [value for content in objects if (value := value_at(content, path)) is not None]
+
+
+def _propose_column(
+    path: Path, objects: Sequence[dict[str, Any]], warnings: list[str], schema_field: SchemaField | None = None
 ) -> Column | None:
-    held = [value for each in objects if (value := value_at(each, path)) is not None]
+    values = _values_at(path, objects)
     source = ".".join(path)
-    name = _named("_".join(path))
-    if name is None or not (held or (schema_field and schema_field.type)):
-        doubts.append(f"Field {source!r} is left out: {'no column can be named so' if held else 'it is always null'}.")
+    name = _column_name("_".join(path))
+    if name is None or not (values or (schema_field and schema_field.type)):
+        reason = "its name cannot become the name of a column" if values else "it is always null"
+        warnings.append(f"Field {source!r} is left out: {reason}.")
         return None
-    found = _found(held, schema_field)
-    held = _taken(held, found, source, doubts) if found and schema_field else held
-    if found and not fits(held, *found):
-        doubts.append(f"Field {source!r} is left out: it holds values beyond {found[0][:60]}.")
+    column_type = _column_type(values, schema_field)
+    values = _fitting_values(values, column_type, source, warnings) if column_type and schema_field else values
+    if column_type and not fits(values, *column_type):
+        warnings.append(f"Field {source!r} is left out: it has values that do not fit {column_type[0][:60]}.")
         return None
-    if found is None:
-        doubts.append(f"Field {source!r} is left out: {_why_untyped(held, schema_field)}.")
+    if column_type is None:
+        warnings.append(f"Field {source!r} is left out: {_why_untyped(values, schema_field)}.")
         return None
-    type_, pattern = found
-    unit = _unit(held) if held and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
+    type_, pattern = column_type
+    unit = (
+        _epoch_unit(values) if values and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
+    )
     if unit:
-        doubts.append(f"{name} is taken for a time, in {unit} since 1970: declare BIGINT if it is a number.")
+        warnings.append(f"{name} looks like a time, in {unit} since 1970. Declare BIGINT if it is a number.")
         type_ = "TIMESTAMP"
     if schema_field is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
-        doubts.append(f"{name} holds more digits than a DOUBLE: it is {type_}, and what is finer is rounded.")
-    required = len(held) == len(objects)
-    where = None if path == (name,) else path[0] if len(path) == 1 else path
-    column = Column(name, type_, "", required=required, source=where, pattern=pattern, epoch=unit)
-    if type_ == "STRING" and held and are_like_times(held):
-        doubts.append(f"{name} looks like a time, and no one pattern reads it: declare how it is written, in UTC.")
-    doubts += _doubts_within(held, column, source)
+        warnings.append(f"{name} has more digits than a DOUBLE, so it is {type_}. Further decimal places are rounded.")
+    required = len(values) == len(objects)
+    column_source = None if path == (name,) else path[0] if len(path) == 1 else path
+    column = Column(name, type_, "", required=required, source=column_source, pattern=pattern, epoch=unit)
+    if type_ == "STRING" and values and are_like_times(values):
+        warnings.append(f"{name} looks like a time, but no single pattern reads it. Declare its pattern, in UTC.")
+    warnings += _omission_warnings(values, column, source)
     return column
 
 
-def _why_untyped(held: Sequence[Any], schema_field: SchemaField | None) -> str:
+def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None) -> str:
     if schema_field:
-        return "no column is of the type that its schema has"
-    kinds = " and ".join(sorted({kind_of(value) for value in held}))
-    return f"it holds {kinds}{' of more digits than any type has' if kinds == 'numbers' else ''}"
+        return "no column can have the type of its schema"
+    kinds = " and ".join(sorted({kind_of(value) for value in values}))
+    return f"it contains {kinds}{' with more digits than any type has' if kinds == 'numbers' else ''}"
 
 
-def _doubts_within(held: Sequence[Any], column: Column, source: str) -> list[str]:
-    """Return why fields within the values of a column are left out; nothing if none is."""
-    missed = sorted(set().union(*(left_out(value, column.field) for value in held)))
-    if not missed:
+def _omission_warnings(values: Sequence[Any], column: Column, source: str) -> list[str]:
+    """A warning about fields within the values of a column that are left out; empty if there are none."""
+    omitted = sorted(set().union(*(omitted_fields(value, column.field) for value in values)))
+    if not omitted:
         return []
-    why = "no type of at most 8 levels holds what they hold, or no field of a struct is named so"
-    more = f", and {len(missed) - _FEW:,} more" if len(missed) > _FEW else ""
-    return [f"Fields within {source!r} are left out, as {why}: {', '.join(map(repr, missed[:_FEW]))}{more}."]
+    reason = "because no type with at most 8 levels fits their values, or their names are not valid in a struct"
+    more = f", and {len(omitted) - _MAX_SHOWN:,} more" if len(omitted) > _MAX_SHOWN else ""
+    return [f"Fields within {source!r} are left out, {reason}: {', '.join(map(repr, omitted[:_MAX_SHOWN]))}{more}."]
 
 
-def _taken(held: list[Any], found: tuple[str, str | None], source: str, doubts: list[str]) -> list[Any]:
-    """The values that a type takes which a schema says; of others there is a doubt."""
-    taken = [value for value in held if fits([value], *found)]
-    if len(taken) < len(held):
-        doubts.append(f"{source!r} holds values beyond {found[0][:60]} in some records, which would be rejected.")
-    return taken
+def _fitting_values(
+    values: list[Any], column_type: tuple[str, str | None], source: str, warnings: list[str]
+) -> list[Any]:
+    """The values that fit the type of a schema; a warning is added if others do not."""
+    fitting_values = [value for value in values if fits([value], *column_type)]
+    if len(fitting_values) < len(values):
+        warnings.append(
+            f"{source!r} has values that do not fit {column_type[0][:60]} in some records: they are rejected."
+        )
+    return fitting_values
 
 
-def _found(held: Sequence[Any], schema_field: SchemaField | None) -> tuple[str, str | None] | None:
-    """The type of a column, and how it is written where it is a time: only texts tell more than their schema."""
-    if schema_field is None or (held and schema_field.type == "STRING"):
-        return type_of(held)
+def _column_type(values: Sequence[Any], schema_field: SchemaField | None) -> tuple[str, str | None] | None:
+    """The type of a column, and the pattern of a time: only strings can have another type than in their schema."""
+    if schema_field is None or (values and schema_field.type == "STRING"):
+        return type_of(values)
     return (schema_field.type, None) if schema_field.type else None
 
 
-def _unit(held: Sequence[Decimal]) -> Epoch | None:
-    """The unit in which numbers would be times of our days, exactly to the microsecond; ``None`` where in none."""
+def _epoch_unit(values: Sequence[Decimal]) -> Epoch | None:
+    """The unit in which numbers are present-day times with at most microseconds; ``None`` if there is none."""
     for unit, places in EPOCHS.items():
-        first, last = (day * 10 ** (6 - places) for day in _OUR_DAYS)
-        if first <= min(held) and max(held) <= last:
-            exact = all(value.scaleb(places) % 1 == 0 for value in held)  # else two that differ might be one time
-            return unit if exact else None
+        first, last = (day * 10 ** (6 - places) for day in _PRESENT_DAYS)
+        if first <= min(values) and max(values) <= last:
+            is_exact = all(value.scaleb(places) % 1 == 0 for value in values)  # rounding could make two times equal
+            return unit if is_exact else None
     return None
 
 
-def _named(source: str) -> str | None:
-    """The name of a column for a field; ``None`` where none follows from it."""
+def _column_name(source: str) -> str | None:
+    """The name of a column for a field; ``None`` if the name of the field cannot become one."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
     name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
-    if name in IN_FEED or name.endswith(("_before", "_after")):  # it may be of the key, whose columns stand in the feed
+    if name in FEED_COLUMNS or name.endswith(("_before", "_after")):  # it may be in the key, which the feed contains
         name = f"{name}_"
     return name if is_name(name) else None

@@ -1,4 +1,4 @@
-"""The key that is proposed for records: ids that tell one of them from another, and nothing else."""
+"""The key that is proposed for records: columns of ids that identify each record."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,119 +8,125 @@ from typing import Any
 from lakehouse.declaration.vocabulary import Column
 
 _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
-_OF_A_MESSAGE = re.compile(
+_MESSAGE_ID = re.compile(
     r"(.*_)?(tx|txn|trx|xact|transaction|trace|span|request|correlation|batch)_?(id|key|uuid|guid)"
 )
-_LIKE_A_TIME = re.compile(
+_TIME_LIKE = re.compile(
     r"\d{4}[-/.]?\d\d[-/.]?\d\d([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{4}( .*)?|\w{3}, \d\d? \w{3} \d{4}.*"
     r"|1\d{9}(\d{3}|\d{6}|\d{9})?"
 )
-_MOST_IN_KEY, _MOST_TRIED = 3, 12  # columns of a key, and ids of which it may be
-_A_LOG = "so each record is a row, in a log table"
+_MAX_KEY_COLUMNS, _MAX_CANDIDATES = 3, 12
+_LOG_TABLE = "so the table is a log table, in which each record is a row"
 
 
-def proposed_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], doubts: list[str]) -> tuple[str, ...]:
-    """The ids that tell all records apart, if need be with a time; none where no key can be justified.
+def proposed_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], warnings: list[str]) -> tuple[str, ...]:
+    """The ids that identify every record, together with a time if needed; empty if no key can be justified.
 
-    A number, a text or a time might tell records apart by chance, and an id of a transaction or a request by how they
-    were sent: of the same key the newer record would overwrite the older one, while a log table loses nothing.
+    A number, a string or a time might identify records by chance, and an id of a transaction or a request only
+    identifies how they were sent. With a wrong key, newer records overwrite older ones; a log table loses nothing.
     """
-    different = [*{repr(each): each for each in objects}.values()]
-    ids = [column for column in columns if column.required and _is_of_a_thing(column, objects)]
+    distinct_objects = [*{repr(content): content for content in objects}.values()]
+    ids = [column for column in columns if column.required and _is_entity_id(column, objects)]
     ids.sort(key=lambda column: (column.name != "id", len(column.field.names)))
-    key = _justified(ids[:_MOST_TRIED], columns, different, doubts)
+    key = _justified_key(ids[:_MAX_CANDIDATES], columns, distinct_objects, warnings)
     names = tuple(column.name for column in columns if column in key)
     if names:
-        doubts.append(
-            f"The key is {', '.join(names)}, as these records have it: check that it tells one row from another."
-        )
+        warnings.append(f"The key is {', '.join(names)}, judging by these records. Check that it identifies a row.")
     return names
 
 
-def _justified(
-    ids: Sequence[Column], columns: Sequence[Column], different: Sequence[dict[str, Any]], doubts: list[str]
+def _justified_key(
+    ids: Sequence[Column], columns: Sequence[Column], distinct_objects: Sequence[dict[str, Any]], warnings: list[str]
 ) -> Sequence[Column]:
-    alone = [column for column in ids if _tell_apart([column], different)]
-    if alone:
-        if alone[0].name == "id" or len(alone) == 1:
-            return alone[:1]
-        which = f"{_listed(alone)} each tell these records apart, and which of them is the key they do not tell"
+    unique_ids = [column for column in ids if _are_unique([column], distinct_objects)]
+    if unique_ids:
+        if unique_ids[0].name == "id" or len(unique_ids) == 1:
+            return unique_ids[:1]
+        reason = (
+            f"Each of {_join_names(unique_ids)} identifies these records, but they do not show which one is the key"
+        )
     elif not ids:
-        which = "No field that every record has is named as the id of a thing"
+        reason = "No field that every record has is named as an id of what the record is about"
     else:
         times = [column for column in columns if column.required and column.type in ("TIMESTAMP", "DATE")]
-        together = [some for count in range(2, _MOST_IN_KEY + 1) for some in combinations(ids, count)]
-        together += [(*ids, time) for time in times if len(ids) < _MOST_IN_KEY]
-        found = next((some for some in together if _tell_apart(some, different)), ())
-        repeats = f"{ids[0].name} repeats: where records of one are updates of each other, it is the key by itself."
-        if found or (ids[0].name == "id" and not _lacks_what_was_told(ids[0], columns, different)):
-            doubts += [repeats] if found[1:] and len(ids) == 1 else []
-            doubts += (
-                [] if found else ["id repeats: its records are taken for updates, of which the newest is the row."]
+        candidates = [key for count in range(2, _MAX_KEY_COLUMNS + 1) for key in combinations(ids, count)]
+        candidates += [(*ids, time) for time in times if len(ids) < _MAX_KEY_COLUMNS]
+        key = next((candidate for candidate in candidates if _are_unique(candidate, distinct_objects)), ())
+        repeats = f"{ids[0].name} repeats. If records with the same one are updates, it alone is the key."
+        if key or (ids[0].name == "id" and not _would_lose_values(ids[0], columns, distinct_objects)):
+            warnings += [repeats] if key[1:] and len(ids) == 1 else []
+            warnings += (
+                [] if key else ["id repeats. Its records are treated as updates, of which the newest is the row."]
             )
-            return found or ids[:1]
-        which = f"{_listed(ids)} do not tell these records apart, or some lack fields that others of the same id have"
-    doubts.append(f"{which}, {_A_LOG}: where some fields tell one row from another, name them as the key.")
+            return key or ids[:1]
+        reason = (
+            f"{_join_names(ids)} do not identify these records, or some have no field that others of the same id have"
+        )
+    warnings.append(f"{reason}, {_LOG_TABLE}. If some fields identify a row, name them as the key.")
     return ()
 
 
-def value_at(parsed: Any, path: Sequence[str]) -> Any:
-    """The value to which the names lead; ``None`` where there is none."""
+def value_at(content: Any, path: Sequence[str]) -> Any:
+    """The value at the path; ``None`` if there is none."""
     for name in path:
-        parsed = parsed.get(name) if isinstance(parsed, dict) else None
-    return parsed
+        content = content.get(name) if isinstance(content, dict) else None
+    return content
 
 
-def columns_told(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, null: bool = False) -> list[set[str]]:
-    """The columns of which each record tells a value; with ``null`` also those of which it tells that there is none."""
+def present_columns(
+    columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, null: bool = False
+) -> list[set[str]]:
+    """The columns for which each record has a value; with ``null`` also those for which it has an explicit null."""
     paths = [(column.name, column.field.names) for column in columns]
     if not null:
-        return [{name for name, path in paths if value_at(each, path) is not None} for each in objects]
-    return [{name for name, path in paths if _has_field(each, path)} for each in objects]
+        return [{name for name, path in paths if value_at(content, path) is not None} for content in objects]
+    return [{name for name, path in paths if _has_field(content, path)} for content in objects]
 
 
-def _has_field(parsed: Any, path: Sequence[str]) -> bool:
-    *outer, last = path
-    within = value_at(parsed, outer)
-    return isinstance(within, dict) and last in within
+def _has_field(content: Any, path: Sequence[str]) -> bool:
+    *outer_path, name = path
+    container = value_at(content, outer_path)
+    return isinstance(container, dict) and name in container
 
 
 def is_id(name: str) -> bool:
-    """Whether a column is named as what tells one thing from another."""
+    """Whether a column has the name of an id."""
     return _ID.fullmatch(name) is not None
 
 
 def are_like_times(texts: Iterable[str]) -> bool:
     """Whether texts look like times, as people and programs write them."""
-    return all(map(_LIKE_A_TIME.fullmatch, texts))
+    return all(map(_TIME_LIKE.fullmatch, texts))
 
 
-def _is_of_a_thing(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
+def _is_entity_id(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
     """Whether a column is named as the id of what a record is about, and its values may be ids."""
-    if not is_id(column.name) or _OF_A_MESSAGE.fullmatch(column.name):
+    if not is_id(column.name) or _MESSAGE_ID.fullmatch(column.name):
         return False
     if column.type == "STRING":
-        texts = [value_at(each, column.field.names) for each in objects]
+        texts = [value_at(content, column.field.names) for content in objects]
         return all(text.isdigit() for text in texts) or not are_like_times(texts)
     return column.type in ("INT", "BIGINT") or column.type.endswith(",0)")
 
 
-def _tell_apart(some: Sequence[Column], different: Sequence[dict[str, Any]]) -> bool:
-    paths = [column.field.names for column in some]
-    return len({tuple(value_at(each, path) for path in paths) for each in different}) == len(different)
+def _are_unique(columns: Sequence[Column], distinct_objects: Sequence[dict[str, Any]]) -> bool:
+    paths = [column.field.names for column in columns]
+    keys = {tuple(value_at(content, path) for path in paths) for content in distinct_objects}
+    return len(keys) == len(distinct_objects)
 
 
-def _lacks_what_was_told(key: Column, columns: Sequence[Column], different: Sequence[dict[str, Any]]) -> bool:
-    """Whether a record lacks a field that one of the same key before it has, which it would overwrite with NULL."""
+def _would_lose_values(key: Column, columns: Sequence[Column], distinct_objects: Sequence[dict[str, Any]]) -> bool:
+    """Whether a record has no field for a value of an earlier record of its key, and would overwrite it with NULL."""
     stored: dict[Any, set[str]] = {}
-    which = [value_at(each, key.field.names) for each in different]
-    told = columns_told(columns, different), columns_told(columns, different, null=True)
-    for one, values, there in zip(which, *told, strict=True):
-        if not stored.get(one, set()) <= there:
+    keys = [value_at(content, key.field.names) for content in distinct_objects]
+    with_values = present_columns(columns, distinct_objects)
+    with_fields = present_columns(columns, distinct_objects, null=True)
+    for key_value, value_names, field_names in zip(keys, with_values, with_fields, strict=True):
+        if not stored.get(key_value, set()) <= field_names:
             return True
-        stored[one] = values
+        stored[key_value] = value_names
     return False
 
 
-def _listed(columns: Sequence[Column]) -> str:
+def _join_names(columns: Sequence[Column]) -> str:
     return ", ".join(column.name for column in columns)

@@ -1,64 +1,64 @@
-"""The types of records that were seen, where there are several: of one key, one would overwrite the other."""
+"""The types of records in a sample, if there are several: with a common key, one type would overwrite the other."""
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lakehouse.declaration.inference.proposed_key import columns_told, value_at
+from lakehouse.declaration.inference.proposed_key import present_columns, value_at
 from lakehouse.declaration.vocabulary import Column
 
-_SAYS_TYPE = re.compile(
+_TYPE_COLUMN = re.compile(
     r"(.*_)?(type|kind|event|event_name|action|op|operation|record|class|schema|entity|object|table)"
 )
-_MOST_KINDS, _MOST_NAMED, _LONGEST = 20, 4, 40
+_MAX_KINDS, _MAX_SHOWN, _MAX_LENGTH = 20, 4, 40
 
 
 def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, typed: bool = False) -> str | None:
-    """The types of records by a field that tells them, else by their fields, in words; ``None`` where there is one.
+    """The types of records in words, by a field that names them or by their fields; ``None`` if there is only one.
 
-    Where records are ``typed``, fields that some lack tell of versions of their schema.
+    If records are ``typed`` by schemas, missing fields only indicate versions of their schema.
     """
-    values = columns_told(columns, objects)
-    for column in (each for each in columns if each.type == "STRING" and _SAYS_TYPE.fullmatch(each.name)):
+    present = present_columns(columns, objects)
+    for column in (column for column in columns if column.type == "STRING" and _TYPE_COLUMN.fullmatch(column.name)):
         kinds, path = defaultdict[str | None, list[set[str]]](list), column.field.names
-        for each, told in zip(objects, values, strict=True):
-            kinds[value_at(each, path)].append(told)
-        if 1 < len(kinds) <= _MOST_KINDS and _differ(kinds.values()):
-            named = ", ".join(f"{_shown(kind)} ({len(of_it):,})" for kind, of_it in kinds.items())
-            return f"by {column.field.source!r}: {named}"
-    return None if typed else _by_fields(columns_told(columns, objects, null=True))
+        for content, names in zip(objects, present, strict=True):
+            kinds[value_at(content, path)].append(names)
+        if 1 < len(kinds) <= _MAX_KINDS and _differ(kinds.values()):
+            counts = ", ".join(f"{_show_kind(kind)} ({len(records):,})" for kind, records in kinds.items())
+            return f"by {column.field.source!r}: {counts}"
+    return None if typed else _by_fields(present_columns(columns, objects, null=True))
 
 
 def _differ(kinds: Iterable[Sequence[set[str]]]) -> bool:
-    """Whether all records of one kind tell a column that none of another one tells."""
-    always, ever = zip(*((set.intersection(*each), set.union(*each)) for each in kinds), strict=True)
-    return any(some - others for some in always for others in ever)
+    """Whether all records of one kind have a column that no record of another kind has."""
+    always, ever = zip(*((set.intersection(*records), set.union(*records)) for records in kinds), strict=True)
+    return any(common_names - other_names for common_names in always for other_names in ever)
 
 
-def _by_fields(told: Sequence[set[str]]) -> str | None:
-    """Groups of columns of which each record tells those of one: no record tells columns of two."""
-    group: dict[str, set[str]] = {}
-    always = set.intersection(*told) if told else set()
-    seen = [each - always for each in told]
-    if not all(seen):
+def _by_fields(present: Sequence[set[str]]) -> str | None:
+    """Groups of columns, in words: each record has columns of one group only; ``None`` if there is one group."""
+    groups: dict[str, set[str]] = {}
+    shared_by_all = set.intersection(*present) if present else set()
+    distinguishing = [names - shared_by_all for names in present]
+    if not all(distinguishing):
         return None
-    for there in {frozenset(each) for each in seen}:
-        merged = set(there).union(*(group.get(name, set()) for name in there))
-        group |= dict.fromkeys(merged, merged)
-    many = Counter(min(group[min(there)]) for there in seen)
-    return None if len(many) < 2 or len(many) > _MOST_KINDS else f"by their fields: {_counted(many, group)}"
+    for names in {frozenset(names) for names in distinguishing}:
+        merged = set(names).union(*(groups.get(name, set()) for name in names))
+        groups |= dict.fromkeys(merged, merged)
+    counts = Counter(min(groups[min(names)]) for names in distinguishing)
+    return None if len(counts) < 2 or len(counts) > _MAX_KINDS else f"by their fields: {_show_counts(counts, groups)}"
 
 
-def _counted(many: Mapping[str, int], group: Mapping[str, set[str]]) -> str:
-    return "; ".join(f"{_named(group[first])} ({records:,})" for first, records in many.items())
+def _show_counts(counts: Mapping[str, int], groups: Mapping[str, set[str]]) -> str:
+    return "; ".join(f"{_show_names(groups[first])} ({records:,})" for first, records in counts.items())
 
 
-def _named(names: Iterable[str]) -> str:
-    first, *others = [each[:_LONGEST] for each in sorted(names)]
-    more = f" and {len(others) + 1 - _MOST_NAMED} more" if len(others) >= _MOST_NAMED else ""
-    return ", ".join([first, *others[: _MOST_NAMED - 1]]) + more
+def _show_names(names: Iterable[str]) -> str:
+    first, *others = [name[:_MAX_LENGTH] for name in sorted(names)]
+    more = f" and {len(others) + 1 - _MAX_SHOWN} more" if len(others) >= _MAX_SHOWN else ""
+    return ", ".join([first, *others[: _MAX_SHOWN - 1]]) + more
 
 
-def _shown(kind: str | None) -> str:
-    return "none" if kind is None else ascii(kind[:_LONGEST])
+def _show_kind(kind: str | None) -> str:
+    return "none" if kind is None else ascii(kind[:_MAX_LENGTH])

@@ -1,6 +1,5 @@
-"""What may not be declared. Each rule yields what is wrong and what to do; the first problem is raised.
+"""The rules of a declaration. Each rule yields what is wrong and what to do; the first problem is raised.
 
-``field_types`` asks whether each part is of the type that its field names. ``table_rules`` calls the others:
-``column_rules`` (with ``time_rules``) and ``expression_rules`` for SQL. A rule for a new part of the vocabulary goes
-here.
+``field_types`` checks that each part has the type that its field declares. ``table_rules`` calls all others:
+``column_rules`` (with ``time_rules``) and, for SQL, ``expression_rules``. The rules of a new class belong here.
 """

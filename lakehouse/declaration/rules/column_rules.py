@@ -1,4 +1,4 @@
-"""What may not be said of one column. Each rule yields what is wrong, and what to do."""
+"""The rules of one column. Each rule yields what is wrong, and what to do."""
 
 import sys
 from collections import Counter
@@ -21,23 +21,24 @@ def columns_problems(columns: Sequence[Column], *, typed_by: str = "") -> Iterat
     """What is wrong with the columns of one table; ``typed_by`` names the format if its values have types."""
     for column in columns:
         if not is_name(column.name):
-            yield f"column {column.name!r}: {SHAPE}", "Choose another name, and name the field in its source."
-        for fact, action in column_problems(column, typed_by=typed_by):
-            yield f"column {column.name}: {fact}", action
-    for name, times in Counter(column.name for column in columns).items():
-        if times > 1:
-            yield f"two columns have the same name: {name}", "Give one another, and name the field in its source."
+            yield f"column {column.name!r}: {SHAPE}", "Choose another name, and set source= to the name of the field."
+        for message, action in column_problems(column, typed_by=typed_by):
+            yield f"column {column.name}: {message}", action
+    for name, count in Counter(column.name for column in columns).items():
+        if count > 1:
+            yield f"two columns have the same name: {name}", "Rename one, and set its source= to the name of the field."
 
 
 def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
-    """What is wrong with one column, whatever its name."""
+    """What is wrong with one column, apart from its name."""
     yield from column_type_problems(column.type)
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
-        fact = f"widened_from {column.widened_from} to {column.type}: not every value stays as it is"
-        widened = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before its places, or a DECIMAL by digits"
-        yield fact, f"Widen {widened}; else leave widened_from out: lakehouse rewrite is for other types."
+        message = f"{column.type} does not hold every value of widened_from {column.widened_from}"
+        widened = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before the point, or a DECIMAL to more digits"
+        yield message, f"Widen {widened}. For other types, remove widened_from and use lakehouse rewrite."
     if column.is_nested and (column.sql is not None or column.field.part != VALUE):
-        yield f"it is {column.type}, which only a field of a record's value is", "Declare another type, or its field."
+        message = f"type {column.type} is only allowed for a field of a record's value"
+        yield message, "Declare another type, or read the column from a field."
     if column.sql is not None:
         yield from _computed_problems(column)
         return
@@ -54,8 +55,8 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
 
 
 def _computed_problems(column: Column) -> Iterator[Problem]:
-    """What says how a record tells a value: of a computed column none does."""
-    for word in (
+    """Options that describe how a record contains a value: they do not apply to a computed column."""
+    for option in (
         "source",
         "formerly",
         "pattern",
@@ -67,95 +68,103 @@ def _computed_problems(column: Column) -> Iterator[Problem]:
         "keep",
         "null_erases",
     ):
-        if getattr(column, word) not in (None, False, ()):
-            yield f"sql or {word}, not both", "A computed column is what its SQL gives: leave one out."
+        if getattr(column, option) not in (None, False, ()):
+            yield (
+                f"sql and {option} cannot be combined",
+                "SQL alone determines a computed column. Remove one of the two.",
+            )
     if not column.sql:
-        yield "has no SQL", "Declare an expression over other columns, as rating >= 7."
+        yield "sql is empty", "Write an expression over other columns, for example rating >= 7."
 
 
 def _keep_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with how its stored value is kept, and erased."""
+    """What is wrong with keeping and erasing the stored value."""
     if column.keep and column.required:
-        yield "required or keep, not both", "A record without a value leaves a kept column alone: leave one out."
+        action = "A record without a value leaves a kept column unchanged. Remove one of the two."
+        yield "required and keep cannot be combined", action
     if column.null_erases and not column.keep:
         yield (
-            "null_erases and no keep",
-            "A null is stored as it is where a column is not kept: declare keep, or neither.",
+            "null_erases requires keep",
+            "A column without keep stores every null anyway. Add keep, or remove null_erases.",
         )
     if column.null_erases and column.field.part != VALUE:
-        fact = "null_erases is for fields of a record's value"
-        yield fact, "What stands beside the value is there or missing: leave null_erases out."
+        message = "null_erases is only allowed for a field of a record's value"
+        yield message, "A key, a header or a broker time is present or missing, but never null. Remove null_erases."
 
 
 def _broker_time_problems(column: Column) -> Iterator[Problem]:
-    said = (column.pattern, column.epoch, column.null_values or None)
-    if column.type != "TIMESTAMP" or any(each is not None for each in said):
-        yield "a broker time is a TIMESTAMP as it is", "Declare that type, and neither pattern, epoch nor null_values."
+    options = (column.pattern, column.epoch, column.null_values or None)
+    if column.type != "TIMESTAMP" or any(option is not None for option in options):
+        message = "a broker time must be a TIMESTAMP without pattern, epoch and null_values"
+        yield message, "Declare the type TIMESTAMP, and remove pattern, epoch and null_values."
 
 
 def _source_problems(column: Column) -> Iterator[Problem]:
-    named = column.source.name if isinstance(column.source, RecordHeader) else column.source
-    if named is not None and not named:
-        yield "its source names no field", "Name it, or the fields that lead to it."
-    if any(isinstance(number_in(each), Beyond) for each in column.null_values):
-        yield "its null_values have a number that is beyond any", "Leave it out: no record can have it."
-    yield from _beside_problems(column)
+    source = column.source.name if isinstance(column.source, RecordHeader) else column.source
+    if source is not None and not source:
+        yield "source is empty", "Name the field, or the path that leads to it."
+    if any(isinstance(number_in(text), Beyond) for text in column.null_values):
+        yield "null_values contain a number with an exponent out of range", "Remove it: no record can contain it."
+    yield from _record_part_problems(column)
     if column.formerly is None:
         return
     if column.field.part != VALUE:
-        yield "formerly is for fields of a record's value", "Leave it out: what stands beside the value has no name."
+        message = "formerly is only allowed for a field of a record's value"
+        yield message, "Remove formerly: a key, a header or a broker time cannot be renamed."
     if not column.formerly:
-        yield "formerly names no field", "Name it, or the fields that led to it."
+        yield "formerly is empty", "Name the field, or the path that led to it."
     if column.field.former == column.field.names:
-        yield f"formerly is the name that it has: {column.field.source}", "Name the one that it had before."
+        yield f"formerly is the current name of the field: {column.field.source}", "Write the name that it had before."
 
 
-def _beside_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a source that stands beside the value of a record."""
+def _record_part_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with a source that is not a field of a record's value."""
     if isinstance(column.source, RecordKey) and column.source.written == "big_endian" and column.type not in WHOLE:
-        fact = f"its key is the bytes of a number, and it is {column.type}"
-        yield fact, "Declare INT for four bytes, BIGINT for eight."
+        message = f"its key is a big-endian integer, but the column is {column.type}"
+        yield message, "Declare INT for four bytes, or BIGINT for eight."
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
-        yield "its header is named by what is no text in UTF-8", "No record can have it: name one that can be written."
+        yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
 
 
 def _default_problems(column: Column) -> Iterator[Problem]:
-    for rule in ("required", "keep"):
-        if getattr(column, rule):
-            yield f"{rule} or default, not both", "With a default there is always a value: leave one out."
+    for option in ("required", "keep"):
+        if getattr(column, option):
+            action = "A column with a default always has a value. Remove one of the two."
+            yield f"{option} and default cannot be combined", action
     if column.is_nested:
-        yield f"it has a default, and it is {column.type}", "Values that hold others have none: leave it out."
+        yield f"type {column.type} cannot have a default", "Remove the default: arrays, maps and structs have none."
         return
     try:
         convert_value(column.default, column.field)
     except Rejection as rejection:
-        yield f"its default cannot be read: {rejection.detail}", "Write it as it would stand in a record."
+        yield f"the default cannot be read: {rejection.detail}", "Write it as a record would contain it."
 
 
 def _between_problems(column: Column) -> Iterator[Problem]:
     bounds: Sequence[object] = column.between or ()
     if not _is_number(column.type):
-        yield f"between is for numbers, and it is {column.type}", "Leave between out."
+        yield f"between is only allowed for numbers, but the column is {column.type}", "Remove between."
     elif len(bounds) != 2 or not all(map(_is_bound, bounds)):
-        yield f"between needs two numbers, and is {bounds}", "Declare the least and the greatest value allowed."
+        yield f"between must be two numbers, not {bounds}", "Declare the smallest and the largest allowed value."
     elif column.between:
         least, most = column.between
         yield from _range_problems(_exactly(least), _exactly(most), column.type)
 
 
 def _range_problems(least: Decimal, most: Decimal, type_: str) -> Iterator[Problem]:
-    held_least, held_most = _held(type_)
-    bounds = [each for each in (least, most) if each.is_finite() or type_ != "DOUBLE"]
+    type_least, type_most = _range_of(type_)
+    bounds = [bound for bound in (least, most) if bound.is_finite() or type_ != "DOUBLE"]
     if least > most:
-        yield f"between begins at {least} and ends at {most}: no value passes", "Declare the least value first."
-    elif any(not held_least <= each <= held_most for each in bounds):
-        fact = f"between goes beyond what {type_} holds, which is {held_least} to {held_most}"
-        yield fact, "Declare a wider type, or bounds within it."
-    elif not _holds_a_value(least, most, type_):
-        yield f"between is {least} to {most}: no value of {type_} lies there", "Declare bounds with a value in between."
+        yield f"between is {least} to {most}, so no value is allowed", "Declare the smallest value first."
+    elif any(not type_least <= bound <= type_most for bound in bounds):
+        message = f"between exceeds the range of {type_}, which is {type_least} to {type_most}"
+        yield message, "Declare a wider type, or bounds within its range."
+    elif not _contains_value(least, most, type_):
+        message = f"between is {least} to {most}, which contains no value of {type_}"
+        yield message, "Declare bounds with a value between them."
 
 
-def _holds_a_value(least: Decimal, most: Decimal, type_: str) -> bool:
+def _contains_value(least: Decimal, most: Decimal, type_: str) -> bool:
     if type_ == "DOUBLE":
         return least.is_finite() or most.is_finite() or least < most
     scale = 0 if type_ in WHOLE else digits_of(type_)[1]
@@ -172,12 +181,12 @@ def _is_bound(bound: object) -> bool:
 
 
 def _exactly(bound: float | Decimal) -> Decimal:
-    """The number that was written, not the nearest binary fraction."""
+    """The number as written, not the nearest binary fraction."""
     return Decimal(str(bound)) if isinstance(bound, float) else Decimal(bound)
 
 
-def _held(type_: str) -> tuple[Decimal, Decimal]:
-    """The least and the greatest value of a type of numbers."""
+def _range_of(type_: str) -> tuple[Decimal, Decimal]:
+    """The smallest and the largest value of a numeric type."""
     if type_ in WHOLE:
         return Decimal(-WHOLE[type_]), Decimal(WHOLE[type_] - 1)
     if type_ == "DOUBLE":

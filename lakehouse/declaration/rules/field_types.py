@@ -1,6 +1,6 @@
-"""Whether every part of a declaration is of the type that its field names: asked before the rules that rely on it.
+"""Whether every part of a declaration has the type that its field declares: checked before all rules that rely on it.
 
-A list can be read again and has an order: a generator, a set or one text is none.
+A list or tuple can be read again and has an order, unlike a generator, a set or a single string.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,54 +13,55 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import FORMATS, Format
 
 _LISTS = (Sequence, tuple)
-_UNIONS = (UnionType, Union)  # as it is written; as one with a Literal is read
-_NOUNS: dict[Any, str] = {str: "text", bool: "True or False", int: "a whole number", float: "a number"}
+_UNIONS = (UnionType, Union)  # the second is the origin of a union with a Literal
+_NOUNS: dict[Any, str] = {str: "a string", bool: "True or False", int: "an integer", float: "a number"}
 _NOUNS |= {Mapping: "a dict"}
 _NOUNS |= dict.fromkeys(_LISTS, "a list or tuple")
 
 
-def field_problems(part: Any, whose: str = "") -> Iterator[Problem]:
-    """What is not of the type that its field names, in this part and in the parts of it."""
-    classes = (each for each in type(part).__mro__ if each.__module__.startswith("lakehouse."))
-    ours = next(filter(is_dataclass, classes), None)
-    if ours is None:  # a format that a project adds, whose fields are its own
+def field_problems(part: Any, prefix: str = "") -> Iterator[Problem]:
+    """Values of other types than their fields declare, in this part and the parts that it contains."""
+    classes = (cls for cls in type(part).__mro__ if cls.__module__.startswith("lakehouse."))
+    declared_class = next(filter(is_dataclass, classes), None)
+    if declared_class is None:  # a format that a project adds, which checks its own fields
         return
-    hints = get_type_hints(ours)
-    for field in fields(ours):
+    hints = get_type_hints(declared_class)
+    for field in fields(declared_class):
         value, hint = getattr(part, field.name), hints[field.name]
         if get_origin(hint) in _UNIONS:
-            kinds = [each for each in get_args(hint) if each is not type(None)]
-            fit = [each for each in kinds if _fits(value, each, get_origin(each) or each)]
+            kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+            matching = [kind for kind in kinds if _fits(value, kind, get_origin(kind) or kind)]
             if value is None and type(None) in get_args(hint):
                 continue
-            if not fit:
-                nouns = " or ".join(_noun(each, get_origin(each) or each) for each in kinds)
-                yield f"{whose}{field.name} is {nouns}, and not {shortened(value)}", f"Declare {nouns}."
+            if not matching:
+                nouns = " or ".join(_noun(kind, get_origin(kind) or kind) for kind in kinds)
+                yield f"{prefix}{field.name} must be {nouns}, not {shortened(value)}", f"Declare {nouns}."
                 continue
-            hint = fit[0]
-        yield from _problems(value, hint, whose, field.name)
+            hint = matching[0]
+        yield from _value_problems(value, hint, prefix, field.name)
 
 
-def _problems(value: Any, hint: Any, whose: str, name: str) -> Iterator[Problem]:
+def _value_problems(value: Any, hint: Any, prefix: str, name: str) -> Iterator[Problem]:
     kind = get_origin(hint) or hint
     if not _fits(value, hint, kind):
         noun = _noun(hint, kind)
-        yield f"{whose}{name} is {noun}, and not {shortened(value)}", f"Declare {noun}."
+        yield f"{prefix}{name} must be {noun}, not {shortened(value)}", f"Declare {noun}."
     elif is_dataclass(kind) or kind is Format:
-        yield from field_problems(value, f"{whose}{name}: ")
+        yield from field_problems(value, f"{prefix}{name}: ")
     elif kind is Sequence:
-        (item,) = get_args(hint)
-        for each in value:
-            called = f"{name}: each" if item is str or not _fits(each, item, item) else _called(item, each.name)
-            yield from _problems(each, item, whose, called)
+        (item_type,) = get_args(hint)
+        for item in value:
+            is_unnamed = item_type is str or not _fits(item, item_type, item_type)
+            item_name = f"{name}: each item" if is_unnamed else _part_name(item_type, item.name)
+            yield from _value_problems(item, item_type, prefix, item_name)
     elif kind is Mapping:
-        _, item = get_args(hint)
-        for key, each in value.items():
-            yield from _problems(key, str, whose, f"{name}: each name")
-            yield from _problems(each, item, whose, _called(item, key))
+        _, item_type = get_args(hint)
+        for key, item in value.items():
+            yield from _value_problems(key, str, prefix, f"{name}: each name")
+            yield from _value_problems(item, item_type, prefix, _part_name(item_type, key))
 
 
-def _called(kind: Any, name: object) -> str:
+def _part_name(kind: Any, name: object) -> str:
     return f"{kind.__name__.lower()} {name}"
 
 
@@ -78,7 +79,7 @@ def _noun(hint: Any, kind: Any) -> str:
     if kind is Literal:
         return " or ".join(get_args(hint))
     if kind is Format:
-        return " or ".join(dict.fromkeys(_with_article(type(each)) for each in FORMATS))
+        return " or ".join(dict.fromkeys(_with_article(type(form)) for form in FORMATS))
     return _NOUNS.get(kind) or _with_article(kind)
 
 

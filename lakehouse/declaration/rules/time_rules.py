@@ -1,4 +1,4 @@
-"""What may not be said of how times are written. Each rule yields what is wrong, and what to do."""
+"""The rules of patterns and epochs of times. Each rule yields what is wrong, and what to do."""
 
 import re
 from collections import Counter
@@ -12,76 +12,77 @@ from lakehouse.decoding.nested_types import plain_types
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.times import DAYS, EPOCHS, TIME_SHAPES
 
-_OR_TEXT = "of a time that is written otherwise, declare a STRING without a pattern."
+_OR_STRING = "For times in another format, declare STRING without a pattern."
 _WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
 _OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)(?![\d:])", re.DOTALL)
-_WITH_HOURS = "Declare TIMESTAMP in place of DATE, or STRING where it is written in another way."
-_OF_A_PLACE = re.compile(r"(?<![A-Za-z])([AP]M|[ap]m|[ACEMP][SD]T|[CEW]ES?T|BST|[IJK]ST|MSK|\w+/\w+)(?![A-Za-z])")
+_KEEP_HOURS = "Declare TIMESTAMP in place of DATE, or STRING if it has another format."
+_LOCAL_TIME = re.compile(r"(?<![A-Za-z])([AP]M|[ap]m|[ACEMP][SD]T|[CEW]ES?T|BST|[IJK]ST|MSK|\w+/\w+)(?![A-Za-z])")
 
 
 def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
-    """What is wrong with how the times of a column are written; those that a format types may be what they are."""
-    timed = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
-    if timed and not column.pattern and not column.epoch and not (typed_by and column.field.part == VALUE):
-        yield "a time needs a pattern", f"Declare how it is written, as {_example_of(timed)}."
-    for way in ("pattern", "epoch"):
-        if not timed and getattr(column, way) is not None:
-            such = "a DATE" if _is_of_days(column) else "a TIMESTAMP"
-            yield f"{way} is for a TIMESTAMP or DATE", f"Declare {such}, or leave {way} out."
+    """What is wrong with the format of a column's times; ``typed_by`` names the format of records if it types them."""
+    time_types = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
+    if time_types and not column.pattern and not column.epoch and not (typed_by and column.field.part == VALUE):
+        yield "a time requires a pattern or an epoch", f"Declare its format, for example {_example_for(time_types)}."
+    for option in ("pattern", "epoch"):
+        if not time_types and getattr(column, option) is not None:
+            suggested_type = "a DATE" if _fits_dates(column) else "a TIMESTAMP"
+            yield f"{option} is only allowed for a TIMESTAMP or DATE", f"Declare {suggested_type}, or remove {option}."
     if column.pattern is not None and column.epoch is not None:
-        yield "pattern or epoch, not both", "A time is a text or a number: leave one out."
-    if len(timed) > 1 and column.epoch is not None:
-        yield "no epoch is one of days and of moments", _apart(column.epoch, typed_by)
-    for type_ in timed:
-        yield from _written_problems(column, type_)
+        yield "pattern and epoch cannot be combined", "A time is either text or a number. Remove one of the two."
+    if len(time_types) > 1 and column.epoch is not None:
+        yield "one epoch cannot serve both DATE and TIMESTAMP", _separate_types(column.epoch, typed_by)
+    for type_ in time_types:
+        yield from _format_problems(column, type_)
 
 
-def _example_of(timed: Sequence[str]) -> str:
-    """How times of these types may be declared to be written."""
-    if len(timed) > 1:
-        apart = "STRING in place of DATE with pattern='%Y-%m-%dT%H:%M', or INT with epoch='seconds'"
-        return f"pattern='%Y-%m-%d' where both are written so, {apart}"
-    written, unit = ("%Y-%m-%d", DAYS) if timed == ["DATE"] else ("%Y-%m-%dT%H:%M", "seconds")
-    return f"pattern={written!r}, or epoch={unit!r} where it is a number"
+def _example_for(time_types: Sequence[str]) -> str:
+    """How to declare the format of times of these types."""
+    if len(time_types) > 1:
+        otherwise = "STRING in place of DATE with pattern='%Y-%m-%dT%H:%M', or INT with epoch='seconds'"
+        return f"pattern='%Y-%m-%d' if both have that format. Otherwise declare {otherwise}"
+    pattern, unit = ("%Y-%m-%d", DAYS) if time_types == ["DATE"] else ("%Y-%m-%dT%H:%M", "seconds")
+    return f"pattern={pattern!r}, or epoch={unit!r} if it is a number"
 
 
-def _is_of_days(column: Column) -> bool:
-    """Whether what says how its times are written fits days."""
-    return column.epoch == DAYS or not (column.epoch or any(each in (column.pattern or "") for each in _WITHIN_A_DAY))
+def _fits_dates(column: Column) -> bool:
+    """Whether the pattern or the epoch of the column fits a DATE."""
+    has_time = any(directive in (column.pattern or "") for directive in _WITHIN_A_DAY)
+    return column.epoch == DAYS or not (column.epoch or has_time)
 
 
-def _apart(epoch: str, typed_by: str) -> str:
-    """What to do where one column has days and moments, and one epoch."""
+def _separate_types(epoch: str, typed_by: str) -> str:
+    """What to do if one column has both dates and timestamps, but one epoch."""
     if typed_by:
-        return f"{typed_by} tells which is which: leave epoch out, and declare BIGINT for what is a plain number."
+        return f"{typed_by} distinguishes them by itself. Remove epoch, and declare BIGINT for plain numbers."
     if epoch == DAYS:
-        return "Declare BIGINT in place of TIMESTAMP: it stays the number that it is."
-    return "Declare INT in place of DATE: it stays a number of days since 1970."
+        return "Declare BIGINT in place of TIMESTAMP, which keeps the number."
+    return "Declare INT in place of DATE, which keeps the number of days since 1970."
 
 
-def _written_problems(column: Column, type_: str) -> Iterator[Problem]:
-    """What is wrong with how times of a type are written in it."""
-    units = (DAYS, "a TIMESTAMP") if type_ == "DATE" else (*EPOCHS, "a DATE")
-    if column.epoch is not None and column.epoch not in units:
-        yield f"its epoch is {column.epoch}, and it is a {column.type}", f"Declare {' or '.join(units)}."
+def _format_problems(column: Column, type_: str) -> Iterator[Problem]:
+    """What is wrong with the format of the times of one type in the column."""
+    alternatives = (DAYS, "a TIMESTAMP") if type_ == "DATE" else (*EPOCHS, "a DATE")
+    if column.epoch is not None and column.epoch not in alternatives:
+        yield f"epoch is {column.epoch}, but the column is a {column.type}", f"Declare {' or '.join(alternatives)}."
     if column.pattern:
         yield from _pattern_problems(column.pattern, type_)
 
 
 def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
-    known = ", ".join(TIME_SHAPES)
+    supported = ", ".join(TIME_SHAPES)
     directives = Counter(re.findall("%.?", pattern, re.DOTALL))
-    for directive, times in directives.items():
+    for directive, count in directives.items():
         if directive not in TIME_SHAPES:
-            yield f"its pattern has {directive}, which no time matches", f"Write it with {known}; {_OR_TEXT}"
-        elif times > 1:
-            yield f"its pattern has {directive} twice", "A part of a time stands once."
+            yield f"the pattern contains {directive}, which is not supported", f"Use only {supported}. {_OR_STRING}"
+        elif count > 1:
+            yield f"the pattern contains {directive} twice", "Write each part of a time once."
         elif type_ == "DATE" and directive in _WITHIN_A_DAY:
-            yield f"its pattern has {directive}, and a DATE drops it", _WITH_HOURS
+            yield f"the pattern contains {directive}, which a DATE drops", _KEEP_HOURS
     if not is_text(pattern):
-        yield "its pattern is no text in UTF-8", "Write one that a record can have."
+        yield "the pattern is not valid UTF-8", "Write a pattern that a record can match."
     if "%Y" not in directives:
-        yield "its pattern has no %Y", f"Without its year a time would lie in 1900: add it; {_OR_TEXT}"
+        yield "the pattern contains no %Y", f"Without a year, every time would be in 1900. Add %Y. {_OR_STRING}"
     yield from _gap_problems(directives)
     yield from _offset_problems(pattern)
 
@@ -90,16 +91,17 @@ def _gap_problems(directives: Container[str]) -> Iterator[Problem]:
     for coarser, finer in pairwise(TIME_SHAPES):
         if finer in directives and coarser not in directives:
             yield (
-                f"its pattern has {finer} and no {coarser}",
-                f"A part of a time needs the one it is a part of: add {coarser}.",
+                f"the pattern contains {finer} but no {coarser}",
+                f"Each part of a time requires the next larger one. Add {coarser}.",
             )
 
 
 def _offset_problems(pattern: str) -> Iterator[Problem]:
     offset = _OFFSET.search(pattern)
-    place = _OF_A_PLACE.search(re.sub("%.", "%", pattern.partition("%H")[2]))
+    local_time = _LOCAL_TIME.search(re.sub("%.", "%", pattern.partition("%H")[2]))
     if offset:
-        yield f"its pattern has the offset {offset[1]}", f"Times are read as UTC: have them written so; {_OR_TEXT}"
-    elif place:
-        fact = f"its pattern has {place[1]}, which says that a time is another one in UTC, or on a clock of 24 hours"
-        yield fact, f"Times are read as UTC, by such a clock: have them written so; {_OR_TEXT}"
+        action = f"Times are read as UTC: have them sent in UTC. {_OR_STRING}"
+        yield f"the pattern contains the offset {offset[1]}", action
+    elif local_time:
+        message = f"the pattern contains {local_time[1]}, so the time is not in UTC, or not on a 24-hour clock"
+        yield message, f"Times are read as UTC on a 24-hour clock: have them sent in that form. {_OR_STRING}"

@@ -1,9 +1,9 @@
-"""SQL in a declaration, looked at by its text: before any Spark is there to ask.
+"""SQL in a declaration, checked by its text, before a Spark session exists.
 
-``parsed`` makes one expression of it, and says what the parser loses. ``rules`` is what conditions and measures may not
-be, ``sums`` which of them add up doubles; whether their types fit is for Spark to say. ``computed`` turns the SQL of a
-column into one that no record can make fail: ``reader`` knows its parts, by ``functions`` and ``literals``. The parser
-is imported where there is SQL.
+``parsed`` parses a text as one expression and finds what the parser drops. ``rules`` checks conditions and measures;
+``sums`` finds sums of doubles in them. Spark checks types later. ``computed`` converts the SQL of a column to SQL that
+no record can make fail; ``reader`` converts its parts, with ``functions`` and ``literals``. The parser is imported only
+if a declaration contains SQL.
 """
 
 from lakehouse.declaration.sql.computed import computed_sql

@@ -1,18 +1,18 @@
-"""The kinds of values in computed columns, and the functions over them that give a value or NULL, and never fail."""
+"""The kinds of values in computed columns, and the functions over them that return a value or NULL and never fail."""
 
 from typing import NamedTuple
 
-TEXT, TRUTH, WHOLE, DECIMAL, DOUBLE = "a text", "true or false", "a whole number", "a decimal", "a double"
-DAY, MOMENT, NULL = "a day", "a time", "NULL"
-NUMBERS = (WHOLE, DECIMAL, DOUBLE)  # each is taken for those behind it
-TIMES = (DAY, MOMENT)
-COUNT = "a whole number that is written"
-KINDS = {"STRING": TEXT, "BOOLEAN": TRUTH, "INT": WHOLE, "BIGINT": WHOLE, "DOUBLE": DOUBLE, "DATE": DAY}
-KINDS |= {"TIMESTAMP": MOMENT}
-CASTS: dict[str, tuple[str, ...]] = dict.fromkeys(NUMBERS, (TEXT, TRUTH, *NUMBERS))
-CASTS |= {TEXT: (TEXT, TRUTH, *NUMBERS, *TIMES), TRUTH: (TEXT, TRUTH), DAY: TIMES, MOMENT: TIMES}
-"""The kinds of which a cast makes another."""
-MOST_DIGITS = 38
+STRING, BOOLEAN, INTEGER, DECIMAL, DOUBLE = "a string", "a boolean", "an integer", "a decimal", "a double"
+DATE, TIMESTAMP, NULL = "a date", "a timestamp", "NULL"
+NUMBERS = (INTEGER, DECIMAL, DOUBLE)  # each is accepted in place of the ones after it
+TIMES = (DATE, TIMESTAMP)
+INTEGER_LITERAL = "an integer literal"
+KINDS = {"STRING": STRING, "BOOLEAN": BOOLEAN, "INT": INTEGER, "BIGINT": INTEGER, "DOUBLE": DOUBLE, "DATE": DATE}
+KINDS |= {"TIMESTAMP": TIMESTAMP}
+CASTS: dict[str, tuple[str, ...]] = dict.fromkeys(NUMBERS, (STRING, BOOLEAN, *NUMBERS))
+CASTS |= {STRING: (STRING, BOOLEAN, *NUMBERS, *TIMES), BOOLEAN: (STRING, BOOLEAN), DATE: TIMES, TIMESTAMP: TIMES}
+"""Per kind, the kinds that can be cast to it."""
+MAX_DIGITS = 38
 
 
 def kind_of(type_: str) -> str:
@@ -20,110 +20,113 @@ def kind_of(type_: str) -> str:
     return KINDS.get(type_, DECIMAL)
 
 
-_KNOWN = "docs/vocabulary.md lists what a computed column may be: write it with that."
+_SUPPORTED = "Use only the functions and operators that docs/vocabulary.md lists for computed columns."
 
 
-class NotComputable(Exception):  # noqa: N818 - a fact about a declaration, raised as a DeclarationError by others
-    """A piece of SQL is none that a computed column can have: a fact, and what to do."""
+class NotComputable(Exception):  # noqa: N818 - describes a declaration; callers raise it as a DeclarationError
+    """A piece of SQL is not supported in a computed column; ``problem`` is what is wrong, and what to do."""
 
-    def __init__(self, fact: str, action: str = _KNOWN) -> None:
-        super().__init__(fact, action)
-        self.problem = fact, action
+    def __init__(self, message: str, action: str = _SUPPORTED) -> None:
+        super().__init__(message, action)
+        self.problem = message, action
 
 
 class Part(NamedTuple):
-    """A piece of Spark's SQL that cannot fail, and the kind of what it gives."""
+    """A piece of Spark SQL that cannot fail, and the kind of its result."""
 
     sql: str
     kind: str
 
 
-def wide(part: Part) -> str:
-    """A whole number in 64 bits."""
+def as_bigint(part: Part) -> str:
+    """SQL of an integer in 64 bits."""
     return f"CAST({part.sql} AS BIGINT)"
 
 
-def typed(part: Part, kind: str) -> Part:
-    """A part of that kind where it is NULL, which has no type of its own."""
+def cast_null(part: Part, kind: str) -> Part:
+    """The part; a NULL, which has no type of its own, is cast to that kind."""
     if part.kind != NULL or kind == NULL:
         return part
-    # the least decimal: beside a wide one, another would lose its places
-    type_ = next((name for name, each in KINDS.items() if each == kind), "DECIMAL(1,0)")
+    # the smallest decimal: next to a wide one, a larger one would cost decimal places
+    type_ = next((name for name, kind_name in KINDS.items() if kind_name == kind), "DECIMAL(1,0)")
     return Part(f"CAST({part.sql} AS {type_})", kind)
 
 
 class Function(NamedTuple):
-    """A function of Spark, the names under which the parser keeps what it is given, their kinds, and what it gives."""
+    """A function of Spark: the parser's names of its arguments, their kinds, and the kind of its result."""
 
     name: str
-    given: tuple[str, ...]
-    takes: tuple[str | tuple[str, ...], ...]
-    gives: str
-    needs: int = 9  # so many of what it is given; the others may be left out
+    arguments: tuple[str, ...]
+    argument_kinds: tuple[str | tuple[str, ...], ...]
+    result_kind: str
+    required_count: int = 9  # how many arguments are required; the others are optional
 
 
-def _of_text(name: str, gives: str = TEXT, *more: tuple[str, str], needs: int = 9) -> Function:
-    return Function(name, ("this", *(each for each, _ in more)), (TEXT, *(kind for _, kind in more)), gives, needs)
+def _on_string(name: str, result_kind: str = STRING, *more: tuple[str, str], required_count: int = 9) -> Function:
+    arguments, kinds = ("this", *(argument for argument, _ in more)), (STRING, *(kind for _, kind in more))
+    return Function(name, arguments, kinds, result_kind, required_count)
 
 
-def _of_time(name: str, takes: str | tuple[str, ...], gives: str = WHOLE) -> Function:
-    return Function(name, ("this",), (takes,), gives)
+def _on_time(name: str, kinds: str | tuple[str, ...], result_kind: str = INTEGER) -> Function:
+    return Function(name, ("this",), (kinds,), result_kind)
 
 
-_TWO = ("expression", TEXT)
+_SECOND_STRING = ("expression", STRING)
 FUNCTIONS = {
-    "Upper": _of_text("upper"),
-    "Lower": _of_text("lower"),
-    "Initcap": _of_text("initcap"),
-    "MD5": _of_text("md5"),
-    "Length": _of_text("length", WHOLE),
-    "Contains": _of_text("contains", TRUTH, _TWO),
-    "StartsWith": _of_text("startswith", TRUTH, _TWO),
-    "EndsWith": _of_text("endswith", TRUTH, _TWO),
-    "Replace": _of_text("replace", TEXT, _TWO, ("replacement", TEXT)),
-    "Left": _of_text("left", TEXT, ("expression", COUNT)),
-    "Right": _of_text("right", TEXT, ("expression", COUNT)),
-    "Substring": _of_text("substring", TEXT, ("start", COUNT), ("length", COUNT), needs=2),
-    "SplitPart": _of_text("split_part", TEXT, ("delimiter", TEXT), ("part_index", COUNT)),
-    "StrPosition": _of_text("instr", WHOLE, ("substr", TEXT)),
-    "Year": _of_time("year", DAY),
-    "Quarter": _of_time("quarter", TIMES),
-    "Month": _of_time("month", DAY),
-    "Day": _of_time("day", DAY),
-    "DayOfMonth": _of_time("day", DAY),
-    "DayOfWeek": _of_time("dayofweek", DAY),
-    "DayOfYear": _of_time("dayofyear", DAY),
-    "WeekOfYear": _of_time("weekofyear", DAY),
-    "LastDay": _of_time("last_day", TIMES, DAY),
-    "Hour": _of_time("hour", MOMENT),
-    "Minute": _of_time("minute", MOMENT),
-    "Second": _of_time("second", MOMENT),
-    "UnixSeconds": _of_time("unix_seconds", MOMENT),
-    "UnixMillis": _of_time("unix_millis", MOMENT),
-    "UnixMicros": _of_time("unix_micros", MOMENT),
-    "DateDiff": Function("datediff", ("this", "expression"), (DAY, DAY), WHOLE),
-    "Floor": Function("floor", ("this",), ((WHOLE, DECIMAL),), DECIMAL),
-    "Ceil": Function("ceil", ("this",), ((WHOLE, DECIMAL),), DECIMAL),
-    "Round": Function("round", ("this", "decimals"), (NUMBERS, COUNT), "", needs=1),
+    "Upper": _on_string("upper"),
+    "Lower": _on_string("lower"),
+    "Initcap": _on_string("initcap"),
+    "MD5": _on_string("md5"),
+    "Length": _on_string("length", INTEGER),
+    "Contains": _on_string("contains", BOOLEAN, _SECOND_STRING),
+    "StartsWith": _on_string("startswith", BOOLEAN, _SECOND_STRING),
+    "EndsWith": _on_string("endswith", BOOLEAN, _SECOND_STRING),
+    "Replace": _on_string("replace", STRING, _SECOND_STRING, ("replacement", STRING)),
+    "Left": _on_string("left", STRING, ("expression", INTEGER_LITERAL)),
+    "Right": _on_string("right", STRING, ("expression", INTEGER_LITERAL)),
+    "Substring": _on_string(
+        "substring", STRING, ("start", INTEGER_LITERAL), ("length", INTEGER_LITERAL), required_count=2
+    ),
+    "SplitPart": _on_string("split_part", STRING, ("delimiter", STRING), ("part_index", INTEGER_LITERAL)),
+    "StrPosition": _on_string("instr", INTEGER, ("substr", STRING)),
+    "Year": _on_time("year", DATE),
+    "Quarter": _on_time("quarter", TIMES),
+    "Month": _on_time("month", DATE),
+    "Day": _on_time("day", DATE),
+    "DayOfMonth": _on_time("day", DATE),
+    "DayOfWeek": _on_time("dayofweek", DATE),
+    "DayOfYear": _on_time("dayofyear", DATE),
+    "WeekOfYear": _on_time("weekofyear", DATE),
+    "LastDay": _on_time("last_day", TIMES, DATE),
+    "Hour": _on_time("hour", TIMESTAMP),
+    "Minute": _on_time("minute", TIMESTAMP),
+    "Second": _on_time("second", TIMESTAMP),
+    "UnixSeconds": _on_time("unix_seconds", TIMESTAMP),
+    "UnixMillis": _on_time("unix_millis", TIMESTAMP),
+    "UnixMicros": _on_time("unix_micros", TIMESTAMP),
+    "DateDiff": Function("datediff", ("this", "expression"), (DATE, DATE), INTEGER),
+    "Floor": Function("floor", ("this",), ((INTEGER, DECIMAL),), DECIMAL),
+    "Ceil": Function("ceil", ("this",), ((INTEGER, DECIMAL),), DECIMAL),
+    "Round": Function("round", ("this", "decimals"), (NUMBERS, INTEGER_LITERAL), "", required_count=1),
 }
 COMPARISONS = {"EQ": "=", "NEQ": "<>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=", "NullSafeEQ": "<=>"}
 ARITHMETIC = {"Add": "try_add", "Sub": "try_subtract", "Mul": "try_multiply", "Div": "try_divide", "Mod": "try_mod"}
 ARITHMETIC |= {f"Safe{name}": ARITHMETIC[full] for name, full in {"Add": "Add", "Subtract": "Sub"}.items()}
 ARITHMETIC |= {"SafeMultiply": "try_multiply", "SafeDivide": "try_divide"}
-OF_SOME = {"Coalesce": "coalesce", "Greatest": "greatest", "Least": "least"}
-# said of a function by the parser, and of no meaning here
-ASIDE = {"safe", "typed"}
-OF_TWO = {"this", "expression", *ASIDE}
-# what else there may be: of anything more, nobody knows what it means
-SAID = {
+VARIADIC = {"Coalesce": "coalesce", "Greatest": "greatest", "Least": "least"}
+# arguments that the parser adds and that have no meaning here
+IGNORED_ARGUMENTS = {"safe", "typed"}
+BINARY_ARGUMENTS = {"this", "expression", *IGNORED_ARGUMENTS}
+# the arguments that other nodes may have: a node with any other argument is refused, because its meaning is unknown
+ALLOWED_ARGUMENTS = {
     "Literal": {"this", "is_string"},
-    "Column": {"this", "table", "db", "catalog"},  # looked at there
+    "Column": {"this", "table", "db", "catalog"},  # checked when the column is read
     "Case": {"this", "ifs", "default"},
     "If": {"this", "true", "false"},
     "In": {"this", "expressions"},
     "Between": {"this", "low", "high"},
-    "Like": {*OF_TWO, "negate"},
-    "ILike": {*OF_TWO, "negate"},
+    "Like": {*BINARY_ARGUMENTS, "negate"},
+    "ILike": {*BINARY_ARGUMENTS, "negate"},
     "Trim": {"this", "position"},
     "Concat": {"expressions", "safe"},
     "Coalesce": {"this", "expressions"},
@@ -134,4 +137,4 @@ SAID = {
     "TimestampTrunc": {"this", "unit"},
     "DateTrunc": {"this", "unit"},
 }
-BESIDE = {*COMPARISONS, "Between", "In", "Like", "ILike", "Is", "Not"}
+COMPARISON_NODES = {*COMPARISONS, "Between", "In", "Like", "ILike", "Is", "Not"}

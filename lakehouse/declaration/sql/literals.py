@@ -1,4 +1,4 @@
-"""Parts of the SQL of a computed column: numbers, texts, times and types that are written out, and operands."""
+"""Parts of the SQL of a computed column: literals of numbers, strings and times, types of casts, and operands."""
 
 import re
 from datetime import date, datetime
@@ -6,13 +6,13 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration.sql.functions import (
-    BESIDE,
+    COMPARISON_NODES,
     DECIMAL,
     DOUBLE,
+    INTEGER,
     KINDS,
-    MOST_DIGITS,
-    TEXT,
-    WHOLE,
+    MAX_DIGITS,
+    STRING,
     NotComputable,
     Part,
 )
@@ -22,81 +22,82 @@ from lakehouse.decoding.fields import is_text
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_NUMBER = "^[^eE]{0,1000}([eE][+-]?0{0,100}[0-9]{1,3} {0,100})?$"  # as long and as far as numbers are
-_LONGEST = 20_000  # characters
-_SHORT = 4  # characters of a text that is put in for another
-_MOST_GROWTH = 64  # times of the length of a record's texts
+_NUMBER = "^[^eE]{0,1000}([eE][+-]?0{0,100}[0-9]{1,3} {0,100})?$"  # limits the length and the exponent
+_MAX_SQL_LENGTH = 20_000  # characters
+_SHORT_REPLACEMENT = 4  # characters
+_MAX_GROWTH = 64  # times the length of a record's strings
 _DAY, _CLOCK, _ZONE = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", r"(Z|[+-][\d:]+)?"
 _TIMES = {"DATE": re.compile(_DAY, re.ASCII), "TIMESTAMP": re.compile(f"{_DAY}[ T]{_CLOCK}{_ZONE}", re.ASCII)}
 
 
 def castable(text: str) -> str:
-    """SQL of a text as it may be cast to a decimal: the empty text, which is none, where that might never end.
+    """SQL of a string that is safe to cast to a decimal: the empty string, which casts to NULL, if the cast might hang.
 
-    Of a far exponent, as of 1e-999999999, Spark computes every digit, and fails where there are too many.
+    For a large exponent, such as 1e-999999999, Spark computes every digit, and fails if there are too many.
     """
     return f"regexp_extract({text}, {quoted(_NUMBER)}, 0)"
 
 
 def literal(node: Any) -> Part:
-    """A number or a text as it is written."""
+    """A number or a string literal."""
     if node.is_string:
         if "\\" in node.this or "\0" in node.this or not is_text(node.this):
-            raise NotComputable(f"{node.this!r} has a backslash, or what is no text in UTF-8", "Write a text without.")
-        return Part(quoted(node.this), TEXT)
-    digits = sum(each.isdigit() for each in node.this)
+            message = f"{node.this!r} contains a backslash, a null character or invalid UTF-8"
+            raise NotComputable(message, "Write a string without it.")
+        return Part(quoted(node.this), STRING)
+    digits = sum(character.isdigit() for character in node.this)
     if "e" in node.this.lower():
         if not isfinite(float(node.this)):
-            raise NotComputable(f"{node.this} is beyond any number", "Correct it.")
+            raise NotComputable(f"{node.this} exceeds the range of a double", "Correct the number.")
         return Part(f"{float(node.this)!r}D", DOUBLE)
-    if digits > MOST_DIGITS:
-        raise NotComputable(f"{node.this} has {digits} digits", f"A number has at most {MOST_DIGITS}.")
-    return Part(node.this, DECIMAL if "." in node.this or int(node.this) >= 2**63 else WHOLE)
+    if digits > MAX_DIGITS:
+        raise NotComputable(f"{node.this} has {digits} digits", f"Write at most {MAX_DIGITS}.")
+    return Part(node.this, DECIMAL if "." in node.this or int(node.this) >= 2**63 else INTEGER)
 
 
 def cast_type(node: Any) -> str:
-    """The declared type to which a cast leads."""
-    to = node.args["to"]
-    digits = [each.this.name for each in to.expressions]
-    named = {"TEXT": "STRING", "TIMESTAMPTZ": "TIMESTAMP"}.get(to.this.name, to.this.name)
-    if named == "DECIMAL" and len(digits) == 2 and all(each.isdecimal() for each in digits):
+    """The declared type of a cast."""
+    target = node.args["to"]
+    digits = [number.this.name for number in target.expressions]
+    type_name = {"TEXT": "STRING", "TIMESTAMPTZ": "TIMESTAMP"}.get(target.this.name, target.this.name)
+    if type_name == "DECIMAL" and len(digits) == 2 and all(number.isdecimal() for number in digits):
         precision, scale = map(int, digits)
-        if 0 < precision <= MOST_DIGITS and scale <= precision:
+        if 0 < precision <= MAX_DIGITS and scale <= precision:
             return f"DECIMAL({precision},{scale})"
-    if named not in KINDS:
+    if type_name not in KINDS:
         types = f"{', '.join(KINDS)} or DECIMAL(precision,scale)"
-        raise NotComputable(f"{written_as(node)} casts to no type of a column", f"Cast to {types}.")
-    return str(named)
+        raise NotComputable(f"{shown_sql(node)} casts to an unsupported type", f"Cast to {types}.")
+    return str(type_name)
 
 
 def time_literal(written: str, type_: str) -> str:
-    """A day or a time as it is written in SQL, in UTC; ``NotComputable`` where it is none."""
+    """SQL of a date or timestamp literal, in UTC; ``NotComputable`` if the text is not one."""
     try:
         if not _TIMES[type_].fullmatch(written):
             raise ValueError
         time = date.fromisoformat(written) if type_ == "DATE" else datetime.fromisoformat(written)
     except ValueError:
-        action = f"Write it as {'2026-01-31' if type_ == 'DATE' else '2026-01-31 12:00:00'}."
-        raise NotComputable(f"{quoted(written)} is no {type_}", action) from None
+        action = f"Write it in the form {'2026-01-31' if type_ == 'DATE' else '2026-01-31 12:00:00'}."
+        raise NotComputable(f"{quoted(written)} is not a valid {type_}", action) from None
     if isinstance(time, datetime) and time.tzinfo:
-        raise NotComputable(f"{quoted(written)} names a zone", "Times are UTC: write it without.")
+        raise NotComputable(f"{quoted(written)} has a time zone", "Times are in UTC. Write it without a zone.")
     return f"{type_} '{time.isoformat(*([' '] if isinstance(time, datetime) else []))}'"
 
 
-def written_as(node: "exp.Expr") -> str:
-    """A part as a person is told of it."""
-    said = str(node.sql("spark"))
-    return said if len(said) <= 80 else f"{said[:80]}…"
+def shown_sql(node: "exp.Expr") -> str:
+    """The SQL of a part for messages, shortened to 80 characters."""
+    sql = str(node.sql("spark"))
+    return sql if len(sql) <= 80 else f"{sql[:80]}…"
 
 
-def require_apart(*operands: Any) -> None:
-    """Refuse what stands beside another comparison without brackets: readers of SQL part it differently."""
-    for each in operands:
-        if type(each).__name__ in BESIDE:
-            raise NotComputable(f"{written_as(each)} stands beside a comparison", "Put it in brackets.")
+def require_parentheses(*operands: Any) -> None:
+    """Refuse an operand that is a comparison without parentheses: SQL parsers group such operands differently."""
+    for operand in operands:
+        if type(operand).__name__ in COMPARISON_NODES:
+            raise NotComputable(f"{shown_sql(operand)} is an operand of a comparison", "Put it in parentheses.")
 
 
-def chain_of(node: Any) -> list[Any]:
+def operands_of(node: Any) -> list[Any]:
     """The operands of a chain of one operator, in their order."""
     operands, left = [], node
     while type(left) is type(node):
@@ -105,37 +106,38 @@ def chain_of(node: Any) -> list[Any]:
     return [left, *reversed(operands)]
 
 
-def require_written(node: Any) -> None:
-    """A text that is put in for others is written out and short: one record could ask for more than there is."""
-    search, given = node.expression, node.args["replacement"]
-    written = all(type(each).__name__ == "Literal" and each.is_string for each in (search, given))
-    if not written or len(given.this) > max(_SHORT, len(search.this)):
+def require_short_replacement(node: Any) -> None:
+    """Refuse a replacement that is not a short literal: one record could require more memory than there is."""
+    search, replacement = node.expression, node.args["replacement"]
+    are_literals = all(type(text).__name__ == "Literal" and text.is_string for text in (search, replacement))
+    if not are_literals or len(replacement.this) > max(_SHORT_REPLACEMENT, len(search.this)):
         raise NotComputable(
-            f"{written_as(node)} could become larger than any text",
-            f"Write out both texts, and one of up to {_SHORT} characters, or as long as the other, in its place.",
+            f"{shown_sql(node)} could return a string that is too large",
+            f"Write both as string literals. The replacement may have up to {_SHORT_REPLACEMENT} characters, or the"
+            " length of the searched string.",
         )
 
 
 def require_short(part: Part) -> Part:
-    """The same part; refuse one whose SQL is too long before another is made of it, which may repeat it."""
-    if len(part.sql) > _LONGEST:
-        raise NotComputable(f"a part of it becomes {len(part.sql)} characters", "Write it with fewer levels.")
+    """The same part; refuse it if its SQL is too long, because a further part might repeat it."""
+    if len(part.sql) > _MAX_SQL_LENGTH:
+        raise NotComputable(f"a part of it expands to {len(part.sql)} characters", "Write it with fewer levels.")
     return part
 
 
 def require_bounded(node: Any) -> None:
-    """Refuse what could make a text so many times as long as those of the record."""
-    if _growth(node) > _MOST_GROWTH:
-        fact = f"{written_as(node)} could become more than {_MOST_GROWTH} times as long as the texts that it is made of"
-        raise NotComputable(fact, "Put fewer texts together, or replace fewer.")
+    """Refuse an expression whose result could be too many times as long as the strings of the record."""
+    if _growth(node) > _MAX_GROWTH:
+        message = f"{shown_sql(node)} could return a string more than {_MAX_GROWTH} times as long as its inputs"
+        raise NotComputable(message, "Concatenate fewer strings, or replace fewer.")
 
 
 def _growth(node: Any) -> int:
-    """How many times as long as a text of the record a result can be."""
-    within = [_growth(each) for each in node.iter_expressions()]
+    """How many times as long as a string of the record a result can be."""
+    operand_growths = [_growth(operand) for operand in node.iter_expressions()]
     if type(node).__name__ in ("Concat", "DPipe"):
-        return sum(within)
-    most = max(within, default=1)
+        return sum(operand_growths)
+    growth = max(operand_growths, default=1)
     if type(node).__name__ != "Replace":
-        return most
-    return most * max(1, -(-len(node.args["replacement"].this) // max(1, len(node.expression.this))))
+        return growth
+    return growth * max(1, -(-len(node.args["replacement"].this) // max(1, len(node.expression.this))))

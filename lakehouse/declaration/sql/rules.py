@@ -1,34 +1,29 @@
-"""What a piece of SQL in a declaration may not be, told by its text: before any Spark is there to ask.
-
-Whether its types fit is for Spark to say.
-"""
+"""The rules of SQL in checks and rollups, which its text alone can break; Spark checks types later."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parsed
-from lakehouse.declaration.sql.sums import casts_of_texts, inexact_sums
+from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parse_expression
+from lakehouse.declaration.sql.sums import casts_of_strings, inexact_sums
 from lakehouse.decoding.column_types import Problem
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    OfRows = Callable[[str, exp.Expr], Iterator[Problem]]
-
-# another figure each time
-_BY_CHANCE = dict.fromkeys(
+# another result each time
+_RANDOM = dict.fromkeys(
     (
         *("current_user", "input_file_name", "java_method", "monotonically_increasing_id", "rand", "randn", "random"),
         *("randstr", "reflect", "session_user", "shuffle", "spark_partition_id", "try_reflect", "uniform", "user"),
         "uuid",
     ),
-    "by chance, or by who computes it",
+    "chance, or on who computes it",
 )
-_BY_THE_CLOCK = dict.fromkeys(
-    ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"), "by the clock"
+_CLOCK = dict.fromkeys(
+    ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"), "the clock"
 )
-# some as the parser calls them; of equals they take any, and of numbers they add up doubles
-_BY_ORDER = dict.fromkeys(
+# some by the parser's name; they pick any of equal rows, or add up doubles
+_ORDERED = dict.fromkeys(
     (
         *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"),
         *("approx_quantile", "arg_max", "arg_min", "histogram_numeric", "mode"),
@@ -36,106 +31,119 @@ _BY_ORDER = dict.fromkeys(
         *("regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
         *("variance", "variance_pop"),
     ),
-    "by the order in which rows meet",
+    "the order of rows",
 )
-_WRITTEN = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
-_WRITTEN |= {"arg_max": "max_by", "arg_min": "min_by", "approx_quantile": "percentile_approx"}
-_INSTEAD = {
-    "arg_max": "Of equals it takes any: write max(struct(by, value)).value.",
-    "arg_min": "Of equals it takes any: write min(struct(by, value)).value.",
+_SPARK_NAMES = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
+_SPARK_NAMES |= {"arg_max": "max_by", "arg_min": "min_by", "approx_quantile": "percentile_approx"}
+_ALTERNATIVES = {
+    "arg_max": "It picks any of equal rows. Write max(struct(by, value)).value.",
+    "arg_min": "It picks any of equal rows. Write min(struct(by, value)).value.",
 }
-_COLLECT = {"array_agg", "array_unique_agg", "group_concat"}
-# unless it is made the same again
-_SETTLE = {"array_contains", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
+_COLLECTING = {"array_agg", "array_unique_agg", "group_concat"}
+# functions whose result does not depend on the order of an array
+_ORDER_FREE = {
+    "array_contains",
+    "array_max",
+    "array_min",
+    "array_size",
+    "array_sort",
+    "cardinality",
+    "size",
+    "sort_array",
+}
 
 
 def condition_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
-    """What is wrong with a condition of a row of these columns, by type; it may ask the clock."""
+    """What is wrong with a condition on a row; ``columns`` are names and types. It may depend on the clock."""
     types = {name.lower(): type_ for name, type_ in columns.items()}
-    yield from _problems(sql, columns, _BY_CHANCE, lambda sql, root: _of_one(sql, root, types))
+    yield from _problems(sql, columns, _RANDOM, lambda sql, root: _condition_shape(sql, root, types))
 
 
 def measure_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
-    """What is wrong with an aggregate over rows of these columns, by type: a recomputation gives the same figure."""
-    varying = _BY_CHANCE | _BY_THE_CLOCK | _BY_ORDER
+    """What is wrong with an aggregate; ``columns`` are names and types. It must return the same if it is recomputed."""
     types = {name.lower(): type_ for name, type_ in columns.items()}
-    yield from _problems(sql, columns, varying, lambda sql, root: _of_many(sql, root, types))
+    yield from _problems(sql, columns, _RANDOM | _CLOCK | _ORDERED, lambda sql, root: _measure_shape(sql, root, types))
 
 
 def _problems(
     sql: str,
     columns: Collection[str],
     varying: Mapping[str, str],
-    of_rows: "Callable[[str, exp.Expr], Iterator[Problem]]",
+    check_shape: "Callable[[str, exp.Expr], Iterator[Problem]]",
 ) -> Iterator[Problem]:
     try:
-        root = parsed(sql)
+        root = parse_expression(sql)
         if root is not None:
-            yield from _wrong(sql, root, {name.lower() for name in columns}, varying)
-            yield from of_rows(sql, root)
+            yield from _content_problems(sql, root, {name.lower() for name in columns}, varying)
+            yield from check_shape(sql, root)
             return
-    except RecursionError:  # nested deeper than this process can look into: Spark says whether it can
+    except RecursionError:  # nested too deeply for this process: Spark reports whether it can read it
         return
-    yield f"{sql!r} is no SQL expression", EXPRESSION
+    yield f"{sql!r} is not a SQL expression", EXPRESSION
 
 
-def _wrong(sql: str, root: "exp.Expr", known: Collection[str], varying: Mapping[str, str]) -> Iterator[Problem]:
+def _content_problems(
+    sql: str, root: "exp.Expr", columns: Collection[str], varying: Mapping[str, str]
+) -> Iterator[Problem]:
     from sqlglot import exp  # noqa: PLC0415
 
     if root.find(exp.Query, exp.Values, exp.Window):
-        yield f"{sql!r} looks at other rows", "Write it over the columns of the table alone, without SELECT or OVER."
+        yield f"{sql!r} reads other rows", "Use only columns of the table, without SELECT or OVER."
     if root.find(exp.Placeholder, exp.Parameter):
-        yield f"{sql!r} has a parameter, which nobody fills in", "Write the value."
+        yield f"{sql!r} has a parameter without a value", "Write the value."
     for column in root.find_all(exp.Column):
         name = column.parts[0].name
-        if name.lower() not in {*known, *_of_lambdas(column)} and not column.find_ancestor(exp.DataType):
-            yield f"{sql!r} names an unknown column: {name}", f"The table has {', '.join(sorted(known))}."
+        if name.lower() not in {*columns, *_lambda_names(column)} and not column.find_ancestor(exp.DataType):
+            yield (
+                f"{sql!r} uses an unknown column: {name}",
+                f"The columns of the table are {', '.join(sorted(columns))}.",
+            )
     for function in root.find_all(exp.Func):
-        for name in [each.lower() for each in names_of(function) if each.lower() in varying][:1]:
-            if name not in _COLLECT or not _is_settled(function):
-                fact = f"{sql!r} differs {varying[name]}: {_WRITTEN.get(name, name)}()"
-                yield fact, _INSTEAD.get(name, "Leave it out: it has to give the same each time.")
+        for name in [alias.lower() for alias in names_of(function) if alias.lower() in varying][:1]:
+            if name not in _COLLECTING or not _is_order_free(function):
+                message = f"{sql!r} depends on {varying[name]}: {_SPARK_NAMES.get(name, name)}()"
+                yield message, _ALTERNATIVES.get(name, "Remove it. The result must be the same each time.")
 
 
-def _of_lambdas(column: "exp.Expr") -> Iterator[str]:
-    """The names that functions around it give to what they hand on; SQL tells none apart by their case."""
+def _lambda_names(column: "exp.Expr") -> Iterator[str]:
+    """The parameters of the lambda functions around a column, in lower case, as SQL ignores case."""
     from sqlglot import exp  # noqa: PLC0415
 
-    around = column.find_ancestor(exp.Lambda)
-    while around is not None:
-        yield from (each.name.lower() for each in around.expressions)
-        around = around.find_ancestor(exp.Lambda)
+    ancestor = column.find_ancestor(exp.Lambda)
+    while ancestor is not None:
+        yield from (parameter.name.lower() for parameter in ancestor.expressions)
+        ancestor = ancestor.find_ancestor(exp.Lambda)
 
 
-def _of_one(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
-    """A condition is of one row, and of no other."""
+def _condition_shape(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
+    """A condition is about one row, and no other."""
     from sqlglot import exp  # noqa: PLC0415
 
     if root.find(exp.AggFunc, exp.UDTF):
-        yield f"{sql!r} is no condition of one row", "Write it over the columns of a row, without aggregates."
-    yield from casts_of_texts(root, types)
+        yield f"{sql!r} is not a condition on one row", "Use the columns of one row, without aggregates."
+    yield from casts_of_strings(root, types)
 
 
-def _of_many(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
-    """A measure is a figure of many rows, and exact."""
+def _measure_shape(sql: str, root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
+    """A measure aggregates many rows exactly."""
     from sqlglot import exp  # noqa: PLC0415
 
     if root.find(exp.UDTF) or not root.find(exp.AggFunc, exp.Anonymous):
-        yield f"{sql!r} is no aggregate", "Write one, as count(*) or max(price)."
+        yield f"{sql!r} is not an aggregate", "Write one, for example count(*) or max(price)."
     yield from inexact_sums(root, types)
-    yield from casts_of_texts(root, types)
+    yield from casts_of_strings(root, types)
 
 
-def _is_settled(function: "exp.Func") -> bool:
-    """Whether the order in which a function has met rows is gone again in what is made of its result."""
+def _is_order_free(function: "exp.Func") -> bool:
+    """Whether the expression around a function removes the effect of the order in which it has read rows."""
     from sqlglot import exp  # noqa: PLC0415
 
     if function.find(exp.Order):
         return True
-    around: exp.Expr | None = function.parent
-    while around is not None:
-        names = {each.lower() for each in names_of(around)} if isinstance(around, exp.Func) else set[str]()
-        if names & _SETTLE:
+    ancestor: exp.Expr | None = function.parent
+    while ancestor is not None:
+        names = {name.lower() for name in names_of(ancestor)} if isinstance(ancestor, exp.Func) else set[str]()
+        if names & _ORDER_FREE:
             return True
-        around = around.parent
+        ancestor = ancestor.parent
     return False

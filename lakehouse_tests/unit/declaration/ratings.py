@@ -1,4 +1,4 @@
-"""A table of ratings, and ways to declare it otherwise: most tests of what is refused change one word of it."""
+"""A table of ratings, and variants of its declaration: most tests of the rules change one option of it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 from lakehouse.declaration import Check, Column, Measure, Month, Reference, Rollup, StreamTable
 
-Made = Callable[[], StreamTable]
-"""A table that is made when it is called, so that what refuses it is seen there."""
+TableFactory = Callable[[], StreamTable]
+"""Creates a table when it is called, so that a test can catch the error."""
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
@@ -22,7 +22,7 @@ MEASURES = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
 
 
 def declare(*columns: Column, **changes: Any) -> StreamTable:
-    """The table with more columns, and other words."""
+    """The table with further columns and other options."""
     parts: dict[str, Any] = {"columns": [ID, RATED_AT, STARS, *columns], "key": ["id"]}
     return StreamTable(**{"name": "ratings", "topic": "ratings", "doc": "Ratings."} | parts | changes)
 
@@ -32,21 +32,21 @@ def column(name: str = "n", type_: str = "INT", **rules: Any) -> Column:
     return Column(name, type_, "A column.", **rules)
 
 
-def rollup(**changes: Any) -> StreamTable:
-    """The table, by months, with a rollup."""
+def declare_rollup(**changes: Any) -> StreamTable:
+    """The table, partitioned by month, with a rollup."""
     parts: dict[str, Any] = {"name": "by_movie", "by": ["id"], "measures": MEASURES, "doc": "By movie."}
     return declare(partition_by=Month("rated_at"), rollups=[Rollup(**parts | changes)])
 
 
-def reference(*columns: Column, **changes: Any) -> StreamTable:
+def declare_reference(*columns: Column, **changes: Any) -> StreamTable:
     """The table with a reference of these columns."""
     parts: dict[str, Any] = {"name": "movies", "file": Path("movies.jsonl"), "key": ["id"], "doc": "The movies."}
     return declare(references=[Reference(**parts | {"columns": [ID, *columns]} | changes)])
 
 
-def measured(sql: str, *more: Column) -> StreamTable:
+def declare_measure(sql: str, *columns: Column) -> StreamTable:
     """The table with a rollup of this measure."""
-    return declare(*more, rollups=[Rollup("r", ["id"], {"m": Measure(sql, "DOUBLE", "")}, "")])
+    return declare(*columns, rollups=[Rollup("r", ["id"], {"m": Measure(sql, "DOUBLE", "")}, "")])
 
 
 def measures(*names: str, type_: str = "BIGINT") -> dict[str, Measure]:
@@ -54,44 +54,44 @@ def measures(*names: str, type_: str = "BIGINT") -> dict[str, Measure]:
     return {name: Measure("count(*)", type_, "") for name in names}
 
 
-def one(**changes: Any) -> Made:
-    """The table with one more column of this kind."""
+def with_column(**changes: Any) -> TableFactory:
+    """The table with one further column."""
     return lambda: declare(column(**changes))
 
 
-def more(*columns: Column, **changes: Any) -> Made:
-    """The table with more columns, and other words."""
+def with_columns(*columns: Column, **changes: Any) -> TableFactory:
+    """The table with further columns and other options."""
     return lambda: declare(*columns, **changes)
 
 
-def log(*columns: Column, **changes: Any) -> Made:
-    """The table without a key."""
-    return more(*columns, **{"key": []} | changes)
+def log_table(*columns: Column, **changes: Any) -> TableFactory:
+    """The table without a key, as a log table."""
+    return with_columns(*columns, **{"key": []} | changes)
 
 
-def grouped(**changes: Any) -> Made:
-    """The table with a rollup of this kind."""
-    return lambda: rollup(**changes)
+def with_rollup(**changes: Any) -> TableFactory:
+    """The table with a rollup that has these options."""
+    return lambda: declare_rollup(**changes)
 
 
-def described(*columns: Column, **changes: Any) -> Made:
-    """The table with a reference of this kind."""
-    return lambda: reference(*columns, **changes)
+def with_reference(*columns: Column, **changes: Any) -> TableFactory:
+    """The table with a reference that has these columns and options."""
+    return lambda: declare_reference(*columns, **changes)
 
 
-def measuring(sql: str, *columns: Column) -> Made:
+def with_measure(sql: str, *columns: Column) -> TableFactory:
     """The table with a rollup of this measure."""
-    return lambda: measured(sql, *columns)
+    return lambda: declare_measure(sql, *columns)
 
 
-def checking(sql: str, *columns: Column, name: str = "c") -> Made:
+def with_check(sql: str, *columns: Column, name: str = "c") -> TableFactory:
     """The table with this check."""
-    return more(*columns, checks=[Check(name, sql, "A check.")])
+    return with_columns(*columns, checks=[Check(name, sql, "A check.")])
 
 
-def computing(sql: str, type_: str = "INT") -> Made:
+def with_computed(sql: str, type_: str = "INT") -> TableFactory:
     """The table with this computed column, over columns of every kind."""
     kinds = {"name": "STRING", "paid": "BOOLEAN", "price": "DECIMAL(12,2)", "weight": "DOUBLE"}
-    told = [column(name, kind) for name, kind in kinds.items()]
+    columns = [column(name, kind) for name, kind in kinds.items()]
     day = column("day", "DATE", pattern="%Y-%m-%d")
-    return more(*told, day, column("n", type_, sql=sql))
+    return with_columns(*columns, day, column("n", type_, sql=sql))

@@ -1,4 +1,4 @@
-"""A format that is one module more: what decodes, publishes and declares asks it, and never which it is."""
+"""A format that a project adds: decoding, publishing and declaring use it like any other."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from pyspark import cloudpickle
 
 from lakehouse.declaration import Avro, Column, Json, Rejection, StreamTable
 from lakehouse.declaration.inference.proposal import propose
-from lakehouse.declaration.snapshot import facts_of, read_facts
+from lakehouse.declaration.snapshot import facts_of, read_snapshot
 from lakehouse.decoding import formats
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import FORMATS, likely_formats
@@ -57,15 +57,15 @@ print([verdicts.to_pylist() for verdicts in decode(iter([values]))])
 """
 
 
-def test_a_worker_that_has_neither_the_package_nor_the_module_of_the_format_decodes_the_same_rows() -> None:
+def test_a_worker_without_the_package_and_the_format_decodes_the_same_rows() -> None:
     values = pa.array(VALUES, pa.binary())
     decode = _decoder(TABLE)
     shipped = cloudpickle.dumps((decode, values))
-    done = subprocess.run([sys.executable, "-c", WORKER], input=shipped, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    (here,) = decode(iter([values]))
-    assert [row["_reason"] for row in here.to_pylist()] == REASONS
-    assert done.stdout.decode().strip() == repr([here.to_pylist()])
+    process = subprocess.run([sys.executable, "-c", WORKER], input=shipped, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    (local,) = decode(iter([values]))
+    assert [row["_reason"] for row in local.to_pylist()] == REASONS
+    assert process.stdout.decode().strip() == repr([local.to_pylist()])
 
 
 def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
@@ -77,26 +77,26 @@ def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
         _writing_of(Settings(), TABLE, "{}")
 
 
-def test_its_declaration_differs_from_that_of_other_formats() -> None:
+def test_its_declaration_differs_from_those_of_other_formats() -> None:
     plain = replace(TABLE, format=Json())
-    assert len({each.fingerprint for each in (TABLE, plain, replace(TABLE, format=Barred(("id",))))}) == 3
-    assert read_facts(facts_of(TABLE))["table"]["format"] == repr(BARRED)
+    assert len({table.fingerprint for table in (TABLE, plain, replace(TABLE, format=Barred(("id",))))}) == 3
+    assert read_snapshot(facts_of(TABLE))["table"]["format"] == repr(BARRED)
     assert BARRED.declared_as == repr(BARRED)
     assert not TABLE.has_schemas and TABLE.schemas_name not in TABLE.tables
 
 
-def test_a_time_needs_a_pattern_where_values_have_no_types() -> None:
-    with pytest.raises(DeclarationError, match="a time needs a pattern"):
+def test_a_time_requires_a_pattern_if_values_have_no_types() -> None:
+    with pytest.raises(DeclarationError, match="a time requires a pattern"):
         replace(TABLE, columns=[*COLUMNS, Column("at", "TIMESTAMP", "When.")])
 
 
 @pytest.mark.parametrize("form", [Barred, Avro, "barred"])
-def test_what_is_no_value_of_a_format_is_no_format(form) -> None:
-    with pytest.raises(DeclarationError, match="format is a Json or an Avro, and not "):
+def test_a_value_that_is_not_a_format_is_refused(form) -> None:
+    with pytest.raises(DeclarationError, match="format must be a Json or an Avro, not "):
         replace(TABLE, format=form)
 
 
-class Unwritten(Format):  # a format, and no dataclass: its repr tells where it stands in memory
+class Unwritten(Format):  # a format that is not a dataclass: its repr contains its address in memory
     parser, writer = Barred.parser, Barred.writer
     names = ("id",)
 
@@ -119,7 +119,7 @@ class Frameless(Barred):
         (Frameless(("id",)), "format Frameless needs schemas, and has no kind of them"),
     ],
 )
-def test_a_format_that_others_cannot_rely_on_is_refused(form, fact: str) -> None:
+def test_an_incomplete_format_is_refused(form, fact: str) -> None:
     with pytest.raises(DeclarationError, match=fact):
         replace(TABLE, format=form)
 
@@ -134,7 +134,7 @@ def test_a_declaration_is_proposed_from_its_records() -> None:
     assert (proposal.unread, proposal.form) == (1, BARRED)
 
 
-def test_a_format_that_is_listed_is_likely_for_values_that_no_format_before_it_reads(monkeypatch) -> None:
+def test_a_listed_format_is_likely_for_values_that_no_earlier_format_reads(monkeypatch) -> None:
     plain = b'{"id": 1}'
     assert likely_formats(VALUES) == (Json(),)
     monkeypatch.setattr(formats, "FORMATS", (*FORMATS, BARRED))
@@ -143,7 +143,7 @@ def test_a_format_that_is_listed_is_likely_for_values_that_no_format_before_it_r
     assert likely_formats([None, b""]) == (Json(),)
 
 
-def test_of_a_format_without_schemas_no_schema_is_of_use_and_none_is_registered() -> None:
+def test_a_format_without_schemas_uses_and_registers_none() -> None:
     with pytest.raises(UnusableSchemaError, match="a schema of AVRO, and Barred needs none"):
         BARRED.writer_schema(RegisteredSchema("{}", (), "AVRO"))
     with pytest.raises(UnusableSchemaError, match="visits has no schema"):
@@ -151,12 +151,12 @@ def test_of_a_format_without_schemas_no_schema_is_of_use_and_none_is_registered(
     assert BARRED.schema_fields([WriterSchema("{}")], 9) is None
 
 
-def test_a_format_of_the_list_that_needs_schemas_is_framed_and_says_their_kind() -> None:
+def test_a_listed_format_that_needs_schemas_is_framed_and_names_their_kind() -> None:
     assert all(form.framed and form.schema_kind for form in FORMATS if form.needs_schemas)
     assert any(form.needs_schemas for form in FORMATS)
 
 
-def test_a_parser_refuses_what_is_no_value() -> None:
+def test_a_parser_rejects_a_missing_value() -> None:
     for form in (*FORMATS, BARRED):
         with pytest.raises(Rejection, match="the record has no value"):
             form.parser()(None)

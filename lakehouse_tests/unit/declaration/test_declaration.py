@@ -1,4 +1,4 @@
-"""A declaration is checked when it is made, and everything else follows from it."""
+"""What follows from a declaration: names, fields and fingerprints."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ def rollup(**changes: Any) -> Rollup:
     return Rollup(**({"name": "ratings_by_movie", "by": ["id"], "measures": COUNT, "doc": "By movie."} | changes))
 
 
-def test_a_good_declaration_answers_for_its_parts() -> None:
+def test_a_declaration_has_the_names_and_columns_that_follow_from_it() -> None:
     table = declare(
         partition_by=Month("rated_at"),
         version="id",
@@ -44,7 +44,7 @@ def test_a_good_declaration_answers_for_its_parts() -> None:
     assert table.partition_by.name == "rated_month"
 
 
-def test_a_column_is_a_rule_for_the_field_it_comes_from() -> None:
+def test_a_column_is_a_rule_for_its_field() -> None:
     assert RATED_AT.field == Field("rated_at", "time", "TIMESTAMP", True, None, None, "%Y-%m-%d %H:%M:%S", ("time",))
     assert STARS.field == Field("stars", "stars", "INT", False, 1, 5, None, ("stars",))
     city = Column("city", "STRING", source=("customer", "city"), default="?", doc="Where to.")
@@ -64,16 +64,16 @@ def test_a_column_is_a_rule_for_the_field_it_comes_from() -> None:
         {"columns": [ID, RATED_AT, Column("stars", "INT", between=(0, 5), doc="One to five.")]},
     ],
 )
-def test_the_fingerprint_changes_with_what_decides_rows(changes: dict[str, Any]) -> None:
+def test_the_fingerprint_changes_with_options_that_decide_rows(changes: dict[str, Any]) -> None:
     parts = {"name": "ratings", "topic": "ratings", "doc": "", "columns": [ID, RATED_AT, STARS], "key": ["id"]}
     assert StreamTable(**(parts | changes)).fingerprint != declare().fingerprint
 
 
-def test_the_fingerprint_is_not_changed_by_what_does_not_decide_rows() -> None:
+def test_the_fingerprint_does_not_change_with_other_options() -> None:
     assert declare(owner="team:other", partitions=9, rollups=[rollup()]).fingerprint == declare().fingerprint
 
 
-def test_the_time_of_the_broker_has_a_zone() -> None:
+def test_the_time_of_the_broker_must_have_a_zone() -> None:
     with pytest.raises(ValueError, match="no zone"):
         declare().decode(b"{}", time=datetime(2026, 1, 1))
 
@@ -86,7 +86,7 @@ def test_a_table_without_a_key_is_a_log_and_has_no_change_feed() -> None:
     assert "ratings_changes_every_change_kept" not in log.names
 
 
-def test_a_null_that_erases_is_another_declaration_and_one_that_does_not_is_the_same_as_before() -> None:
+def test_null_erases_changes_the_fingerprint_only_if_it_is_set() -> None:
     kept = Column("stars", "INT", between=(1, 5), keep=True, doc="One to five.")
-    one, other = (declare(columns=[ID, RATED_AT, replace(kept, null_erases=erases)]) for erases in (False, True))
-    assert (one.fingerprint, other.fingerprint) == ("f387a6755237", "fd924f6b3053")
+    keeps, erases = (declare(columns=[ID, RATED_AT, replace(kept, null_erases=value)]) for value in (False, True))
+    assert (keeps.fingerprint, erases.fingerprint) == ("f387a6755237", "fd924f6b3053")

@@ -1,4 +1,4 @@
-"""A part of a declaration that is of another type than its field says is refused where it is declared, by name."""
+"""A part of a declaration that does not have the type of its field is refused when it is declared."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -7,78 +7,95 @@ import pytest
 
 from lakehouse.declaration import Check, Column, Late, Measure, Month, RecordHeader, RecordKey
 from lakehouse.errors import DeclarationError
-from lakehouse_tests.unit.declaration.ratings import ID, RATED_AT, Made, declare, one, reference, rollup
+from lakehouse_tests.unit.declaration.ratings import (
+    ID,
+    RATED_AT,
+    TableFactory,
+    declare,
+    declare_reference,
+    declare_rollup,
+    with_column,
+)
 
-REFUSED: Sequence[tuple[Made, str]] = [
+REFUSED: Sequence[tuple[TableFactory, str]] = [
     *[
-        (lambda name=name, value=value: declare(**{name: value}), f"{name} is {said}, and not ")
-        for name, value, said in [
-            ("doc", 3, "text"),
-            ("owner", None, "text"),
-            ("file", None, "text"),
-            ("version", 5, "text"),
-            ("max_records", True, "a whole number"),
+        (lambda name=name, value=value: declare(**{name: value}), f"{name} must be {noun}, not ")
+        for name, value, noun in [
+            ("doc", 3, "a string"),
+            ("owner", None, "a string"),
+            ("file", None, "a string"),
+            ("version", 5, "a string"),
+            ("max_records", True, "an integer"),
             ("format", None, "a Json or an Avro"),
             ("base", 5, "a Rows"),
             ("late", "rated_at", "a Late"),
             ("rollups", iter([ID]), "a list or tuple"),
             ("rollups", 5, "a list or tuple"),
             ("references", None, "a list or tuple"),
-            ("columns", (each for each in [ID, RATED_AT]), "a list or tuple"),
+            ("columns", (item for item in [ID, RATED_AT]), "a list or tuple"),
             ("columns", {ID}, "a list or tuple"),
-            ("key", (each for each in ["id"]), "a list or tuple"),
+            ("key", (name for name in ["id"]), "a list or tuple"),
             ("key", {"id"}, "a list or tuple"),
             ("key", {"id": 1}, "a list or tuple"),
             ("key", None, "a list or tuple"),
         ]
     ],
-    (lambda: declare("n"), "columns: each is a Column, and not 'n'"),  # type: ignore[arg-type]
-    (lambda: declare(rollups=["n"]), "rollups: each is a Rollup, and not 'n'"),
-    (lambda: declare(checks=["n"]), "checks: each is a Check, and not 'n'"),
-    (lambda: declare(checks=[Check("n", "id > 0", "", "fatal")]), "check n: severity is warn or error"),  # type: ignore[arg-type]
-    (one(name=5), "name is text, and not 5"),
-    (one(type_=None), "column n: type is text, and not None"),
-    (lambda: declare(Column("n", "INT", doc=3)), "column n: doc is text, and not 3"),  # type: ignore[arg-type]
-    (one(required="yes"), "column n: required is True or False, and not 'yes'"),
-    (one(keep=1), "column n: keep is True or False, and not 1"),
+    (lambda: declare("n"), "columns: each item must be a Column, not 'n'"),  # type: ignore[arg-type]
+    (lambda: declare(rollups=["n"]), "rollups: each item must be a Rollup, not 'n'"),
+    (lambda: declare(checks=["n"]), "checks: each item must be a Check, not 'n'"),
+    (lambda: declare(checks=[Check("n", "id > 0", "", "fatal")]), "check n: severity must be warn or error"),  # type: ignore[arg-type]
+    (with_column(name=5), "name must be a string, not 5"),
+    (with_column(type_=None), "column n: type must be a string, not None"),
+    (lambda: declare(Column("n", "INT", doc=3)), "column n: doc must be a string, not 3"),  # type: ignore[arg-type]
+    (with_column(required="yes"), "column n: required must be True or False, not 'yes'"),
+    (with_column(keep=1), "column n: keep must be True or False, not 1"),
     (
-        one(source=5),
-        "column n: source is text or a list or tuple or a RecordKey or .*BrokerTime, and not 5",
+        with_column(source=5),
+        "column n: source must be a string or a list or tuple or a RecordKey or .*BrokerTime, not 5",
     ),
-    (one(pattern=5), "column n: pattern is text, and not 5"),
-    (one(between=5), "column n: between is a list or tuple, and not 5"),
-    (one(between="05"), "column n: between is a list or tuple, and not '05'"),
-    (lambda: declare(late=Late(5, timedelta(1))), "late: column is text, and not 5"),  # type: ignore[arg-type]
-    (lambda: declare(partition_by=Month(None)), "partition_by: column is text"),  # type: ignore[arg-type]
-    (lambda: rollup(by=(each for each in ["id"])), "rollup by_movie: by is a list or tuple"),
-    (lambda: rollup(by="id"), "rollup by_movie: by is a list or tuple"),
-    (lambda: rollup(measures=["n"]), "rollup by_movie: measures is a dict"),
-    (lambda: rollup(measures={5: Measure("1", "INT", "")}), "rollup by_movie: measures: each name is text, and not 5"),
-    (lambda: rollup(measures={"n": Measure(None, "INT", "")}), "measure n: sql is text"),  # type: ignore[arg-type]
-    (lambda: reference(file="movies.jsonl"), "reference movies: file is a Path, and not 'movies"),
-    (lambda: reference(key="id"), "reference movies: key is a list or tuple"),
-    (lambda: reference(columns=(each for each in [ID])), "reference movies: columns is a list or tuple"),
-    (lambda: reference(Column("n", None, "")), "reference movies: column n: type is text"),  # type: ignore[arg-type]
-    (one(type_="TIMESTAMP", epoch="hours"), "column n: epoch is seconds or milliseconds or microseconds or days"),
-    (one(source=RecordHeader(5)), "column n: source: name is text, and not 5"),  # type: ignore[arg-type]
-    (one(source=("a", 5)), "column n: source: each is text, and not 5"),
-    (one(source=RecordKey("bytes")), "column n: source: written is text or any_text"),  # type: ignore[arg-type]
-    (lambda: declare(retention=None), "retention is a timedelta"),
-    (lambda: declare(late=Late("rated_at", timedelta(1), "drop")), "late: policy is accept or reject"),  # type: ignore[arg-type]
-    (lambda: declare(gaps="ignore"), "gaps is stop or accept"),
-    (lambda: declare(late=Late("rated_at", 7)), "late: after is a timedelta"),  # type: ignore[arg-type]
-    (lambda: declare(partitions="3"), "partitions is a whole number"),
+    (with_column(pattern=5), "column n: pattern must be a string, not 5"),
+    (with_column(between=5), "column n: between must be a list or tuple, not 5"),
+    (with_column(between="05"), "column n: between must be a list or tuple, not '05'"),
+    (lambda: declare(late=Late(5, timedelta(1))), "late: column must be a string, not 5"),  # type: ignore[arg-type]
+    (lambda: declare(partition_by=Month(None)), "partition_by: column must be a string"),  # type: ignore[arg-type]
+    (lambda: declare_rollup(by=(name for name in ["id"])), "rollup by_movie: by must be a list or tuple"),
+    (lambda: declare_rollup(by="id"), "rollup by_movie: by must be a list or tuple"),
+    (lambda: declare_rollup(measures=["n"]), "rollup by_movie: measures must be a dict"),
+    (
+        lambda: declare_rollup(measures={5: Measure("1", "INT", "")}),
+        "rollup by_movie: measures: each name must be a string, not 5",
+    ),
+    (lambda: declare_rollup(measures={"n": Measure(None, "INT", "")}), "measure n: sql must be a string"),  # type: ignore[arg-type]
+    (lambda: declare_reference(file="movies.jsonl"), "reference movies: file must be a Path, not 'movies"),
+    (lambda: declare_reference(key="id"), "reference movies: key must be a list or tuple"),
+    (
+        lambda: declare_reference(columns=(column for column in [ID])),
+        "reference movies: columns must be a list or tuple",
+    ),
+    (lambda: declare_reference(Column("n", None, "")), "reference movies: column n: type must be a string"),  # type: ignore[arg-type]
+    (
+        with_column(type_="TIMESTAMP", epoch="hours"),
+        "column n: epoch must be seconds or milliseconds or microseconds or days",
+    ),
+    (with_column(source=RecordHeader(5)), "column n: source: name must be a string, not 5"),  # type: ignore[arg-type]
+    (with_column(source=("a", 5)), "column n: source: each item must be a string, not 5"),
+    (with_column(source=RecordKey("bytes")), "column n: source: written must be text or any_text"),  # type: ignore[arg-type]
+    (lambda: declare(retention=None), "retention must be a timedelta"),
+    (lambda: declare(late=Late("rated_at", timedelta(1), "drop")), "late: policy must be accept or reject"),  # type: ignore[arg-type]
+    (lambda: declare(gaps="ignore"), "gaps must be stop or accept"),
+    (lambda: declare(late=Late("rated_at", 7)), "late: after must be a timedelta"),  # type: ignore[arg-type]
+    (lambda: declare(partitions="3"), "partitions must be an integer"),
 ]
 
 
-@pytest.mark.parametrize(("made", "said"), REFUSED, ids=[said[:60] for _, said in REFUSED])
-def test_a_part_of_another_type_is_refused(made: Made, said: str) -> None:
-    with pytest.raises(DeclarationError, match=said) as refused:
-        made()
+@pytest.mark.parametrize(("make_table", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+def test_a_part_of_another_type_is_refused(make_table: TableFactory, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message) as refused:
+        make_table()
     assert refused.value.what.startswith("Table 'ratings': ")
     assert refused.value.action.startswith("Declare ")
 
 
 def test_a_table_without_a_name_is_refused() -> None:
-    with pytest.raises(DeclarationError, match="Table None: name is text, and not None"):
+    with pytest.raises(DeclarationError, match="Table None: name must be a string, not None"):
         declare(name=None)

@@ -1,4 +1,4 @@
-"""The page of the vocabulary: its examples are declarations, and it leaves no word out."""
+"""The page about the vocabulary: its examples are valid declarations, and it describes every option."""
 
 import re
 from dataclasses import fields
@@ -28,11 +28,11 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 IN_README = {"name", "topic", "doc", "file", "columns"}
 
 
-def test_every_example_is_taken() -> None:
-    said: dict[str, object] = {}
+def test_every_example_is_accepted() -> None:
+    names: dict[str, object] = {}
     for example in EXAMPLES:
-        exec(compile(example, str(PAGE), "exec"), said)  # noqa: S102 - the page's own examples
-    kinds = {type(value) for value in said.values()}
+        exec(compile(example, str(PAGE), "exec"), names)  # noqa: S102 - the page's own examples
+    kinds = {type(value) for value in names.values()}
     assert {Column, StreamTable, Late, Check, Rollup, SampleRecords} <= kinds
 
 
@@ -45,7 +45,7 @@ def test_every_part_has_an_example(part: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", sorted({each.name for part in (Column, StreamTable) for each in fields(part)} - IN_README)
+    "option", sorted({field.name for part in (Column, StreamTable) for field in fields(part)} - IN_README)
 )
-def test_every_word_of_a_column_and_a_table_is_told(word: str) -> None:
-    assert re.search(rf"\b{word}\b", PAGE.read_text())
+def test_every_option_of_a_column_and_a_table_is_described(option: str) -> None:
+    assert re.search(rf"\b{option}\b", PAGE.read_text())

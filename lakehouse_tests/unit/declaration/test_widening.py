@@ -1,4 +1,4 @@
-"""Which types hold the values of which, and what may be said to be widened."""
+"""Types that hold all values of another type, and columns that may be widened."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,12 +31,12 @@ def test_a_type_that_holds_every_value_of_another_is_wider(narrow: str, wide: st
         *(("DATE", "TIMESTAMP"), ("DECIMAL(4,0)", "BIGINT"), ("STRING", "STRING"), ("BOOLEAN", "INT")),
     ],
 )
-def test_any_other_type_is_not(narrow: str, wide: str) -> None:
+def test_any_other_type_is_not_wider(narrow: str, wide: str) -> None:
     assert not is_widened(narrow, wide)
 
 
 @pytest.mark.parametrize(
-    ("stands", "declared", "may"),
+    ("stored", "declared", "expected"),
     [
         *(("double", "DECIMAL(9,2)", True), ("bigint", "INT", True), ("decimal(9,2)", "BIGINT", True)),
         *(("string", "INT", True), ("string", "DECIMAL(9,2)", True), ("string", "DATE", True), ("int", "STRING", True)),
@@ -46,31 +46,31 @@ def test_any_other_type_is_not(narrow: str, wide: str) -> None:
         *(("boolean", "INT", False), ("array<string>", "STRING", False), ("string", "ARRAY<STRING>", False)),
     ],
 )
-def test_a_value_is_recast_only_where_the_other_type_means_the_same(stands: str, declared: str, may: bool) -> None:
-    assert is_recast(stands, declared) == may
+def test_a_value_is_recast_only_if_it_keeps_its_meaning(stored: str, declared: str, expected: bool) -> None:
+    assert is_recast(stored, declared) == expected
 
 
 ID = Column("id", "BIGINT", required=True, widened_from="INT", doc="Number.")
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "message"),
     [
-        ({"columns": [replace(ID, widened_from="STRING")]}, "widened_from STRING to BIGINT: not every value"),
-        ({"columns": [replace(ID, widened_from="BIGINT")]}, "widened_from BIGINT to BIGINT: not every value"),
+        ({"columns": [replace(ID, widened_from="STRING")]}, "BIGINT does not hold every value of widened_from STRING"),
+        ({"columns": [replace(ID, widened_from="BIGINT")]}, "BIGINT does not hold every value of widened_from BIGINT"),
         (
             {"version": "n", "columns": [ID, replace(ID, name="n", type="DECIMAL(9,3)", widened_from="DECIMAL(8,2)")]},
-            "n: widened_from .* to more places, and of a version",
+            "n: widened_from .* adds decimal places to the version",
         ),
     ],
 )
-def test_what_cannot_be_widened_is_refused(changes: dict[str, Any], why: str) -> None:
-    said: dict[str, Any] = {"columns": [ID], "key": ["id"]}
-    assert StreamTable("orders", "orders", "Orders.", **said)
-    with pytest.raises(DeclarationError, match=why):
-        StreamTable("orders", "orders", "Orders.", **(said | changes))
+def test_an_invalid_widened_from_is_refused(changes: dict[str, Any], message: str) -> None:
+    parts: dict[str, Any] = {"columns": [ID], "key": ["id"]}
+    assert StreamTable("orders", "orders", "Orders.", **parts)
+    with pytest.raises(DeclarationError, match=message):
+        StreamTable("orders", "orders", "Orders.", **(parts | changes))
 
 
-def test_what_a_type_was_is_no_part_of_the_declaration_s_hash() -> None:
+def test_widened_from_does_not_change_the_fingerprint() -> None:
     first = StreamTable("orders", "orders", "Orders.", [ID], ["id"])
     assert replace(first, columns=[replace(ID, widened_from=None)]).fingerprint == first.fingerprint

@@ -1,36 +1,36 @@
-"""One error of a declaration, and what a person makes of the declaration who does what it says."""
+"""One error of a declaration, and the declarations of users who follow its advice."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakehouse_tests.unit.declaration.ratings import Made
+from lakehouse_tests.unit.declaration.ratings import TableFactory
 
 
 @dataclass(frozen=True)
-class Read:
-    """A declaration, and what it makes of a record: of what stands in it beside the id and the time."""
+class Accepted:
+    """An accepted declaration, and the row that it decodes from a record, apart from the id and the time."""
 
-    made: Made
+    make_table: TableFactory
     record: Mapping[str, Any]
     row: Mapping[str, Any]
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    other_parts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(made: Made, record: Mapping[str, Any], **row: Any) -> Read:
-    """A declaration that makes these values of a record."""
-    return Read(made, record, row)
+def accept(make_table: TableFactory, record: Mapping[str, Any], **row: Any) -> Accepted:
+    """A declaration that decodes these values from a record."""
+    return Accepted(make_table, record, row)
 
 
 class Example:
-    """A declaration that is refused, with the fact and the advice; then one for each way to follow the advice."""
+    """A refused declaration with its message and advice, then one declaration for each way to follow the advice."""
 
-    def __init__(self, fact: str, advice: str, refused: Made, *followed: Made | Read) -> None:
-        self.fact, self.advice, self.refused = fact, advice, refused
-        self.followed: Sequence[Read] = [each if isinstance(each, Read) else read(each, {}) for each in followed]
+    def __init__(self, message: str, advice: str, refused: TableFactory, *followed: TableFactory | Accepted) -> None:
+        self.message, self.advice, self.refused = message, advice, refused
+        self.followed: Sequence[Accepted] = [way if isinstance(way, Accepted) else accept(way, {}) for way in followed]
 
 
-def bytes_of(record: Mapping[str, Any]) -> bytes:
+def encode_rating(record: Mapping[str, Any]) -> bytes:
     """The value of a record of the table of ratings."""
     return json.dumps({"id": 1, "time": "2026-01-31 12:00:00"} | dict(record)).encode()

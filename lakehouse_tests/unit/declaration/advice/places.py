@@ -1,4 +1,4 @@
-"""The places in the source at which a declaration is refused: all that there are, and the one that refused it."""
+"""The places in the source that refuse a declaration: all of them, and the one that refuses a given one."""
 
 import ast
 import sys
@@ -18,105 +18,111 @@ from lakehouse.errors import DeclarationError
 _FOLDERS = [Path(package.__path__[0]) for package in (lakehouse.declaration, lakehouse.decoding)]
 _SOURCES = sorted(file for folder in _FOLDERS for file in folder.rglob("*.py"))
 _ERRORS = (NotComputable, DeclarationError)
-_NAMES = {each.__name__ for each in _ERRORS}
+_ERROR_NAMES = {error.__name__ for error in _ERRORS}
+_MESSAGE_NAMES = {"fact", "message"}  # variables that contain the message of another place
 Place = tuple[str, int]
-"""A file, and the line at which a statement in it begins that tells a fact and an advice."""
+"""A file, and the first line of a statement in it that yields or raises a message and an advice."""
 
 
 @cache
 def places() -> dict[Place, int]:
-    """Every place, and the line at which its statement ends; what hands on a fact of another place is none."""
-    found = {}
+    """The last line of the statement at each place; statements that forward the message of another place are none."""
+    last_lines = {}
     for file in _SOURCES:
-        for node in _telling(ast.parse(file.read_text(encoding="utf-8"))):
-            found[str(file), node.lineno] = node.end_lineno or node.lineno
-    return found
+        for node in _refusals(ast.parse(file.read_text(encoding="utf-8"))):
+            last_lines[str(file), node.lineno] = node.end_lineno or node.lineno
+    return last_lines
 
 
-def _telling(tree: ast.Module) -> Iterator[ast.expr]:
+def _refusals(tree: ast.Module) -> Iterator[ast.expr]:
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef) and function.returns and "Problem]" in ast.unparse(function.returns):
-            yield from (node for node in ast.walk(function) if isinstance(node, ast.Yield) and not _hands_on(node))
+            yield from (node for node in ast.walk(function) if isinstance(node, ast.Yield) and not _forwards(node))
     for node in ast.walk(tree):
         error = node.exc if isinstance(node, ast.Raise) else None
-        if isinstance(error, ast.Call) and ast.unparse(error.func) in _NAMES and not _hands_on(error):
+        if isinstance(error, ast.Call) and ast.unparse(error.func) in _ERROR_NAMES and not _forwards(error):
             yield error
 
 
-def overlooked() -> list[str]:
-    """What tells a fact in a form that ``places`` does not see, so that no example is asked for it."""
-    found = []
+def find_overlooked() -> list[str]:
+    """Places in a form that ``places`` does not recognize, so that no example is required for them."""
+    overlooked = []
     for file in _SOURCES:
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        seen = {id(each) for each in _telling(tree)}
+        refusal_ids = {id(node) for node in _refusals(tree)}
         nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Call))
-        found += [f"{file.name}:{node.lineno}" for node in nodes if _evades(node, seen)]
-    return found
+        overlooked += [f"{file.name}:{node.lineno}" for node in nodes if _is_overlooked(node, refusal_ids)]
+    return overlooked
 
 
-def _evades(node: ast.FunctionDef | ast.Call, seen: set[int]) -> bool:
+def _is_overlooked(node: ast.FunctionDef | ast.Call, refusal_ids: set[int]) -> bool:
     if isinstance(node, ast.Call):
-        return ast.unparse(node.func) in _NAMES and id(node) not in seen and not _hands_on(node)
+        return ast.unparse(node.func) in _ERROR_NAMES and id(node) not in refusal_ids and not _forwards(node)
     returned = ast.unparse(node.returns) if node.returns else ""
-    told = "Problem" in returned
-    return told and (not returned.endswith("Problem]") or any(map(_yields_in_a_row, ast.walk(node))))
+    returns_problems = "Problem" in returned
+    return returns_problems and (not returned.endswith("Problem]") or any(map(_yields_sequence, ast.walk(node))))
 
 
-def _yields_in_a_row(node: ast.AST) -> bool:
-    made = getattr(node, "value", None)
-    parts = [made.body, made.orelse] if isinstance(made, ast.IfExp) else [made]
-    return isinstance(node, ast.YieldFrom) and not all(isinstance(part, ast.Call) for part in parts)
+def _yields_sequence(node: ast.AST) -> bool:
+    value = getattr(node, "value", None)
+    branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    return isinstance(node, ast.YieldFrom) and not all(isinstance(branch, ast.Call) for branch in branches)
 
 
-def _hands_on(told: ast.expr) -> bool:
-    """Whether it is the fact of another place, with more said before it."""
-    return any(isinstance(each, ast.FormattedValue) and ast.unparse(each.value) == "fact" for each in ast.walk(told))
+def _forwards(refusal: ast.expr) -> bool:
+    """Whether it is the message of another place with a prefix."""
+    formatted = (node for node in ast.walk(refusal) if isinstance(node, ast.FormattedValue))
+    return any(ast.unparse(node.value) in _MESSAGE_NAMES for node in formatted)
 
 
-def place_of(refused: Callable[[], object]) -> tuple[Place, DeclarationError]:
-    """The place that refuses what is made, and the error."""
-    seen: list[Place] = []
-    with ExitStack() as noted:
-        _note_errors(seen, noted)
-        _note_problems(seen, noted)
+def find_place(make_refused: Callable[[], object]) -> tuple[Place, DeclarationError]:
+    """The place that refuses a declaration, and the error."""
+    lines: list[Place] = []
+    with ExitStack() as stack:
+        _record_errors(lines, stack)
+        _record_problems(lines, stack)
         try:
-            refused()
+            make_refused()
         except DeclarationError as error:
-            return _places_of(seen)[0], error
+            return _places_of(lines)[0], error
     raise AssertionError("it is not refused")
 
 
-def _note_errors(seen: list[Place], noted: ExitStack) -> None:
-    """Note where errors are made: also those that end a recursion, at which Python stops to trace."""
+def _record_errors(lines: list[Place], stack: ExitStack) -> None:
+    """Record where errors are created, also errors at the recursion limit, at which Python stops tracing."""
     for kind in _ERRORS:
-        noted.enter_context(patch.object(kind, "__init__", _noting(kind.__init__, seen)))
+        stack.enter_context(patch.object(kind, "__init__", _recording(kind.__init__, lines)))
 
 
-def _noting(make: Callable[..., None], seen: list[Place]) -> Callable[..., None]:
-    def noted(*told: Any, **named: Any) -> None:
-        at = sys._getframe(1)
-        seen.append((at.f_code.co_filename, at.f_lineno))
-        make(*told, **named)
+def _recording(init: Callable[..., None], lines: list[Place]) -> Callable[..., None]:
+    def record_and_init(*arguments: Any, **options: Any) -> None:
+        caller = sys._getframe(1)
+        lines.append((caller.f_code.co_filename, caller.f_lineno))
+        init(*arguments, **options)
 
-    return noted
+    return record_and_init
 
 
-def _note_problems(seen: list[Place], noted: ExitStack) -> None:
-    """Note where facts are yielded."""
+def _record_problems(lines: list[Place], stack: ExitStack) -> None:
+    """Record where problems are yielded."""
 
-    def watch(frame: FrameType, event: str, told: Any) -> Any:
+    def trace(frame: FrameType, event: str, value: Any) -> Any:
         if not frame.f_code.co_filename.startswith(tuple(map(str, _FOLDERS))):
             return None
         frame.f_trace_lines = False
-        if event == "return" and type(told) is tuple:
-            seen.append((frame.f_code.co_filename, frame.f_lineno))
-        return watch
+        if event == "return" and type(value) is tuple:
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
+        return trace
 
-    noted.callback(sys.settrace, sys.gettrace())
-    sys.settrace(watch)
+    stack.callback(sys.settrace, sys.gettrace())
+    sys.settrace(trace)
 
 
-def _places_of(seen: Sequence[Place]) -> list[Place]:
+def _places_of(lines: Sequence[Place]) -> list[Place]:
     """The places to which these lines belong."""
-    known = places().items()
-    return [(file, at) for name, line in seen for (file, at), end in known if file == name and at <= line <= end]
+    return [
+        (file, first)
+        for name, line in lines
+        for (file, first), last in places().items()
+        if file == name and first <= line <= last
+    ]

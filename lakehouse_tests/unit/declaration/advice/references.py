@@ -1,39 +1,39 @@
-"""References: what their files do not say, and their columns cannot be."""
+"""References: options that their columns cannot have."""
 
 from lakehouse.declaration import RecordKey
 from lakehouse_tests.unit.declaration.advice.example import Example
-from lakehouse_tests.unit.declaration.ratings import SPOT, column, described
+from lakehouse_tests.unit.declaration.ratings import SPOT, column, with_reference
 
 EXAMPLES = [
     Example(
-        "reference movies: a table needs a key",
-        "Name the columns that tell one row from another.",
-        described(key=[]),
-        described(key=["id"]),
+        "reference movies: key is empty",
+        "Name the columns that identify a row.",
+        with_reference(key=[]),
+        with_reference(key=["id"]),
     ),
     Example(
-        "reference movies: column n: its source is for records",
-        "A line of a file has fields and nothing beside them: name one.",
-        described(column(source=RecordKey())),
-        described(column(source="m")),
+        "reference movies: column n: source must be a field",
+        "A line of a file has only fields. Name one of them.",
+        with_reference(column(source=RecordKey())),
+        with_reference(column(source="m")),
     ),
     Example(
-        "reference movies: column n: it is computed",
-        "A reference holds what its file says: leave sql out.",
-        described(column(sql="id")),
-        described(column()),
+        "reference movies: column n: sql is not allowed",
+        "A reference contains only what its file contains. Remove sql.",
+        with_reference(column(sql="id")),
+        with_reference(column()),
     ),
     Example(
-        "reference movies: column spot is STRUCT<x: DOUBLE>",
-        "Leave it out; a field within an object can be a column, by its path as source.",
-        described(SPOT),
-        described(),
-        described(column("x", "DOUBLE", source=("spot", "x"))),
+        "reference movies: column spot cannot have type STRUCT<x: DOUBLE>",
+        "Remove the column. A field within an object can be a column of its own, with its path as source.",
+        with_reference(SPOT),
+        with_reference(),
+        with_reference(column("x", "DOUBLE", source=("spot", "x"))),
     ),
     Example(
-        "reference movies: column n: keep is for records",
-        "A reference is read whole: leave keep out.",
-        described(column(keep=True)),
-        described(column()),
+        "reference movies: column n: keep is not allowed",
+        "A reference is loaded as a whole. Remove keep.",
+        with_reference(column(keep=True)),
+        with_reference(column()),
     ),
 ]

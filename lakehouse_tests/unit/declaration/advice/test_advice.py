@@ -1,4 +1,4 @@
-"""No error of a declaration leads into another one: for each, what is declared by its advice is accepted."""
+"""The advice of an error never leads to another error: a declaration that follows it is accepted."""
 
 import pytest
 
@@ -14,31 +14,31 @@ from lakehouse_tests.unit.declaration.advice import (
     times,
     types,
 )
-from lakehouse_tests.unit.declaration.advice.example import Example, bytes_of
-from lakehouse_tests.unit.declaration.advice.places import overlooked, place_of, places
+from lakehouse_tests.unit.declaration.advice.example import Example, encode_rating
+from lakehouse_tests.unit.declaration.advice.places import find_overlooked, find_place, places
 
 TOPICS = (columns, times, types, formats, tables, rows, references, measures, computed)
 EXAMPLES = [example for topic in TOPICS for example in topic.EXAMPLES]
-each_error = pytest.mark.parametrize("example", EXAMPLES, ids=[example.fact[:60] for example in EXAMPLES])
+for_each_error = pytest.mark.parametrize("example", EXAMPLES, ids=[example.message[:60] for example in EXAMPLES])
 
 
-@each_error
-def test_a_declaration_is_refused_with_its_fact_and_an_advice(example: Example) -> None:
-    _, error = place_of(example.refused)
-    assert error.what.partition(": ")[2] == example.fact
+@for_each_error
+def test_a_declaration_is_refused_with_its_message_and_advice(example: Example) -> None:
+    _, error = find_place(example.refused)
+    assert error.what.partition(": ")[2] == example.message
     assert error.action == example.advice
 
 
-@each_error
-def test_what_is_declared_by_the_advice_is_accepted_and_reads_records(example: Example) -> None:
+@for_each_error
+def test_a_declaration_that_follows_the_advice_is_accepted_and_decodes_records(example: Example) -> None:
     assert example.followed
-    for way in example.followed:
-        table = way.made()
+    for accepted in example.followed:
+        table = accepted.make_table()
         if isinstance(table.format, Json):
-            row = table.decode(bytes_of(way.record), **way.beside)
-            assert {name: row[name] for name in way.row} == way.row
+            row = table.decode(encode_rating(accepted.record), **accepted.other_parts)
+            assert {name: row[name] for name in accepted.row} == accepted.row
 
 
 def test_every_place_that_refuses_a_declaration_has_an_example() -> None:
-    assert {place_of(example.refused)[0] for example in EXAMPLES} == set(places())
-    assert overlooked() == []
+    assert {find_place(example.refused)[0] for example in EXAMPLES} == set(places())
+    assert find_overlooked() == []

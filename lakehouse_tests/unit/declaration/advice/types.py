@@ -1,12 +1,12 @@
-"""Types: those that there are, and what every part of a declaration has to be."""
+"""Types of columns, and types of the parts of a declaration."""
 
 import json
 from datetime import timedelta
 from decimal import Decimal
 
 from lakehouse.declaration import Day, Measure, Month, SampleRecords, Value, Year
-from lakehouse_tests.unit.declaration.advice.example import Example, read
-from lakehouse_tests.unit.declaration.ratings import column, grouped, more, one
+from lakehouse_tests.unit.declaration.advice.example import Example, accept
+from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns, with_rollup
 
 FIELDS = ", ".join(f"f{number}: INT" for number in range(200))
 DEEP = "STRUCT<a: " * 9 + "INT" + ">" * 9
@@ -18,56 +18,56 @@ EXAMPLES = [
             "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale), or of values "
             "that hold others ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>."
         ),
-        one(type_="FLOAT"),
-        one(type_="STRING"),
-        one(type_="DOUBLE"),
-        one(type_="DECIMAL(9,2)"),
-        one(type_="ARRAY<DOUBLE>"),
-        one(type_="MAP<STRING, DOUBLE>"),
-        one(type_="STRUCT<x: DOUBLE, y: DOUBLE>"),
+        with_column(type_="FLOAT"),
+        with_column(type_="STRING"),
+        with_column(type_="DOUBLE"),
+        with_column(type_="DECIMAL(9,2)"),
+        with_column(type_="ARRAY<DOUBLE>"),
+        with_column(type_="MAP<STRING, DOUBLE>"),
+        with_column(type_="STRUCT<x: DOUBLE, y: DOUBLE>"),
     ),
     Example(
         "column n: DECIMAL(99,2) has 99 digits",
         "A decimal has at most 38: declare fewer.",
-        one(type_="DECIMAL(99,2)"),
-        one(type_="DECIMAL(38,2)"),
+        with_column(type_="DECIMAL(99,2)"),
+        with_column(type_="DECIMAL(38,2)"),
     ),
     Example(
         "column n: DECIMAL(2,5) has more places than digits",
         "The first number counts all digits, the second the places.",
-        one(type_="DECIMAL(2,5)"),
-        one(type_="DECIMAL(7,5)"),
+        with_column(type_="DECIMAL(2,5)"),
+        with_column(type_="DECIMAL(7,5)"),
     ),
     Example(
         "column n: its type has more than 200 fields",
         "Declare those that you need.",
-        one(type_=f"STRUCT<{FIELDS}, last: INT>"),
-        one(type_=f"STRUCT<{FIELDS}>"),
+        with_column(type_=f"STRUCT<{FIELDS}, last: INT>"),
+        with_column(type_=f"STRUCT<{FIELDS}>"),
     ),
     Example(
         "column n: its type has more than 8 levels",
         "Leave out what is deeper; fields of objects in no array or map can be columns, by their paths.",
-        one(type_=DEEP),
-        one(type_="STRUCT<a: " * 8 + "INT" + ">" * 8),
-        read(one(source=("n", *"a" * 9)), {"n": DEEP_OBJECT}, n=5),
+        with_column(type_=DEEP),
+        with_column(type_="STRUCT<a: " * 8 + "INT" + ">" * 8),
+        accept(with_column(source=("n", *"a" * 9)), {"n": DEEP_OBJECT}, n=5),
     ),
     Example(
         "column n: its type has more than 8 levels",
         "Leave out what is deeper; fields of objects in no array or map can be columns, by their paths.",
-        one(type_=f"ARRAY<{DEEP}>"),
-        one(type_="ARRAY<" + "STRUCT<a: " * 7 + "INT" + ">" * 8),
+        with_column(type_=f"ARRAY<{DEEP}>"),
+        with_column(type_="ARRAY<" + "STRUCT<a: " * 7 + "INT" + ">" * 8),
     ),
     Example(
         "column n: ARRAY<INT, INT> is no array",
         "Its items have one type: declare ARRAY<type>.",
-        one(type_="ARRAY<INT, INT>"),
-        one(type_="ARRAY<INT>"),
+        with_column(type_="ARRAY<INT, INT>"),
+        with_column(type_="ARRAY<INT>"),
     ),
     Example(
         "column n: MAP<INT, INT> is no map",
         "Names in records are texts: declare MAP<STRING, type>.",
-        one(type_="MAP<INT, INT>"),
-        read(one(type_="MAP<STRING, INT>"), {"n": {"1": 2}}, n=[("1", 2)]),
+        with_column(type_="MAP<INT, INT>"),
+        accept(with_column(type_="MAP<STRING, INT>"), {"n": {"1": 2}}, n=[("1", 2)]),
     ),
     Example(
         "column n: STRUCT<a-b: INT, c: INT> has a field 'a-b'",
@@ -75,10 +75,10 @@ EXAMPLES = [
             "Declare STRUCT<name: type>: names of letters, digits and _; a field of another name can be a column, by "
             "its path as source, where no array or map leads to it."
         ),
-        one(type_="STRUCT<a-b: INT, c: INT>"),
-        one(type_="STRUCT<a_b: INT, c: INT>"),
-        read(
-            more(column("n", "STRUCT<c: INT>"), column("m", source=("n", "a-b"))),
+        with_column(type_="STRUCT<a-b: INT, c: INT>"),
+        with_column(type_="STRUCT<a_b: INT, c: INT>"),
+        accept(
+            with_columns(column("n", "STRUCT<c: INT>"), column("m", source=("n", "a-b"))),
             {"n": {"a-b": 1, "c": 2}},
             n={"c": 2},
             m=1,
@@ -87,74 +87,74 @@ EXAMPLES = [
     Example(
         "column n: STRUCT<a: INT, A: INT> has two fields a",
         "Spark tells no names apart by their case: leave one out.",
-        one(type_="STRUCT<a: INT, A: INT>"),
-        one(type_="STRUCT<a: INT>"),
+        with_column(type_="STRUCT<a: INT, A: INT>"),
+        with_column(type_="STRUCT<a: INT>"),
     ),
     Example(
-        "topic is text, and not None",
-        "Declare text.",
-        more(topic=None),
-        more(topic="ratings"),
+        "topic must be a string, not None",
+        "Declare a string.",
+        with_columns(topic=None),
+        with_columns(topic="ratings"),
     ),
     Example(
-        "retention is a timedelta, and not 7",
+        "retention must be a timedelta, not 7",
         "Declare a timedelta.",
-        more(retention=7),
-        more(retention=timedelta(days=7)),
+        with_columns(retention=7),
+        with_columns(retention=timedelta(days=7)),
     ),
     Example(
-        "order is timestamp or offset, and not 'offsets'",
+        "order must be timestamp or offset, not 'offsets'",
         "Declare timestamp or offset.",
-        more(order="offsets"),
-        more(order="timestamp"),
-        more(order="offset"),
+        with_columns(order="offsets"),
+        with_columns(order="timestamp"),
+        with_columns(order="offset"),
     ),
     Example(
-        "key: each is text, and not 5",
-        "Declare text.",
-        more(key=["id", 5]),
-        more(key=["id"]),
+        "key: each item must be a string, not 5",
+        "Declare a string.",
+        with_columns(key=["id", 5]),
+        with_columns(key=["id"]),
     ),
     Example(
-        "key is a list or tuple, and not 'id'",
+        "key must be a list or tuple, not 'id'",
         "Declare a list or tuple.",
-        more(key="id"),
-        more(key=["id"]),
-        more(key=("id",)),
+        with_columns(key="id"),
+        with_columns(key=["id"]),
+        with_columns(key=("id",)),
     ),
     Example(
-        "partition_by is a Day or a Month or a Year or a Value, and not 'rated_at'",
+        "partition_by must be a Day or a Month or a Year or a Value, not 'rated_at'",
         "Declare a Day or a Month or a Year or a Value.",
-        more(partition_by="rated_at"),
-        more(partition_by=Day("rated_at")),
-        more(partition_by=Month("rated_at")),
-        more(partition_by=Year("rated_at")),
-        more(partition_by=Value("stars")),
+        with_columns(partition_by="rated_at"),
+        with_columns(partition_by=Day("rated_at")),
+        with_columns(partition_by=Month("rated_at")),
+        with_columns(partition_by=Year("rated_at")),
+        with_columns(partition_by=Value("stars")),
     ),
     Example(
-        "column n: default is text or True or False or a number, and not []",
-        "Declare text or True or False or a number.",
-        one(default=[]),
-        read(one(type_="STRING", default="a"), {}, n="a"),
-        read(one(type_="BOOLEAN", default=True), {}, n=True),
-        read(one(default=3), {}, n=3),
+        "column n: default must be a string or True or False or a number, not []",
+        "Declare a string or True or False or a number.",
+        with_column(default=[]),
+        accept(with_column(type_="STRING", default="a"), {}, n="a"),
+        accept(with_column(type_="BOOLEAN", default=True), {}, n=True),
+        accept(with_column(default=3), {}, n=3),
     ),
     Example(
-        "rollup by_movie: measure n is a Measure, and not 'count(*)'",
+        "rollup by_movie: measure n must be a Measure, not 'count(*)'",
         "Declare a Measure.",
-        grouped(measures={"n": "count(*)"}),
-        grouped(measures={"n": Measure("count(*)", "BIGINT", "Rows.")}),
+        with_rollup(measures={"n": "count(*)"}),
+        with_rollup(measures={"n": Measure("count(*)", "BIGINT", "Rows.")}),
     ),
     Example(
-        "samples is a Samples, and not 5",
+        "samples must be a Samples, not 5",
         "Declare a Samples.",
-        more(samples=5),
-        more(samples=SampleRecords([{"id": 1}])),
+        with_columns(samples=5),
+        with_columns(samples=SampleRecords([{"id": 1}])),
     ),
     Example(
-        "its samples are no JSON: Object of type Decimal is not JSON serializable",
-        "Write each value as it would stand in a record.",
-        more(samples=SampleRecords([{"id": Decimal(1)}])),
-        more(samples=SampleRecords([{"id": 1}])),
+        "samples cannot be written as JSON: Object of type Decimal is not JSON serializable",
+        "Write each value as a record would contain it.",
+        with_columns(samples=SampleRecords([{"id": Decimal(1)}])),
+        with_columns(samples=SampleRecords([{"id": 1}])),
     ),
 ]

@@ -1,4 +1,4 @@
-"""SQL of computed columns: what is taken, what it becomes, and what is refused because a record could make it fail."""
+"""SQL of computed columns: what it is converted to, and what is refused because a record could make it fail."""
 
 from typing import Any
 
@@ -21,12 +21,12 @@ TYPES = {
 }
 
 
-def made(sql: str, type_: str) -> str:
+def convert(sql: str, type_: str) -> str:
     return computed_sql(sql, type_, TYPES)
 
 
 @pytest.mark.parametrize(
-    ("sql", "type_", "becomes"),
+    ("sql", "type_", "converted"),
     [
         ("weight >= 7", "BOOLEAN", "(`weight` >= 7)"),
         ("NOT paid OR name IS NULL", "BOOLEAN", "((NOT `paid`) OR (`name` IS NULL))"),
@@ -64,98 +64,98 @@ def made(sql: str, type_: str) -> str:
         ("CAST(floor(price) AS INT)", "INT", "try_cast(floor(`price`) AS INT)"),
     ],
 )
-def test_what_can_fail_becomes_what_gives_null(sql: str, type_: str, becomes: str) -> None:
-    assert made(sql, type_) == f"try_cast({becomes} AS {type_})"
+def test_sql_that_can_fail_is_converted_to_sql_that_returns_null(sql: str, type_: str, converted: str) -> None:
+    assert convert(sql, type_) == f"try_cast({converted} AS {type_})"
 
 
-def test_a_double_is_none_that_no_record_may_hold() -> None:
-    assert made("weight * 2", "DOUBLE") == (
+def test_a_double_is_finite_and_never_negative_zero() -> None:
+    assert convert("weight * 2", "DOUBLE") == (
         "IF(abs(try_cast(try_multiply(`weight`, 2) AS DOUBLE)) < double('Infinity'),"
         " try_cast(try_multiply(`weight`, 2) AS DOUBLE) + 0.0D, NULL)"
     )
 
 
 @pytest.mark.parametrize(
-    ("sql", "type_", "why"),
+    ("sql", "type_", "message_part"),
     [
-        ("coalesce(name, 1)", "STRING", "do not go together"),
-        ("CASE name WHEN 1 THEN 2 END", "INT", "do not go together"),
-        ("paid AND pieces", "BOOLEAN", "pieces is a whole number, where"),
-        ("floor(weight)", "BIGINT", "weight is a double, where"),
-        (f"left(name, {'9' * 5000})", "STRING", "no whole number that is written out"),
-        ("left(name, 99999999999)", "STRING", "no whole number that is written out"),
-        ("name RLIKE '(a+)+$'", "BOOLEAN", "is not known there"),
-        ("name LIKE concat('%', name)", "BOOLEAN", "is not known there"),
-        (r"name LIKE '\\'", "BOOLEAN", "is not known there"),
+        ("coalesce(name, 1)", "STRING", "these cannot be combined"),
+        ("CASE name WHEN 1 THEN 2 END", "INT", "these cannot be combined"),
+        ("paid AND pieces", "BOOLEAN", "pieces is an integer, but must be"),
+        ("floor(weight)", "BIGINT", "weight is a double, but must be"),
+        (f"left(name, {'9' * 5000})", "STRING", "is not an integer literal"),
+        ("left(name, 99999999999)", "STRING", "is not an integer literal"),
+        ("name RLIKE '(a+)+$'", "BOOLEAN", "is not supported"),
+        ("name LIKE concat('%', name)", "BOOLEAN", "is not supported"),
+        (r"name LIKE '\\'", "BOOLEAN", "is not supported"),
         ("name ILIKE 'x%a%b%'", "BOOLEAN", "two % before its last word"),
-        (r"concat(name, '\\u0041')", "STRING", "has a backslash"),
-        ("rand() > 0.5", "BOOLEAN", "is not known there"),
-        ("sold_at > now()", "BOOLEAN", "is not known there"),
-        ("max(pieces)", "INT", "is not known there"),
-        ("(SELECT 1)", "INT", "is not known there"),
-        ("row_number() OVER (ORDER BY name)", "INT", "is not known there"),
-        ("CAST(name AS DATE)", "DATE", "name is a text, where"),
-        ("CAST(total AS TIMESTAMP)", "TIMESTAMP", "total is a whole number, where"),
-        ("CAST(weight AS BOOLEAN)", "BOOLEAN", "weight is a double, where"),
-        ("CAST(name AS DECIMAL(99,2))", "DECIMAL(9,2)", "casts to no type of a column"),
-        ("TIMESTAMP '2026-01-01T00:00:00+02:00'", "TIMESTAMP", "names a zone"),
-        ("day + INTERVAL 1 DAY", "DATE", "day is a day, where"),
-        ("t.pieces", "INT", "names no column that records tell: t.pieces"),
+        (r"concat(name, '\\u0041')", "STRING", "contains a backslash"),
+        ("rand() > 0.5", "BOOLEAN", "is not supported"),
+        ("sold_at > now()", "BOOLEAN", "is not supported"),
+        ("max(pieces)", "INT", "is not supported"),
+        ("(SELECT 1)", "INT", "is not supported"),
+        ("row_number() OVER (ORDER BY name)", "INT", "is not supported"),
+        ("CAST(name AS DATE)", "DATE", "name is a string, but must be"),
+        ("CAST(total AS TIMESTAMP)", "TIMESTAMP", "total is an integer, but must be"),
+        ("CAST(weight AS BOOLEAN)", "BOOLEAN", "weight is a double, but must be"),
+        ("CAST(name AS DECIMAL(99,2))", "DECIMAL(9,2)", "casts to an unsupported type"),
+        ("TIMESTAMP '2026-01-01T00:00:00+02:00'", "TIMESTAMP", "has a time zone"),
+        ("day + INTERVAL 1 DAY", "DATE", "day is a date, but must be"),
+        ("t.pieces", "INT", "t.pieces is not a column that is read from records"),
         ("1" * 39, "DECIMAL(38,0)", "has 39 digits"),
-        ("1e999", "DOUBLE", "beyond any number"),
-        ("replace(name, name, '')", "STRING", "larger than any text"),
-        ("replace(name, 'a', '12345')", "STRING", "larger than any text"),
+        ("1e999", "DOUBLE", "exceeds the range of a double"),
+        ("replace(name, name, '')", "STRING", "a string that is too large"),
+        ("replace(name, 'a', '12345')", "STRING", "a string that is too large"),
         ("replace(" * 4 + "name" + ", 'a', 'aaaa')" * 4, "STRING", "more than 64 times as long"),
-        ("TIMESTAMP '2026-01-01'", "TIMESTAMP", "is no TIMESTAMP"),
-        ("paid BETWEEN paid AND paid = paid", "BOOLEAN", "stands beside a comparison"),
-        ("pieces IN (1) = paid", "BOOLEAN", "stands beside a comparison"),
+        ("TIMESTAMP '2026-01-01'", "TIMESTAMP", "is not a valid TIMESTAMP"),
+        ("paid BETWEEN paid AND paid = paid", "BOOLEAN", "is an operand of a comparison"),
+        ("pieces IN (1) = paid", "BOOLEAN", "is an operand of a comparison"),
         ("split_part(name, ',', 00)", "STRING", "counts from 1"),
-        ("substring(name)", "STRING", "not what substring() takes"),
-        ("greatest(name)", "STRING", "is given one"),
-        ("left(name, \u0663)", "STRING", "no whole number that is written out"),
-        ("name || '\ud800'", "STRING", "no text in UTF-8"),
-        ("name || '\x00'", "STRING", "no text in UTF-8"),
-        ("date_trunc('DAY', sold_at, 'Europe/Berlin')", "TIMESTAMP", "this part of it is not supported"),
-        ("date_trunc(pieces, sold_at)", "TIMESTAMP", "this part of it is not supported"),
-        ("initcap(name, 'x')", "STRING", "not what initcap() takes"),
-        ("CAST(name AS STRING FORMAT 'x')", "STRING", "is not known there"),
-        ("trim(BOTH 'x' FROM name)", "STRING", "this part of it is not supported"),
-        ("DATE '2020-W01-1'", "DATE", "is no DATE"),
-        ("DATE '20200101'", "DATE", "is no DATE"),
-        ("abs(" * 8 + "price" + ")" * 8, "DECIMAL(9,2)", "a part of it becomes"),
-        ("abs(" * 20 + "price" + ")" * 20, "DECIMAL(9,2)", "a part of it becomes 4"),
-        ("floor(price)", "BIGINT", "it gives a decimal"),
-        ("pieces; DROP TABLE t", "INT", "no SQL expression"),
+        ("substring(name)", "STRING", "arguments that substring() does not support"),
+        ("greatest(name)", "STRING", "has only one argument"),
+        ("left(name, \u0663)", "STRING", "is not an integer literal"),
+        ("name || '\ud800'", "STRING", "invalid UTF-8"),
+        ("name || '\x00'", "STRING", "invalid UTF-8"),
+        ("date_trunc('DAY', sold_at, 'Europe/Berlin')", "TIMESTAMP", "unsupported part: "),
+        ("date_trunc(pieces, sold_at)", "TIMESTAMP", "unsupported part: "),
+        ("initcap(name, 'x')", "STRING", "arguments that initcap() does not support"),
+        ("CAST(name AS STRING FORMAT 'x')", "STRING", "is not supported"),
+        ("trim(BOTH 'x' FROM name)", "STRING", "unsupported part: "),
+        ("DATE '2020-W01-1'", "DATE", "is not a valid DATE"),
+        ("DATE '20200101'", "DATE", "is not a valid DATE"),
+        ("abs(" * 8 + "price" + ")" * 8, "DECIMAL(9,2)", "a part of it expands to"),
+        ("abs(" * 20 + "price" + ")" * 20, "DECIMAL(9,2)", "a part of it expands to 4"),
+        ("floor(price)", "BIGINT", "the expression returns a decimal"),
+        ("pieces; DROP TABLE t", "INT", "not a SQL expression"),
     ],
 )
-def test_what_a_record_could_make_fail_is_refused_with_what_to_do(sql: str, type_: str, why: str) -> None:
+def test_sql_that_a_record_could_make_fail_is_refused_with_advice(sql: str, type_: str, message_part: str) -> None:
     with pytest.raises(NotComputable) as refused:
-        made(sql, type_)
-    fact, action = refused.value.problem
-    assert why in fact
+        convert(sql, type_)
+    message, action = refused.value.problem
+    assert message_part in message
     assert action.endswith(".")
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
-    with pytest.raises(NotComputable, match="nested too deeply|no SQL expression"):
-        made("(" * 5_000 + "pieces" + ")" * 5_000, "INT")
+def test_sql_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(NotComputable, match="nested too deeply|not a SQL expression"):
+        convert("(" * 5_000 + "pieces" + ")" * 5_000, "INT")
 
 
-def test_a_name_that_a_field_had_is_none_that_another_column_takes() -> None:
+def test_the_former_name_of_a_field_cannot_be_read_by_another_column() -> None:
     town = Column("town", "STRING", formerly="city", doc="Town.")
-    with pytest.raises(DeclarationError, match="formerly city, and city takes it now"):
+    with pytest.raises(DeclarationError, match="formerly city, but column city reads it now"):
         table(town, Column("city", "STRING", doc="Another thing."))
-    with pytest.raises(DeclarationError, match="formerly city, and zip takes it now"):
+    with pytest.raises(DeclarationError, match="formerly city, but column zip reads it now"):
         table(town, Column("zip", "STRING", source=("city", "zip"), doc="Another thing."))
     assert table(town, Column("city", "STRING", source="place", doc="Another name.")).decode(b'{"id":1,"city":"X"}')
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_function_is_one_that_the_parser_knows(name: str) -> None:
+def test_the_parser_knows_every_function(name: str) -> None:
     from sqlglot import exp
 
     assert issubclass(getattr(exp, name), exp.Expr)
-    assert {*FUNCTIONS[name].given} <= getattr(exp, name).arg_types.keys()
+    assert {*FUNCTIONS[name].arguments} <= getattr(exp, name).arg_types.keys()
 
 
 ID = Column("id", "INT", required=True, doc="Number.")
@@ -166,34 +166,34 @@ def table(*columns: Column, **changes: Any) -> StreamTable:
     return StreamTable("orders", "orders", "Orders.", [ID, SOLD, *columns], **({"key": ["id"]} | changes))
 
 
-def test_a_computed_column_is_no_field_of_a_record() -> None:
+def test_a_computed_column_is_not_read_from_records() -> None:
     declared = table(Column("twice", "INT", sql="id * 2", doc="Twice."))
     assert [field.name for field in declared.fields] == ["id", "sold_at"]
     assert declared.decode(b'{"id": 1, "twice": "three"}') == {"id": 1, "sold_at": None}
     assert declared.computed.keys() == {"twice"}
 
 
-def test_what_a_column_is_computed_by_is_part_of_the_declaration() -> None:
-    prints = {table(Column("n", "INT", sql=sql, doc="N.")).fingerprint for sql in ("id", "id + 1")}
-    assert len({*prints, table(Column("n", "INT", doc="N.")).fingerprint}) == 3
+def test_the_sql_of_a_column_is_part_of_the_fingerprint() -> None:
+    fingerprints = {table(Column("n", "INT", sql=sql, doc="N.")).fingerprint for sql in ("id", "id + 1")}
+    assert len({*fingerprints, table(Column("n", "INT", doc="N.")).fingerprint}) == 3
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("options", "message_part"),
     [
-        ({"required": True}, "sql or required, not both"),
-        ({"source": "other"}, "sql or source, not both"),
-        ({"default": 1}, "sql or default, not both"),
-        ({"keep": True}, "sql or keep, not both"),
-        ({"between": (0, 1)}, "sql or between, not both"),
-        ({"epoch": "seconds"}, "sql or epoch, not both"),
-        ({"sql": ""}, "has no SQL"),
-        ({"sql": "n + 1"}, "names no column that records tell: n"),
-        ({"sql": "kept + 1"}, "names no column that records tell: kept"),
-        ({"sql": 7}, "sql is text"),
+        ({"required": True}, "sql and required cannot be combined"),
+        ({"source": "other"}, "sql and source cannot be combined"),
+        ({"default": 1}, "sql and default cannot be combined"),
+        ({"keep": True}, "sql and keep cannot be combined"),
+        ({"between": (0, 1)}, "sql and between cannot be combined"),
+        ({"epoch": "seconds"}, "sql and epoch cannot be combined"),
+        ({"sql": ""}, "sql is empty"),
+        ({"sql": "n + 1"}, ": n is not a column that is read from records"),
+        ({"sql": "kept + 1"}, ": kept is not a column that is read from records"),
+        ({"sql": 7}, "sql must be a string"),
     ],
 )
-def test_a_computed_column_says_nothing_of_records(said: dict[str, Any], why: str) -> None:
+def test_a_computed_column_has_no_options_about_records(options: dict[str, Any], message_part: str) -> None:
     kept = Column("kept", "INT", keep=True, doc="Kept.")
-    with pytest.raises(DeclarationError, match=why.replace("+", r"\+")):
-        table(kept, Column("n", "INT", doc="N.", **({"sql": "id + 1"} | said)))
+    with pytest.raises(DeclarationError, match=message_part.replace("+", r"\+")):
+        table(kept, Column("n", "INT", doc="N.", **({"sql": "id + 1"} | options)))

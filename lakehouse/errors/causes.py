@@ -86,11 +86,8 @@ def _mask_quoted(text: str) -> str:
     """Mask the parts in quotes, unless a letter touches a quote from outside. Visits each quote once."""
     pieces, done = list[str](), 0
     for start, end in _quoted_spans(text):
-        if (
-            start >= done
-            and not _is_word_character(text[start - 1 : start])
-            and not _is_word_character(text[end : end + 1])
-        ):
+        touches_word = _is_word_character(text[start - 1 : start]) or _is_word_character(text[end : end + 1])
+        if start >= done and not touches_word:
             pieces += [text[done:start], "_" * (end - start)]
             done = end
     return "".join([*pieces, text[done:]])

@@ -255,8 +255,7 @@ def trouble_of(error: Exception, among: Iterable[Trouble], place: str = "") -> T
 def telling_line(error: Exception, trouble: Trouble) -> str:
     """Return the first line of the cause that means this trouble, else of the error itself, without its class."""
     causes = causes_of(error)
-    matches = (cause for cause in causes if _matches(cause, _searched_text(cause), _SIGNS[trouble]))
-    cause = next(matches, causes[0])
+    cause = next((c for c in causes if _matches(c, _searched_text(c), _SIGNS[trouble])), causes[0])
     return cause.line or cause.condition or cause.kind.rpartition(".")[2]
 
 
@@ -273,8 +272,7 @@ def _matches(cause: Cause, text: str | None, signs: _Signs) -> bool:
         return cause.number in signs.numbers
     if cause.condition.startswith(signs.conditions) or cause.code in signs.codes:
         return True
-    patterns = (pattern for name, pattern in signs.conditions_with_pattern if cause.condition.startswith(name))
-    if any(re.search(pattern, cause.line) for pattern in patterns):
+    if any(cause.condition.startswith(name) and re.search(p, cause.line) for name, p in signs.conditions_with_pattern):
         return True
     if text is None:
         return cause.kind.startswith(signs.classes)

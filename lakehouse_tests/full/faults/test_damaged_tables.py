@@ -60,7 +60,10 @@ def unlink(file: Path) -> None:
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "the newest commit cut short": (lambda folder: cut(commit(folder, 3)), "is incomplete, as after a power failure"),
-    "garbage in a commit": (lambda folder: commit(folder, 2).write_text("garbage\n"), "log (is damaged and )?cannot be read"),
+    "garbage in a commit": (
+        lambda folder: commit(folder, 2).write_text("garbage\n"),
+        "log (is damaged and )?cannot be read",
+    ),
     "a commit missing": (lambda folder: commit(folder, 2).unlink(), "log (is damaged and )?cannot be read.* [Gg]ap"),
     "a checkpoint cut short": (
         lambda folder: [cut(file) for file in folder.glob("_delta_log/*.checkpoint.parquet")],

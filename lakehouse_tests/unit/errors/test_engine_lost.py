@@ -9,7 +9,9 @@ from lakehouse.errors.troubles import is_gone
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import again
 
-UNAVAILABLE_ENGINE = (
+NO_ENGINE = (
+    "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = Socket closed>"
+)
     "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = Socket closed>"
 )
 
@@ -17,7 +19,7 @@ UNAVAILABLE_ENGINE = (
 @pytest.mark.parametrize(
     "error",
     [
-        SparkConnectGrpcException(UNAVAILABLE_ENGINE, grpc_status_code=grpc.StatusCode.UNAVAILABLE),
+        SparkConnectGrpcException(NO_ENGINE, grpc_status_code=grpc.StatusCode.UNAVAILABLE),
         SparkException("[INVALID_HANDLE.SESSION_CLOSED] The handle 9e10 is invalid. Session was closed."),
         SparkException("[INVALID_HANDLE.SESSION_CHANGED] The existing Spark server driver instance has restarted."),
         SparkException("[INVALID_HANDLE.OPERATION_ABANDONED] Operation was considered abandoned."),

@@ -12,8 +12,6 @@ from lakehouse.storage.table_context import again
 NO_ENGINE = (
     "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = Socket closed>"
 )
-    "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = Socket closed>"
-)
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,7 @@ DAMAGES: dict[str, tuple[Callable[[Layout], object], str]] = {
 
 
 @pytest.mark.parametrize(("damage", "problem"), DAMAGES.values(), ids=DAMAGES)
-def test_an_incomplete_commit_is_reported_with_the_version_before(
-    tmp_path: Path, damage: Callable[[Layout], object], problem: str
-) -> None:
+def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layout], object], problem: str) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     require_whole(layout.uri)
     file = newest_file(layout)
@@ -162,9 +160,7 @@ DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGED_ENTRIES.values(), ids=DAMAGED_ENTRIES)
-def test_a_truncated_entry_is_reported_when_the_table_is_opened(
-    tmp_path: Path, damage: Callable[[Path], object]
-) -> None:
+def test_a_truncated_entry_is_reported_on_open(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     damage(entry(layout, 2))
     for check in (require_whole, open_anew):
@@ -260,10 +256,9 @@ def test_a_truncated_checkpoint_has_to_be_deleted(tmp_path: Path) -> None:
     DeltaTable(layout.uri).create_checkpoint()
     checkpoint = entry(layout, 2).with_suffix(".checkpoint.parquet")
     truncate(checkpoint)
+    message = r"its checkpoint is truncated.*Delete that checkpoint, and _last_checkpoint"
     for check in (require_whole, open_anew):
-        with pytest.raises(
-            TableDamagedError, match=r"checkpoint is truncated.*Delete that checkpoint, and _last_check"
-        ):
+        with pytest.raises(TableDamagedError, match=message):
             check(layout.uri)
     for file in (checkpoint, checkpoint.with_name("_last_checkpoint")):
         file.unlink()
@@ -302,9 +297,7 @@ def test_removed_files_may_be_missing(tmp_path: Path) -> None:
     require_whole(layout.uri)
 
 
-def test_a_commit_of_another_program_is_synced_with_the_next_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_commit_is_synced_with_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = synced_table(tmp_path)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
     foreign_file, synced_names, fsync = newest_file(layout), set[str](), os.fsync

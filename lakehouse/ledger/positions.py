@@ -224,12 +224,12 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
     if state.source != progress.source:
         positions, word = sorted(progress.positions.items()), words_of(state.source).position
         unmerged = ", ".join(f"partition {p} from {word} {position}" for p, position in positions)
-        fact = f"{state.differs_from(progress.source)}; unmerged records of the old one are not available: {unmerged}"
-        return Gap((fact,), tuple(Range(p, position, position) for p, position in positions))
+        text = f"{state.differs_from(progress.source)}; unmerged records of the old one are not available: {unmerged}"
+        return Gap((text,), tuple(Range(p, position, position) for p, position in positions))
     partitions = sorted({*progress.positions, *state.end})
     losses = [loss for p in partitions for loss in _losses(p, progress.next_position(p), state)]
     expired = all(part.end == state.earliest.get(part.partition) for _, part in losses)
-    return Gap(tuple(fact for fact, _ in losses), tuple(part for _, part in losses), expired) if losses else None
+    return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), expired) if losses else None
 
 
 def find_expired(state: SourceState) -> Gap | None:
@@ -244,13 +244,13 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
     """Yield at most one loss of a partition: deleted from the front, cut off at the end, or the whole partition."""
     if partition not in state.end:
         word = words_of(state.source).position
-        fact = f"Partition {partition} no longer exists, and its records from {word} {position} on are gone"
-        yield fact, Range(partition, position, position)
+        text = f"Partition {partition} no longer exists, and its records from {word} {position} on are gone"
+        yield text, Range(partition, position, position)
         return
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
-        fact = f"Partition {partition}: records from {position} to {earliest - 1} were deleted before they were merged"
-        yield fact, Range(partition, position, earliest)
+        text = f"Partition {partition}: records from {position} to {earliest - 1} were deleted before they were merged"
+        yield text, Range(partition, position, earliest)
     elif position > end:
-        fact = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
-        yield fact, Range(partition, end, position)
+        text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
+        yield text, Range(partition, end, position)

@@ -117,9 +117,9 @@ def restored_version(uri: str, table_id: str, oldest: int, restore: Info) -> int
     before ``oldest``, the oldest remaining commit of ours, records no progress and counts only if no other version has
     these files. ``None`` if no version in the log has them.
     """
-    named = named_version(restore)
-    if named is not None:
-        return named
+    version = named_version(restore)
+    if version is not None:
+        return version
     candidates = _versions_with_same_files(uri, table_id, int(restore["version"]), committed_at(restore))
     return min((version for version in candidates if version >= oldest), default=min(candidates, default=None))
 

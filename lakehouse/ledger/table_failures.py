@@ -1,6 +1,6 @@
 """Turns failures of a table, of its log and of the table store into errors that name the table and the remedy.
 
-Whatever fails, the table is at its previous version or at a complete new one, so a next run continues from there.
+After any failure the table is at its previous version or at a complete new one, so the next run can continue.
 """
 
 import re

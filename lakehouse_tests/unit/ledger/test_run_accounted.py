@@ -17,14 +17,9 @@ TIME = datetime(2024, 1, 1, tzinfo=UTC)
 def entry(version: int, start: int, end: int, kind: Kind = "batch", **changes: Any) -> Entry:
     """Return a commit that read these offsets of partition 0 and wrote a row for each."""
     before = Totals(batches=version - 1, read=start, inserted=start)
-    fields = {"source": SOURCE, "progress": {0: end}, "ranges": (Range(0, start, end),), "read": end - start}
-    commit = Commit(
-        kind=kind,
-        number=version,
-        attempt="a",
-        table_version=version - 1,
-        **{**fields, "totals_before": before, **changes},
-    )
+    read = {"ranges": (Range(0, start, end),), "progress": {0: end}, "read": end - start}
+    fields = {"source": SOURCE, **read, "totals_before": before, **changes}
+    commit = Commit(kind=kind, number=version, attempt="a", table_version=version - 1, **fields)
     return Entry(version, TIME, commit, Metrics(source_rows=end - start, inserted=end - start))
 
 

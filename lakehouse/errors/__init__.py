@@ -1,8 +1,8 @@
-"""What can go wrong, as types: each error says what happened, where, and what to do.
+"""The errors of lakehouse: each one says what happened, where, and what to do.
 
-``troubles`` tells what errors of other programs mean, ``causes`` reads such an error as a chain: another sign by which
-one is known goes to the first. ``time_limit`` asks a program that may be silent. A new type goes here where a person
-has to do something else than for those there are. Everything may import this package; it imports nothing of ours.
+``troubles`` recognises what errors of other programs mean; add a new sign there. ``causes`` reads such an error as a
+chain. ``time_limit`` limits the wait for a program that may not respond. Add a new type here only if a person has to
+act differently than for the existing ones. Every package may import this one; it imports nothing of lakehouse.
 
 ::
 
@@ -10,33 +10,33 @@ has to do something else than for those there are. Everything may import this pa
     ├── SettingsError      a setting cannot be used
     ├── DeclarationError   a declaration contradicts itself
     ├── SetupError         Java, a jar or another part of the machine is missing or damaged
-    ├── BrokerError        the broker cannot be reached or does not answer
-    │   └── BrokerRefusedError     it is there and refuses us: to wait does not help
-    ├── RegistryError      the schema registry cannot be reached, or gives an id another meaning
-    ├── TopicError         the topic is missing or is not what the declaration says
-    ├── DataLossError      records that were never merged are gone from the topic
-    │   └── ReadLossError  those of a plan went away before they were read: plan again
-    ├── LedgerError        a table's history does not say how far it got
-    ├── ConflictError      somebody else committed first, or a RESTORE made the commit void: plan again
-    │   ├── ExecutorLostError      what Spark held or counted went with it: plan again
-    │   └── LockedError            others write for longer than we wait for them
-    ├── EngineLostError    the Spark over which we worked has ended, or gave our session up
-    ├── AccountingError    a batch does not account for every record it read
+    ├── BrokerError        the broker cannot be reached or does not respond
+    │   └── BrokerRefusedError     the broker refuses access: waiting does not help
+    ├── RegistryError      the schema registry cannot be reached, or an id now has another schema
+    ├── TopicError         the topic is missing or differs from the declaration
+    ├── DataLossError      records expired or were deleted before they were merged
+    │   └── ReadLossError  planned records disappeared before they were read: plan again
+    ├── LedgerError        a table's history does not show its progress
+    ├── ConflictError      another writer committed first, or a RESTORE voided the commit: plan again
+    │   ├── ExecutorLostError      an executor died with the rows or counts that it held: plan again
+    │   └── LockedError            other writers hold the table for longer than the wait limit
+    ├── EngineLostError    the Spark server has ended, or closed our session
+    ├── AccountingError    a batch does not account for every record that it read
     ├── BaseFileError      a base file cannot be read; nothing was loaded
-    ├── TableError         a table is missing or does not fit its declaration, or cannot be read or written
-    │   ├── StoreUnreachableError  the store of the tables does not answer: run it again
-    │   ├── StoreRefusedError      no permission, or credentials that do not hold
+    ├── TableError         a table is missing, does not match its declaration, or cannot be read or written
+    │   ├── StoreUnreachableError  the table store does not respond: run it again
+    │   ├── StoreRefusedError      the permissions or credentials for the table store are wrong
     │   └── TableDamagedError      a part of the table is missing or cannot be read
     └── QueryError         a query cannot be answered
 """
 
 
 def printable(text: str) -> str:
-    """A text with what a terminal or a log would obey (line ends, escapes, right-to-left marks) written out."""
-    return "".join(each if each.isprintable() else _written_out(each) for each in text)
+    """Return the text with unprintable characters (line ends, escapes, right-to-left marks) written as escapes."""
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
-def _written_out(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as "surrogateescape" decodes it
         return f"\\x{code - 0xDC00:02x}"
@@ -44,10 +44,10 @@ def _written_out(character: str) -> str:
 
 
 class LakehouseError(Exception):
-    """An error a person can act on.
+    """An error that a person can act on.
 
-    ``what`` is one sentence of fact, ``where`` names the place (topic, file, table), ``action`` says
-    what to do next. The text of the error is the three together, printable and in one line.
+    ``what`` is one sentence that states the problem, ``where`` names the place (topic, file, table), and ``action``
+    says what to do next. The text of the error joins the three in one printable line.
     """
 
     def __init__(self, what: str, *, where: str = "", action: str = "") -> None:
@@ -64,7 +64,7 @@ class SettingsError(LakehouseError):
 
 
 class DeclarationError(LakehouseError):
-    """A declaration contradicts itself, which is raised when it is made; or Spark cannot compute its SQL."""
+    """A declaration contradicts itself (raised when it is created), or Spark cannot compute its SQL."""
 
 
 class SetupError(LakehouseError):
@@ -72,54 +72,55 @@ class SetupError(LakehouseError):
 
 
 class BrokerError(LakehouseError):
-    """The broker cannot be reached or does not answer."""
+    """The broker cannot be reached or does not respond."""
 
 
 class BrokerRefusedError(BrokerError):
-    """The broker is there and refuses us; a setting or a right has to change, and to wait does not help."""
+    """The broker refuses access. Change a setting or a permission; waiting does not help."""
 
 
 class RegistryError(LakehouseError):
-    """The schema registry cannot be reached or used, or an id means another schema there than it did."""
+    """The schema registry cannot be reached or used, or an id now refers to another schema."""
 
 
 class TopicError(LakehouseError):
-    """The topic is missing or is not what the declaration says."""
+    """The topic is missing or differs from the declaration."""
 
 
 class DataLossError(LakehouseError):
-    """Records that were never merged are gone from the topic; a person has to accept the gap."""
+    """Unmerged records have disappeared from the topic; a person has to accept the gap."""
 
 
 class ReadLossError(DataLossError):
-    """Records of a plan went away before they were read; nothing was written, the batch has to be planned again."""
+    """Planned records disappeared before they were read. Nothing was written; plan the batch again."""
 
 
 class LedgerError(LakehouseError):
-    """A table's history does not say how far it got."""
+    """A table's history does not show its progress."""
 
 
 class ConflictError(LakehouseError):
     """Another writer committed first, and the batch has to be planned again.
 
-    Nothing was written; or, where a RESTORE came between its plan and its commit, that is void, with rows in the table.
+    Nothing was written, with one exception: if a RESTORE came between the plan and the commit, the commit is void but
+    its rows are in the table.
     """
 
 
 class ExecutorLostError(ConflictError):
-    """What Spark held or counted there would be read or counted twice; nothing was written, plan it again."""
+    """An executor died, so its rows would be read or counted twice. Nothing was written; plan the batch again."""
 
 
 class LockedError(ConflictError):
-    """The table was free at no time for longer than we wait, as others wrote it; nothing was written."""
+    """Other writers held the table for longer than the wait limit; nothing was written."""
 
 
 class EngineLostError(LakehouseError):
-    """The engine, or another Spark Connect server, has ended or gave our session up; a new session goes on."""
+    """The engine or another Spark Connect server has ended or closed our session; a new session can continue."""
 
 
 class AccountingError(LakehouseError):
-    """A batch does not account for every record it read."""
+    """A batch does not account for every record that it read."""
 
 
 class BaseFileError(LakehouseError):
@@ -127,19 +128,19 @@ class BaseFileError(LakehouseError):
 
 
 class TableError(LakehouseError):
-    """A table is missing or does not fit its declaration, or cannot be read or written."""
+    """A table is missing, does not match its declaration, or cannot be read or written."""
 
 
 class NotConsumedError(TableError):
-    """A derived table has to read what is there before the merged table is written in another form."""
+    """A derived table has to read the current rows before the merged table is rewritten."""
 
 
 class StoreUnreachableError(TableError):
-    """The store of the tables does not answer; that says nothing of the tables."""
+    """The table store does not respond; the tables themselves may be intact."""
 
 
 class StoreRefusedError(TableError):
-    """The store of the tables lets nobody in with these permissions or credentials."""
+    """The table store denies access with these permissions or credentials."""
 
 
 class TableDamagedError(TableError):

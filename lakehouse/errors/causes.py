@@ -1,8 +1,7 @@
-"""An error of another program as the chain of its causes, each with its class, its condition and its own words.
+"""An error of another program as the chain of its causes, each with its class, its condition and its message.
 
-The chain is that of the program itself: asked of Java, or as a Spark Connect server told it. Only where neither can be
-had is it read from the text. What an error quotes, be it a value, a name or a path, is masked: it says what somebody
-else wrote.
+The chain comes from the program itself: from Java, or from the Spark Connect server. It is parsed from the text only if
+neither is available. Quoted values, names and paths are masked, because their text comes from somebody else.
 """
 
 import re
@@ -11,50 +10,50 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 SERVED = "causes_of_the_server"
-"""The attribute of an error over Spark Connect that holds its chain, as ``connect`` keeps it."""
+"""The attribute in which ``connect`` stores the chain of an error that came over Spark Connect."""
 
 
 class Cause(NamedTuple):
     """One error of a chain."""
 
     kind: str
-    """Its class, with its package; empty where it is not known."""
+    """Its class, with its package; empty if unknown."""
     condition: str
-    """Spark's name for it; empty where it has none."""
-    said: str
-    """All that it says, without its class and its condition."""
+    """The error condition that Spark names; empty if there is none."""
+    message: str
+    """The whole message, without the class and the condition."""
     code: str = ""
-    """Of gRPC, where a server said nothing else."""
+    """The gRPC status code, if the server sent nothing else."""
     number: int | None = None
-    """Of the system."""
+    """The errno of the operating system."""
 
     @property
     def line(self) -> str:
-        """What it says in its first line that is not empty."""
-        return next((line.strip() for line in self.said.splitlines() if line.strip()), "")
+        """The first line of the message that is not empty."""
+        return next((line.strip() for line in self.message.splitlines() if line.strip()), "")
 
 
 _LONGEST_CHAIN = 30
 _CLASS = r"(?:[a-z_][\w$]*\.)+[A-Z][\w$]*"
 _HEAD = re.compile(rf"(?:An error occurred while calling \S+\n)?(?:: |\()?(?P<kind>{_CLASS})(?:: |\) |(?=\n|$))")
-_CONDITION = re.compile(r"\[(?P<named>[A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)?)\]\s?")
-# Delta's own sentences cannot be made in PySpark, but the class of error is named
-_UNMADE = re.compile(r"\[INTERNAL_ERROR\] Cannot find main error class '(?P<named>[A-Z0-9_.]+)'")
-_STAGE = re.compile(
+_CONDITION = re.compile(r"\[(?P<condition>[A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)?)\]\s?")
+# PySpark cannot format Delta's own messages, but it names the error class
+_UNFORMATTED = re.compile(r"\[INTERNAL_ERROR\] Cannot find main error class '(?P<condition>[A-Z0-9_.]+)'")
+_STAGE_FAILURE = re.compile(
     r"Job aborted due to stage failure: .*?Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ", re.DOTALL
 )
-_MARK = re.compile(r"(?P<escaping>\\+)|(?P<mark>['\"`])")
-_ADDRESS = re.compile(r"\b[a-z][a-z0-9+]{0,30}:/+[^\s'\"`<>]+")
-_ELEMENT = re.compile(r"<(?!Code>)(\w+)>[^<]*</\1>")
-_FRAME = re.compile(r"\n(?:\t| +)(?:at |\.\.\. \d+ more)[^\n]*")
-_DETAILS = re.compile(r"\bdetails = \"?([^\n\"]+)")
+_BACKSLASHES_OR_QUOTE = re.compile(r"(?P<backslashes>\\+)|(?P<quote>['\"`])")
+_URL = re.compile(r"\b[a-z][a-z0-9+]{0,30}:/+[^\s'\"`<>]+")
+_XML_ELEMENT = re.compile(r"<(?!Code>)(\w+)>[^<]*</\1>")
+_STACK_FRAME = re.compile(r"\n(?:\t| +)(?:at |\.\.\. \d+ more)[^\n]*")
+_GRPC_DETAILS = re.compile(r"\bdetails = \"?([^\n\"]+)")
 _OS_ERROR = re.compile(r"\(os error (\d+)\)\s*\Z")
 _LIBRARIES = {"_internal": "deltalake.exceptions"}
-_NEXT = re.compile(r"(?<=\n)Caused by: ")
+_CAUSED_BY = re.compile(r"(?<=\n)Caused by: ")
 
 
 def error_text(error: BaseException) -> str:
-    """Return all that an error of Spark says: Delta's own errors fail while their message is made."""
+    """Return the full text of an error of Spark, even if formatting the message fails, as it does for Delta."""
     try:
         return str(error)
     except Exception as cause:
@@ -63,108 +62,109 @@ def error_text(error: BaseException) -> str:
 
 def causes_of(error: BaseException) -> list[Cause]:
     """Return the chain of an error, outermost first; never empty."""
-    served: list[Cause] | None = getattr(error, SERVED, None)
-    if served:
-        return served
-    java = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
-    if java is not None:
-        with suppress(Exception):  # a Java that has ended cannot be asked
-            return list(_asked(java))
-    return _read(error)
+    server_causes: list[Cause] | None = getattr(error, SERVED, None)
+    if server_causes:
+        return server_causes
+    java_error = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    if java_error is not None:
+        with suppress(Exception):  # the JVM may have ended
+            return list(_java_causes(java_error))
+    return _parse_causes(error)
 
 
 def masked(text: str, place: str = "") -> str:
-    """A text of the same length without what it quotes; also without the name of a place, wherever it stands."""
+    """Return a text of the same length with all quoted parts masked, and every occurrence of ``place``."""
     if place:
         text = text.replace(place, "_" * len(place))
-    text = _without_quoted(text)
-    for other in (_ADDRESS, _ELEMENT):
-        text = other.sub(lambda found: "_" * len(found[0]), text)
+    text = _mask_quoted(text)
+    for pattern in (_URL, _XML_ELEMENT):
+        text = pattern.sub(lambda match: "_" * len(match[0]), text)
     return text
 
 
-def _without_quoted(text: str) -> str:
-    """A text without what is in quotes that no letter touches from outside; one look at each mark, however many."""
-    kept, done = list[str](), 0
-    for start, end in _pairs(text):
-        if start >= done and not _is_of_a_word(text[start - 1 : start]) and not _is_of_a_word(text[end : end + 1]):
-            kept += [text[done:start], "_" * (end - start)]
+def _mask_quoted(text: str) -> str:
+    """Mask the parts in quotes, unless a letter touches a quote from outside. Visits each quote once."""
+    pieces, done = list[str](), 0
+    for start, end in _quoted_spans(text):
+        touches_word = _is_word_character(text[start - 1 : start]) or _is_word_character(text[end : end + 1])
+        if start >= done and not touches_word:
+            pieces += [text[done:start], "_" * (end - start)]
             done = end
-    return "".join([*kept, text[done:]])
+    return "".join([*pieces, text[done:]])
 
 
-def _pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Where each mark begins, in order, and where the next such one ends that no backslash escapes."""
-    escaped, marks = -1, list[tuple[int, str, bool]]()
-    for found in _MARK.finditer(text):
-        if found["escaping"]:
-            escaped = found.end() if len(found[0]) % 2 else -1
+def _quoted_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Return, in order, the start of each quote and the end of the next equal quote that is not escaped."""
+    escaped, quotes = -1, list[tuple[int, str, bool]]()
+    for match in _BACKSLASHES_OR_QUOTE.finditer(text):
+        if match["backslashes"]:
+            escaped = match.end() if len(match[0]) % 2 else -1
         else:
-            marks.append((found.start(), found[0], found.start() == escaped))
+            quotes.append((match.start(), match[0], match.start() == escaped))
     closing: dict[str, int] = {}
-    pairs = []
-    for start, mark, is_escaped in reversed(marks):
-        if mark in closing:
-            pairs.append((start, closing[mark]))
+    spans = []
+    for start, quote, is_escaped in reversed(quotes):
+        if quote in closing:
+            spans.append((start, closing[quote]))
         if not is_escaped:
-            closing[mark] = start + 1
-    return reversed(pairs)
+            closing[quote] = start + 1
+    return reversed(spans)
 
 
-def _is_of_a_word(letter: str) -> bool:
-    return letter.isalnum() or letter == "_"
+def _is_word_character(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
-def make_cause(kind: str, condition: str, said: str) -> Cause:
-    """One error of a chain; its condition is read from the beginning of what it says where it is not given.
+def make_cause(kind: str, condition: str, message: str) -> Cause:
+    """Create one error of a chain; an empty condition is read from the beginning of the message.
 
-    What the error of a job quotes of its task is left out: the task's own is another of the chain.
+    The part of a job's error that quotes the error of its task is left out: the task's error is the next in the chain.
     """
-    found = None if condition else _UNMADE.match(said) or _CONDITION.match(said)
-    named = found["named"] if found else condition
-    begins = _CONDITION.match(said)
-    if begins and begins["named"] == named:
-        said = said[begins.end() :]
-    return Cause(kind, named, "Job aborted due to stage failure" if _STAGE.match(said) else said)
+    match = None if condition else _UNFORMATTED.match(message) or _CONDITION.match(message)
+    name = match["condition"] if match else condition
+    prefix = _CONDITION.match(message)
+    if prefix and prefix["condition"] == name:
+        message = message[prefix.end() :]
+    return Cause(kind, name, "Job aborted due to stage failure" if _STAGE_FAILURE.match(message) else message)
 
 
-def _asked(java: Any) -> Iterator[Cause]:
-    """The chain as Java tells it."""
+def _java_causes(java_error: Any) -> Iterator[Cause]:
+    """Read the chain from Java."""
     for _ in range(_LONGEST_CHAIN):
-        if java is None:
+        if java_error is None:
             return
-        condition, said = _condition_of(java), ""
-        with suppress(Exception):  # a sentence that cannot be made
-            said = java.getMessage() or ""
-        yield make_cause(str(java.getClass().getName()), condition, said)
-        inner = java.getCause()
+        condition, message = _condition_of(java_error), ""
+        with suppress(Exception):  # Java may fail to format the message
+            message = java_error.getMessage() or ""
+        yield make_cause(str(java_error.getClass().getName()), condition, message)
+        inner = java_error.getCause()
         if inner is None:
-            yield from causes_of_task(said)
-        java = inner
+            yield from causes_of_task(message)
+        java_error = inner
 
 
-def _condition_of(java: Any) -> str:
-    """Spark's name for an error of Java; empty where it is none of Spark's."""
+def _condition_of(java_error: Any) -> str:
+    """Return Spark's error condition of a Java error; empty if it is not an error of Spark."""
     with suppress(Exception):
-        from pyspark import SparkContext  # noqa: PLC0415 - most errors are none of Spark's
+        from pyspark import SparkContext  # noqa: PLC0415 - most errors do not come from Spark
 
         if SparkContext._jvm is not None:
-            return str(SparkContext._jvm.PythonErrorUtils.getCondition(java) or "")
-        return str(java.getCondition() or "")
+            return str(SparkContext._jvm.PythonErrorUtils.getCondition(java_error) or "")
+        return str(java_error.getCondition() or "")
     return ""
 
 
-def causes_of_task(said: str) -> Iterator[Cause]:
-    """The chain of a task's error that could not be sent, as the error of its job quotes it."""
-    found = _STAGE.match(said)
-    if found:
-        yield from _sections(said[found.end() :])
+def causes_of_task(message: str) -> Iterator[Cause]:
+    """Read the chain of a task's error from the message of its job, for errors that could not be serialised."""
+    match = _STAGE_FAILURE.match(message)
+    if match:
+        yield from _parse_trace(message[match.end() :])
 
 
-def _read(error: BaseException) -> list[Cause]:
-    """The chain as the text of an error tells it, which may hold Java's."""
+def _parse_causes(error: BaseException) -> list[Cause]:
+    """Parse the chain from the text of an error, which may contain a Java trace."""
     condition, code = "", ""
-    with suppress(Exception):  # a session that has ended cannot be asked
+    with suppress(Exception):  # the session may have ended
         condition = getattr(error, "getCondition", str)() or ""
     with suppress(Exception):
         code = error.getGrpcStatusCode().name if not condition else ""  # type: ignore[attr-defined]
@@ -172,41 +172,41 @@ def _read(error: BaseException) -> list[Cause]:
     with suppress(Exception):
         trace = error.getStackTrace() or ""  # type: ignore[attr-defined]
     text = error_text(error)
-    outer, *inner = _sections(trace or text)
-    said = text.removesuffix(trace).removesuffix("\n\nJVM stacktrace:\n") if trace else outer.said
-    if code and (words := _DETAILS.search(text)):
-        said = words[1]
+    outer, *inner = _parse_trace(trace or text)
+    message = text.removesuffix(trace).removesuffix("\n\nJVM stacktrace:\n") if trace else outer.message
+    if code and (details := _GRPC_DETAILS.search(text)):
+        message = details[1]
     kind = outer.kind or f"{_LIBRARIES.get(type(error).__module__, type(error).__module__)}.{type(error).__name__}"
-    first = make_cause(kind, condition or outer.condition, said)
-    return [first._replace(code="" if first.condition else code, number=_number(error, first.said)), *inner]
+    first = make_cause(kind, condition or outer.condition, message)
+    return [first._replace(code="" if first.condition else code, number=_os_number(error, first.message)), *inner]
 
 
-def _number(error: BaseException, said: str) -> int | None:
-    """The system's number of an error, which Rust writes behind its last words."""
+def _os_number(error: BaseException, message: str) -> int | None:
+    """Return the errno of an error, which Rust appends to its message."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    found = _OS_ERROR.search(said)
-    return int(found[1]) if found else None
+    match = _OS_ERROR.search(message)
+    return int(match[1]) if match else None
 
 
-def _sections(text: str) -> Iterator[Cause]:
-    """The errors of a trace: one begins behind the calls of the one before it, and nowhere else."""
+def _parse_trace(text: str) -> Iterator[Cause]:
+    """Read the errors of a trace; each one begins right after the stack frames of the one before it."""
     hidden = masked(text)
-    begins = [0, *(found.end() for found in _NEXT.finditer(hidden) if _follows_calls(hidden[: found.start()]))]
-    for start, end in zip(begins, [*begins[1:], len(text)], strict=True):
-        calls = _FRAME.search(hidden, start, end)
-        yield _section(text[start : calls.start() if calls else end])
+    starts = [0, *(match.end() for match in _CAUSED_BY.finditer(hidden) if _ends_with_frame(hidden[: match.start()]))]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        frames = _STACK_FRAME.search(hidden, start, end)
+        yield _parse_section(text[start : frames.start() if frames else end])
 
 
-def _follows_calls(before: str) -> bool:
-    last = before.rstrip("\n").rpartition("\n")
-    return bool(_FRAME.match(f"\n{last[2]}"))
+def _ends_with_frame(text: str) -> bool:
+    last_line = text.rstrip("\n").rpartition("\n")[2]
+    return bool(_STACK_FRAME.match(f"\n{last_line}"))
 
 
-def _section(text: str) -> Cause:
+def _parse_section(text: str) -> Cause:
     head = _HEAD.match(text)
-    said = text[head.end() :] if head else text
-    task = _STAGE.match(said)
-    if task:
-        return _section(said[task.end() :])
-    return make_cause(head["kind"] if head else "", "", said.strip("\n"))
+    message = text[head.end() :] if head else text
+    failure = _STAGE_FAILURE.match(message)
+    if failure:
+        return _parse_section(message[failure.end() :])
+    return make_cause(head["kind"] if head else "", "", message.strip("\n"))

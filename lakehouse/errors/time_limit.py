@@ -1,4 +1,4 @@
-"""A question to a program that may be silent, on a thread of its own: the main one takes signals meanwhile."""
+"""A time limit for calls to a program that may not respond; each runs on its own thread, so signals still arrive."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,24 +10,24 @@ T = TypeVar("T")
 
 
 def in_time(ask: Callable[[], T], limit: float | None = None) -> T:
-    """What a question gives, or the error that it raises; ``None``: it has a limit of its own.
+    """Return the result of a call, or raise its error; ``None`` means that the call limits itself.
 
-    ``TimeoutError`` after so many seconds for all of it. The thread is left behind then, and where a signal ends the
-    wait: it ends with its process.
+    Raises ``TimeoutError`` after ``limit`` seconds in total. After a timeout or a signal the thread is left behind; it
+    ends with the process.
     """
-    told: Queue[tuple[T, None] | tuple[None, BaseException]] = Queue()
+    outcomes: Queue[tuple[T, None] | tuple[None, BaseException]] = Queue()
 
-    def answer() -> None:
+    def call() -> None:
         try:
-            told.put((ask(), None))
+            outcomes.put((ask(), None))
         except BaseException as error:
-            told.put((None, error))
+            outcomes.put((None, error))
 
-    Thread(target=answer, daemon=True).start()
-    late = TimeoutError(f"no whole answer within {limit or 0:.0f} seconds")
-    found: tuple[T, None] | tuple[None, BaseException] = (None, late)
+    Thread(target=call, daemon=True).start()
+    timeout = TimeoutError(f"no complete answer within {limit or 0:.0f} seconds")
+    outcome: tuple[T, None] | tuple[None, BaseException] = (None, timeout)
     with suppress(Empty):
-        found = told.get(timeout=limit)
-    if found[1] is not None:
-        raise found[1]
-    return found[0]
+        outcome = outcomes.get(timeout=limit)
+    if outcome[1] is not None:
+        raise outcome[1]
+    return outcome[0]

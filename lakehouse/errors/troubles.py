@@ -1,7 +1,7 @@
 """What errors of other programs mean: Spark, Delta, deltalake, Kafka's client in Spark, the operating system.
 
-The one place for the signs by which such an error is known. Spark names a condition, Java a class, the system a
-number: where there is one, it decides. What has none of them is known by its own words, never by those it quotes.
+All signs of such errors are listed here. Spark names a condition, Java a class, the system an errno: if there is one,
+it decides. Otherwise the words of the message decide, but never the words that it quotes.
 """
 
 import errno
@@ -17,33 +17,33 @@ class Trouble(Enum):
     """A kind of failure."""
 
     CONFLICT = auto()  # another writer committed first
-    ENGINE_LOST = auto()  # the Spark Connect server does not answer, or knows our session no more
-    INTERRUPTED = auto()  # a statement, by somebody else who wants to write
-    RAN_AGAIN = auto()  # tasks whose executor died, or rows held there are gone
-    OTHER_COLUMNS = auto()  # a range of changes lies before or over a change of the columns
-    GONE = auto()  # a version of a table, or what changed in it, can no longer be read
+    ENGINE_LOST = auto()  # the Spark Connect server does not respond, or has closed our session
+    INTERRUPTED = auto()  # another writer interrupted a statement
+    RAN_AGAIN = auto()  # tasks are repeated because their executor died, or its rows are gone
+    OTHER_COLUMNS = auto()  # a range of changes begins before a change of the columns
+    GONE = auto()  # a version of a table, or its changes, can no longer be read
     DISK_FULL = auto()
-    FILES_OPEN = auto()  # too many of them, for the process or the machine
+    FILES_OPEN = auto()  # the process or the machine has too many open files
     READ_ONLY = auto()
-    REFUSED = auto()  # no permission, no credentials, or such as have expired
-    UNREACHABLE = auto()  # the store does not answer
+    REFUSED = auto()  # permissions or credentials are missing, or have expired
+    UNREACHABLE = auto()  # the store does not respond
     NO_FOLDER = auto()
     DAMAGED_LOG = auto()
     NO_TABLE = auto()
     CONSTRAINT = auto()
-    DOUBLED_KEY = auto()  # a row of a MERGE meets more than one of the table, or the other way round
+    DOUBLED_KEY = auto()  # a row of a MERGE matches several rows of the table, or the other way round
     APPEND_ONLY = auto()
     NEWER_DELTA = auto()
-    DAMAGED_FILE = auto()  # a file of rows
+    DAMAGED_FILE = auto()  # a data file
     NOT_WRITTEN = auto()
-    NOT_COMPUTED = auto()  # SQL of a declaration, for some row
-    TOO_LARGE = auto()  # rows for this process to hold
-    RECORDS_GONE = auto()  # records of a topic
-    NO_SUCH_TIME = auto()  # of a record, as its producer set it
-    BROKER = auto()  # the broker does not give them
+    NOT_COMPUTED = auto()  # SQL of a declaration fails for some row
+    TOO_LARGE = auto()  # this process cannot hold the rows in memory
+    RECORDS_GONE = auto()  # records of a topic are gone
+    NO_SUCH_TIME = auto()  # the timestamp that a producer set is out of range
+    BROKER = auto()  # the broker does not return records
 
 
-# what may be otherwise the next time: where it is told, nothing else is
+# transient troubles, which a later attempt may not meet; they take precedence over all others
 PASSING = (
     Trouble.ENGINE_LOST,
     Trouble.INTERRUPTED,
@@ -55,38 +55,38 @@ PASSING = (
     Trouble.RAN_AGAIN,
 )
 
-ANOTHER_ROW = "the row is no longer the one that was compared"  # said by our own MERGE
+ANOTHER_ROW = "the row is no longer the one that was compared"  # raised by our own MERGE
 
 
 @dataclass(frozen=True)
 class _Signs:
-    """Of a trouble; a name stands for all that begin with it."""
+    """The signs of a trouble; each name matches all names that begin with it."""
 
     conditions: tuple[str, ...] = ()
-    worded: tuple[tuple[str, str], ...] = ()
-    """Conditions that tell it only where their first line holds such words."""
+    conditions_with_pattern: tuple[tuple[str, str], ...] = ()
+    """Conditions that count only if their first line matches the pattern."""
     classes: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
-    """Of gRPC, where the server itself says nothing."""
+    """gRPC status codes, for errors in which the server sent nothing else."""
     numbers: tuple[int, ...] = ()
     patterns: tuple[str, ...] = ()
-    """In the first line of what has neither a condition nor a class that is known, after its class."""
+    """Matched against the class and the message if neither a condition nor a known class decides."""
 
 
 def _of_system(text: str) -> str:
-    """What the system says, as Java tells it: at the end, alone or behind a path."""
+    """Return a pattern for a message of the system as Java quotes it: at the end, alone or after a path."""
     return rf"(^|: |\(){text}\)?$"
 
 
 _JAVA_IO = r"^java\.io\.FileNotFoundException: "
-# Java says it also of a file that cannot be opened now, for a reason in brackets, and of what an executor held
-_FOR_NOW = "Permission|Too many|No space|Disk quota|Read-only|Input/output|Stale"
-_HELD = r"/blockmgr-[0-9a-f-]+/[0-9a-f]{2}/\w+ \(No such file"
-_NO_FILE = rf"{_JAVA_IO}(?!.*{_HELD})(?!.*\(({_FOR_NOW})[^()]*\)$)"
+# Java also raises it if a file cannot be opened now (reason in brackets), or if a file of an executor is gone
+_TRANSIENT_REASONS = "Permission|Too many|No space|Disk quota|Read-only|Input/output|Stale"
+_EXECUTOR_FILE = r"/blockmgr-[0-9a-f-]+/[0-9a-f]{2}/\w+ \(No such file"
+_NO_FILE = rf"{_JAVA_IO}(?!.*{_EXECUTOR_FILE})(?!.*\(({_TRANSIENT_REASONS})[^()]*\)$)"
 _SIGNS = {
     Trouble.CONFLICT: _Signs(
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
-        worded=(("USER_RAISED_EXCEPTION", f"^{ANOTHER_ROW}"),),
+        conditions_with_pattern=(("USER_RAISED_EXCEPTION", f"^{ANOTHER_ROW}"),),
         classes=("io.delta.exceptions.Concurrent",),
     ),
     Trouble.ENGINE_LOST: _Signs(
@@ -100,7 +100,7 @@ _SIGNS = {
             "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
             "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
         ),
-        patterns=("the source dataset is not deterministic", rf"{_JAVA_IO}.*{_HELD}"),
+        patterns=("the source dataset is not deterministic", rf"{_JAVA_IO}.*{_EXECUTOR_FILE}"),
     ),
     Trouble.OTHER_COLUMNS: _Signs(
         conditions=(
@@ -168,7 +168,7 @@ _SIGNS = {
             "DELTA_TRUNCATED_TRANSACTION_LOG",
             "DELTA_MISSING_PART_FILES",
         ),
-        worded=(("FAILED_READ_FILE", r"/_delta_log/(_\w+/)?[^/]*$"),),
+        conditions_with_pattern=(("FAILED_READ_FILE", r"/_delta_log/(_\w+/)?[^/]*$"),),
         patterns=(
             "Json error|Parquet error|Invalid Checkpoint|found gap",
             "No table metadata or protocol found",
@@ -208,7 +208,7 @@ _SIGNS = {
         classes=("org.apache.kafka.clients.consumer.OffsetOutOfRangeException",),
         patterns=("Some data may have been lost because they are not available in Kafka",),
     ),
-    # of the last second before the least timestamp, Spark names nothing
+    # for the last second before the minimum timestamp, Spark names no condition
     Trouble.NO_SUCH_TIME: _Signs(
         conditions=("KAFKA_MALFORMED_RECORD_TIMESTAMP",),
         patterns=(
@@ -220,17 +220,17 @@ _SIGNS = {
         classes=("org.apache.kafka.",), patterns=(r"^java\.util\.concurrent\.TimeoutException: Cannot fetch record",)
     ),
 }
-# known, and no sign of a trouble of ours: what they say is a name, or somebody else's text
-_NO_SIGN = (
+# known classes that are no sign of a trouble: their message is a name, or somebody else's text
+_NEUTRAL_CLASSES = (
     "org.apache.spark.api.python.PythonException",
     *(f"java.nio.file.{name}" for name in ("NoSuch", "FileAlready", "DirectoryNot", "NotDirectory", "InvalidPath")),
     "java.lang.NumberFormatException",
     "pyarrow.lib.",
     "deltalake.exceptions.SchemaMismatchError",
 )
-_KNOWN = (*_NO_SIGN, *(name for signs in _SIGNS.values() for name in signs.classes))
-_LONGEST = 16 * 1024  # of what is searched for words
-_NUMBERS = {number for signs in _SIGNS.values() for number in signs.numbers}
+_KNOWN_CLASSES = (*_NEUTRAL_CLASSES, *(name for signs in _SIGNS.values() for name in signs.classes))
+_MAX_SEARCHED = 16 * 1024  # characters of a message that patterns search
+_KNOWN_NUMBERS = {number for signs in _SIGNS.values() for number in signs.numbers}
 
 
 def means(error: Exception, trouble: Trouble) -> bool:
@@ -239,41 +239,41 @@ def means(error: Exception, trouble: Trouble) -> bool:
 
 
 def is_gone(error: Exception) -> bool:
-    """Whether a version of a table, or what changed in it, can no longer be read, now and later."""
+    """Whether a version of a table, or its changes, can never be read again."""
     return trouble_of(error, (*PASSING, Trouble.GONE)) is Trouble.GONE
 
 
 def trouble_of(error: Exception, among: Iterable[Trouble], place: str = "") -> Trouble | None:
-    """Return the first of these troubles that an error or a cause of it means, ``None`` where none does.
+    """Return the first of these troubles that an error or one of its causes means; ``None`` if there is none.
 
-    ``place`` is the folder or address of a table, whose name may read like anything.
+    ``place`` is the folder or address of a table; its name may contain any words.
     """
-    heard = [(cause, _words(cause, place)) for cause in causes_of(error)]
-    return next((each for each in among if any(_tells(*one, _SIGNS[each]) for one in heard)), None)
+    causes = [(cause, _searched_text(cause, place)) for cause in causes_of(error)]
+    return next((trouble for trouble in among if any(_matches(*cause, _SIGNS[trouble]) for cause in causes)), None)
 
 
 def telling_line(error: Exception, trouble: Trouble) -> str:
-    """Return the first line of the cause that tells this trouble, else of the error itself, without its class."""
+    """Return the first line of the cause that means this trouble, else of the error itself, without its class."""
     causes = causes_of(error)
-    telling = next((cause for cause in causes if _tells(cause, _words(cause), _SIGNS[trouble])), causes[0])
-    return telling.line or telling.condition or telling.kind.rpartition(".")[2]
+    cause = next((c for c in causes if _matches(c, _searched_text(c), _SIGNS[trouble])), causes[0])
+    return cause.line or cause.condition or cause.kind.rpartition(".")[2]
 
 
-def _words(cause: Cause, place: str = "") -> str | None:
-    """What a cause says at its beginning, without what it quotes; ``None`` where something else decides."""
-    if cause.number in _NUMBERS or cause.condition or cause.code or cause.kind.startswith(_KNOWN):
+def _searched_text(cause: Cause, place: str = "") -> str | None:
+    """Return the beginning of a cause with quoted parts masked; ``None`` if its text does not decide."""
+    if cause.number in _KNOWN_NUMBERS or cause.condition or cause.code or cause.kind.startswith(_KNOWN_CLASSES):
         return None
-    return f"{cause.kind}: {masked(cause.said, place)[:_LONGEST]}"
+    return f"{cause.kind}: {masked(cause.message, place)[:_MAX_SEARCHED]}"
 
 
-def _tells(cause: Cause, words: str | None, signs: _Signs) -> bool:
-    """A condition, a number or a class decides where it is known; only what has none is known by its words."""
-    if cause.number in _NUMBERS:
+def _matches(cause: Cause, text: str | None, signs: _Signs) -> bool:
+    """A number, a condition or a class decides if it is known; the text decides only if there is none of them."""
+    if cause.number in _KNOWN_NUMBERS:
         return cause.number in signs.numbers
     if cause.condition.startswith(signs.conditions) or cause.code in signs.codes:
         return True
-    if any(cause.condition.startswith(name) and re.search(said, cause.line) for name, said in signs.worded):
+    if any(cause.condition.startswith(name) and re.search(p, cause.line) for name, p in signs.conditions_with_pattern):
         return True
-    if words is None:
+    if text is None:
         return cause.kind.startswith(signs.classes)
-    return any(re.search(pattern, words, re.MULTILINE) for pattern in signs.patterns)
+    return any(re.search(pattern, text, re.MULTILINE) for pattern in signs.patterns)

@@ -1,4 +1,4 @@
-"""The figures of a commit: their names, their sums and their words, the same in the audit, the UI and the commands."""
+"""The counts of a commit: their names, sums and descriptions, the same in the audit, the UI and the commands."""
 
 from collections.abc import Iterable
 
@@ -10,37 +10,35 @@ FIGURES = ("read", "rejected", "duplicate", "late", "source_rows", "inserted", "
 
 
 def figures(entry: Entry) -> dict[str, int]:
-    """What a commit says of its records, and what Delta counted of its rows."""
-    commit, counted = entry.commit, entry.metrics
-    told = (commit.read, commit.rejected, commit.duplicate, commit.late)
-    rows = (counted.source_rows, counted.inserted, counted.updated, counted.stale)
-    return dict(zip(FIGURES, (*told, *rows), strict=True))
+    """Return the record counts that a commit states, and the row counts of Delta."""
+    commit, metrics = entry.commit, entry.metrics
+    records = (commit.read, commit.rejected, commit.duplicate, commit.late)
+    rows = (metrics.source_rows, metrics.inserted, metrics.updated, metrics.stale)
+    return dict(zip(FIGURES, (*records, *rows), strict=True))
 
 
 def sums(entries: Iterable[Entry]) -> dict[str, int]:
-    """The figures of several commits, added up; 0 where there is none."""
-    each = [figures(entry) for entry in entries]
-    return {name: sum(told[name] for told in each) for name in FIGURES}
+    """Return the sums of the counts of several commits; 0 if there are no commits."""
+    counts = [figures(entry) for entry in entries]
+    return {name: sum(count[name] for count in counts) for name in FIGURES}
 
 
 def in_words(entry: Entry) -> str:
-    """The figures in one line."""
-    told = figures(entry)
-    records = f"{told['read']:,} records read, " + ", ".join(f"{told[n]:,} {n}" for n in FIGURES[1:4])
-    return f"{records}; {told['source_rows']:,} rows merged, " + ", ".join(f"{told[n]:,} {n}" for n in FIGURES[5:])
+    """Describe the counts in one line."""
+    counts = figures(entry)
+    records = f"{counts['read']:,} records read, " + ", ".join(f"{counts[name]:,} {name}" for name in FIGURES[1:4])
+    rows = ", ".join(f"{counts[name]:,} {name}" for name in FIGURES[5:])
+    return f"{records}; {counts['source_rows']:,} rows merged, {rows}"
 
 
 def sentence(entry: Entry) -> str:
-    """What a commit did."""
+    """Describe what a commit did."""
     commit = entry.commit
-    which = f"{commit.kind} {commit.number} is version {entry.version}"
+    subject = f"{commit.kind} {commit.number} is version {entry.version}"
     if commit.kind == "gap":
-        gone = ", ".join(f"partition {part.partition} {part.start} to {part.end}" for part in commit.gap)
-        return f"{which}: {words_of(commit.source).position}s that are gone are stepped over, {gone}"
+        gaps = ", ".join(f"partition {gap.partition} {gap.start} to {gap.end}" for gap in commit.gap)
+        return f"{subject}: skipped {words_of(commit.source).position}s that are gone, {gaps}"
     if commit.kind == "acceptance":
-        return f"{which}: accepted is what does not add up at version {_listed(commit.accepted)}: {commit.reason}"
-    return f"{which}: {in_words(entry)}"
-
-
-def _listed(versions: Iterable[int]) -> str:
-    return ", ".join(map(str, versions))
+        versions = ", ".join(map(str, commit.accepted))
+        return f"{subject}: accepted the differences at version {versions}: {commit.reason}"
+    return f"{subject}: {in_words(entry)}"

@@ -1,11 +1,11 @@
-"""What a commit of ours says of itself, and what Delta counted for it.
+"""The metadata of a commit of lakehouse, and what Delta counted for the commit.
 
-A ``Commit`` is written as the ``userMetadata`` of the commit that holds the rows. It holds all a next batch
-has to know, so the newest one is enough to go on.
+A ``Commit`` is written as the ``userMetadata`` of the commit that holds the rows. It holds everything that the next
+batch needs, so the newest one is enough to continue.
 
-Its form has a version. One process may be older than another that writes the same table: what it would not
-understand, or drop when it carries the rest on, is an error to it and never somebody else's commit. So a change
-that adds a field, or gives one another meaning, raises ``VERSION``. Versions before the first release are not read.
+The form of the metadata has a version. An older process may meet commits of a newer one; it must neither take them for
+commits of another program nor drop fields that it would have to carry on, so it raises an error. A change that adds a
+field, or changes the meaning of one, therefore raises ``VERSION``. Versions before the first release cannot be read.
 """
 
 import json
@@ -37,24 +37,24 @@ Kind = Literal[
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
 VERSION: Final = 8
-_FIRST: Final = 8  # of the first release
+_FIRST_VERSION: Final = 8  # of the first release
 
 
 class Frozen(BaseModel):
-    """A value that is written as JSON and never changed; a field it does not know is an error."""
+    """An immutable value that is written as JSON; an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def with_fields(self, **fields: Any) -> Self:
-        """The same with other values of some fields; ``ValidationError`` where a field cannot hold one."""
+        """Return a copy with other values of some fields; ``ValidationError`` if a value is invalid."""
         return type(self)(**{**dict(self), **fields})
 
 
 class Consumed(Frozen):
     """A version of a table that a commit has consumed.
 
-    ``commit`` is the identity of the commit that made it (``None``: the log no longer held it): a table that is
-    brought back from a backup goes through the same versions again.
+    ``commit`` is the identity of the commit that made it, because a table that is restored from a backup reuses version
+    numbers; ``None`` if the log no longer held the commit.
     """
 
     table_id: str
@@ -63,7 +63,7 @@ class Consumed(Frozen):
 
 
 class Totals(Frozen):
-    """Sums over the batches of a table; replays and base rows do not count."""
+    """Sums over the batches of a table; replays and base rows are not included."""
 
     batches: int = 0
     read: int = 0
@@ -75,7 +75,7 @@ class Totals(Frozen):
 
 
 class Upkeep(Frozen):
-    """What a commit of ours says of itself that changes no row: compaction, vacuum, columns and properties."""
+    """The metadata of a commit of ours that changes no row: compaction, vacuum, columns and properties."""
 
     metadata: Literal[8] = VERSION
     kind: Literal["upkeep"] = "upkeep"
@@ -83,16 +83,20 @@ class Upkeep(Frozen):
 
 
 class Commit(Frozen):
-    """What a commit says of itself: metadata version 8.
+    """The metadata of a commit, version 8.
 
-    ``late`` counts the late ones among the records read, rejected for it or not. Records come from ``source``, which a
-    person calls ``stream``. ``progress`` holds the next position of every partition after this commit, ``consumed`` the
-    version merged so far of the base table, or of the table that a derived one follows, ``table_version`` the version
-    of the table this commit was planned on, ``rows_version`` the newest until then that may have changed a row
-    (``None``: not told). ``reached`` tells, by source and partition, where the positions end that were ever read beside
-    the progress: rows of them may be there. ``declaration`` is the hash of the one whose columns the table was given
-    last: a commit without that carries the one before on. ``unaccounted`` are the versions before it that do not add up
-    and were not accepted, ``accepted`` those whose differences a person accepts with it, and ``reason`` why.
+    - ``table_version``: the version of the table on which this commit was planned.
+    - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
+    - ``source`` and ``stream``: the source of the records, and the name by which people call it.
+    - ``progress``: the next position of every partition after this commit.
+    - ``reached``: by source and partition, the end of the positions that were ever read, if it is beyond the progress.
+      Rows of these positions may be in the table.
+    - ``late``: the late records among those read, whether they were rejected or not.
+    - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
+    - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
+      carry on the previous one.
+    - ``unaccounted``: the older versions with open differences.
+    - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
     metadata: Literal[8] = VERSION
@@ -123,13 +127,13 @@ class Commit(Frozen):
 
     @property
     def ends(self) -> Reached:
-        """Its progress, by its source."""
+        """The progress by source, as in ``reached``."""
         return {self.source.text: self.progress} if self.source and self.progress else {}
 
 
 @dataclass(frozen=True)
-class NotUnderstood:
-    """What a commit of ours says that this process cannot read; ``metadata`` is the version of its form."""
+class UnreadableMetadata:
+    """Metadata of a commit of ours that this process cannot read; ``metadata`` is the version of its form."""
 
     metadata: int
     problem: str
@@ -142,12 +146,12 @@ class NotUnderstood:
     @property
     def is_older(self) -> bool:
         """Whether a lakehouse from before the first release made the commit."""
-        return self.metadata < _FIRST
+        return self.metadata < _FIRST_VERSION
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """What Delta itself counted for a commit: rows of the MERGE's source, inserted, updated, deleted."""
+    """The row counts of Delta for a commit: source rows of the MERGE, inserted, updated and deleted rows."""
 
     source_rows: int = 0
     inserted: int = 0
@@ -156,13 +160,13 @@ class Metrics:
 
     @property
     def stale(self) -> int:
-        """Source rows that lost to the rows already in the table."""
+        """Source rows that are older than the rows already in the table."""
         return self.source_rows - self.inserted - self.updated
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A commit of ours, with the version it made and what Delta counted."""
+    """A commit of ours, with its version and the counts of Delta."""
 
     version: int
     committed_at: datetime
@@ -172,7 +176,7 @@ class Entry:
     @property
     def totals(self) -> Totals:
         """The sums over all batches up to and including this one."""
-        before, commit, counted = self.commit.totals_before, self.commit, self.metrics
+        before, commit, metrics = self.commit.totals_before, self.commit, self.metrics
         if commit.kind != "batch":
             return before
         return Totals(
@@ -180,60 +184,60 @@ class Entry:
             read=before.read + commit.read,
             rejected=before.rejected + commit.rejected,
             duplicate=before.duplicate + commit.duplicate,
-            inserted=before.inserted + counted.inserted,
-            updated=before.updated + counted.updated,
-            stale=before.stale + counted.stale,
+            inserted=before.inserted + metrics.inserted,
+            updated=before.updated + metrics.updated,
+            stale=before.stale + metrics.stale,
         )
 
 
-_EITHER: Final = ("MERGE", "WRITE")
-_OPERATIONS: Final = {"rewrite": ("WRITE",), "derived": _EITHER, "batch": _EITHER}  # of other kinds: MERGE
+_MERGE_OR_WRITE: Final = ("MERGE", "WRITE")
+_OPERATIONS: Final = {"rewrite": ("WRITE",), "derived": _MERGE_OR_WRITE, "batch": _MERGE_OR_WRITE}  # else only MERGE
 
 
 @lru_cache(maxsize=4096)
-def said_in(metadata: str) -> Commit | Upkeep | NotUnderstood | None:
-    """What the metadata of a commit says; ``None`` where it is not ours. The same history is read again and again."""
+def said_in(metadata: str) -> Commit | Upkeep | UnreadableMetadata | None:
+    """Parse the metadata of a commit; ``None`` if it is not ours. Cached, since the same history is read repeatedly."""
     try:
-        said = json.loads(metadata)
+        document = json.loads(metadata)
     except ValueError:
         return None
-    if not isinstance(said, dict) or not isinstance(said.get("kind"), str) or "metadata" not in said:
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "metadata" not in document:
         return None
     try:
-        return (Upkeep if said["kind"] == "upkeep" else Commit).model_validate(said)
+        return (Upkeep if document["kind"] == "upkeep" else Commit).model_validate(document)
     except ValidationError as error:
-        version, first = said.get("metadata"), error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        return NotUnderstood(version, problem) if isinstance(version, int) else None
+        version, first_error = document.get("metadata"), error.errors()[0]
+        problem = f"{'.'.join(map(str, first_error['loc']))}: {first_error['msg']}"
+        return UnreadableMetadata(version, problem) if isinstance(version, int) else None
 
 
-def said_by(info: Mapping[str, Any]) -> Commit | Upkeep | NotUnderstood | None:
-    """What a commit of a history says of itself."""
+def metadata_of(info: Mapping[str, Any]) -> Commit | Upkeep | UnreadableMetadata | None:
+    """Return the metadata of a commit of a history; ``None`` if the commit is not ours."""
     return said_in(info.get("userMetadata") or "")
 
 
 def identity_of(info: Mapping[str, Any]) -> str:
-    """What tells a commit from any other that may take its version: our attempt, else its time."""
-    said = said_by(info)
-    return said.attempt if isinstance(said, Commit) else str(info.get("timestamp"))
+    """Return what distinguishes a commit from another one with the same version: our attempt, else its time."""
+    metadata = metadata_of(info)
+    return metadata.attempt if isinstance(metadata, Commit) else str(info.get("timestamp"))
 
 
 def committed_at(info: Mapping[str, Any]) -> datetime:
-    """When a commit of a history was made, UTC."""
+    """Return the time of a commit of a history, UTC."""
     return datetime.fromtimestamp(int(info.get("timestamp", 0)) / 1000, UTC)
 
 
 def entry_of(info: Mapping[str, Any]) -> Entry | None:
-    """A commit of a history as an entry of the ledger; ``None`` where it is none."""
-    commit, operation = said_by(info), str(info.get("operation"))
+    """Return a commit of a history as an entry of the ledger; ``None`` if it is not an entry."""
+    commit, operation = metadata_of(info), str(info.get("operation"))
     if not isinstance(commit, Commit) or operation not in _OPERATIONS.get(commit.kind, ("MERGE",)):
         return None
     metrics = _metrics(operation, commit.kind, info.get("operationMetrics") or {})
     return Entry(int(info["version"]), committed_at(info), commit, metrics)
 
 
-# what Spark's Delta counts, and what deltalake does
-_ADDED: Final = ("numOutputRows", "num_added_rows")
+# the names of Spark's Delta, and of deltalake
+_APPENDED_ROWS: Final = ("numOutputRows", "num_added_rows")
 _MERGED_ROWS: Final = {
     "source_rows": ("numSourceRows", "num_source_rows"),
     "inserted": ("numTargetRowsInserted", "num_target_rows_inserted"),
@@ -242,12 +246,12 @@ _MERGED_ROWS: Final = {
 }
 
 
-def _metrics(operation: str, kind: Kind, counted: Mapping[str, Any]) -> Metrics:
+def _metrics(operation: str, kind: Kind, counts: Mapping[str, Any]) -> Metrics:
     if operation == "WRITE":
-        appended = 0 if kind == "rewrite" else _figure(counted, _ADDED)
+        appended = 0 if kind == "rewrite" else _first_count(counts, _APPENDED_ROWS)
         return Metrics(source_rows=appended, inserted=appended)
-    return Metrics(**{figure: _figure(counted, names) for figure, names in _MERGED_ROWS.items()})
+    return Metrics(**{name: _first_count(counts, delta_names) for name, delta_names in _MERGED_ROWS.items()})
 
 
-def _figure(counted: Mapping[str, Any], names: Iterable[str]) -> int:
-    return next((int(counted[name]) for name in names if name in counted), 0)
+def _first_count(counts: Mapping[str, Any], names: Iterable[str]) -> int:
+    return next((int(counts[name]) for name in names if name in counts), 0)

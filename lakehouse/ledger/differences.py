@@ -1,7 +1,7 @@
-"""What in a history does not add up: arithmetic on its commits, which a batch and an audit do alike.
+"""Finds the differences in a history: what does not add up. A batch and an audit use the same arithmetic.
 
-A difference stays until a person accepts it, or a RESTORE undoes its commit. Each commit carries on which versions have
-one, so that the newest part of a history tells of all.
+A difference remains until a person accepts it, or a RESTORE undoes its commit. Each commit lists the versions with open
+differences, so the newest part of a history is enough to find all of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,14 +12,14 @@ from lakehouse.ledger.accounting import in_words
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, words_of
 
-_PROGRESS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # kinds that tell how far it got
-_CARRY_ON = ("maintenance", "rewrite", "acceptance")  # of these, kinds that get no further
-_NO_RECORDS = ("load", "rejected", "derived")  # kinds of tables that merge no records
-_MOST_CARRIED = 100  # versions that a commit carries on, the oldest
+_PROGRESS_KINDS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # they record the progress
+_CARRYING_KINDS = ("maintenance", "rewrite", "acceptance")  # of these, kinds that do not advance the progress
+_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived")  # kinds of tables that merge no records
+_MAX_UNACCOUNTED = 100  # versions that a commit lists, the oldest ones
 
 
 class Difference(NamedTuple):
-    """What does not add up at a version, by the check of the audit that tells it."""
+    """What does not add up at a version, with the check of the audit that reports it."""
 
     check: str
     version: int
@@ -27,84 +27,85 @@ class Difference(NamedTuple):
 
 
 def differences(entries: Sequence[Entry]) -> list[Difference]:
-    """Everything that does not add up in a history, or a part of it, newest first; also what was accepted.
+    """Return all differences in a history, or a part of it, newest first; includes accepted ones.
 
-    Of an entry before the part only those are told that the newest carries on.
+    Differences before that part are included only if its newest entry lists their versions.
     """
-    oldest_first = [entry for entry in reversed(entries) if entry.commit.kind not in _NO_RECORDS]
-    found = [
-        *_unread(oldest_first),
-        *_overfull(oldest_first),
-        *_breaks(oldest_first),
+    oldest_first = [entry for entry in reversed(entries) if entry.commit.kind not in _KINDS_WITHOUT_RECORDS]
+    in_part = [
+        *_unread_records(oldest_first),
+        *_extra_rows(oldest_first),
+        *_broken_ranges(oldest_first),
         *_wrong_totals(oldest_first),
     ]
-    known = {each.version for each in found}
-    before = (
-        [v for v in entries[0].commit.unaccounted if v <= entries[-1].version and v not in known] if entries else []
+    versions = {difference.version for difference in in_part}
+    older_versions = (
+        [v for v in entries[0].commit.unaccounted if v <= entries[-1].version and v not in versions] if entries else []
     )
-    text = "does not account for its records; its commit has expired, or is further back than was read."
-    return [*(Difference("accounting_read", version, f"Version {version}: {text}") for version in before), *found]
+    text = "does not account for its records; its commit has expired, or is older than the part that was read."
+    older = [Difference("accounting_read", version, f"Version {version}: {text}") for version in older_versions]
+    return [*older, *in_part]
 
 
 def accepted(entries: Iterable[Entry]) -> dict[int, Entry]:
-    """The versions whose differences a person accepted, and the commit that records it."""
+    """Return the versions whose differences a person accepted, each with the commit that records it."""
     return {version: entry for entry in entries for version in entry.commit.accepted}
 
 
 def unaccounted(entries: Sequence[Entry]) -> tuple[int, ...]:
-    """The versions that do not add up and were not accepted, as a next commit carries them on: the oldest hundred."""
-    found = {each.version for each in differences(entries)} - accepted(entries).keys()
-    return tuple(sorted(found)[:_MOST_CARRIED])
+    """Return the versions with open differences, as the next commit lists them: the oldest hundred."""
+    versions = {difference.version for difference in differences(entries)} - accepted(entries).keys()
+    return tuple(sorted(versions)[:_MAX_UNACCOUNTED])
 
 
-def _unread(entries: Iterable[Entry]) -> Iterator[Difference]:
+def _unread_records(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
         commit, rows = entry.commit, entry.metrics.source_rows
         if commit.read != commit.rejected + commit.duplicate + rows:
-            text = f"Version {entry.version}: {in_words(entry)}; replay its ranges to merge what is missing."
+            text = f"Version {entry.version}: {in_words(entry)}; replay its ranges to merge the missing records."
             yield Difference("accounting_read", entry.version, text)
 
 
-def _overfull(entries: Iterable[Entry]) -> Iterator[Difference]:
+def _extra_rows(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
         if entry.metrics.stale < 0:
-            text = f"Version {entry.version}: {in_words(entry)}; it writes more rows than it was given."
+            text = f"Version {entry.version}: {in_words(entry)}; it wrote more rows than it received."
             yield Difference("accounting_stale", entry.version, text)
 
 
-def _breaks(entries: Iterable[Entry]) -> Iterator[Difference]:
-    """Where a batch does not begin at the progress before it, or a gap does not name what it steps over."""
-    told = [entry for entry in entries if entry.commit.kind in _PROGRESS]
-    for before, entry in pairwise(told):
-        texts = _between(before, entry)
-        yield from (Difference("ranges_contiguous", entry.version, f"Version {entry.version}: {t}") for t in texts)
+def _broken_ranges(entries: Iterable[Entry]) -> Iterator[Difference]:
+    """Yield where a batch does not begin at the previous progress, or a gap does not name what it skips."""
+    with_progress = [entry for entry in entries if entry.commit.kind in _PROGRESS_KINDS]
+    for before, entry in pairwise(with_progress):
+        for text in _break_texts(before, entry):
+            yield Difference("ranges_contiguous", entry.version, f"Version {entry.version}: {text}")
 
 
-def _between(before: Entry, entry: Entry) -> Iterator[str]:
-    same = before.commit.source in (None, entry.commit.source)
+def _break_texts(before: Entry, entry: Entry) -> Iterator[str]:
+    is_same_source = before.commit.source in (None, entry.commit.source)
     kind = entry.commit.kind
-    if kind in _CARRY_ON and entry.commit.progress != before.commit.progress:
-        yield f"{kind} carries another progress on than version {before.version}."
-    if kind == "recovery":  # a person recorded where to go on; what was before is not told
+    if kind in _CARRYING_KINDS and entry.commit.progress != before.commit.progress:
+        yield f"{kind} carries on a different progress than version {before.version}."
+    if kind == "recovery":  # a person recorded the progress; the one before it is unknown
         return
     if kind == "gap":
-        yield from _unnamed(before, entry) if same else ()
-    elif not same:
+        yield from _unnamed_skips(before, entry) if is_same_source else ()
+    elif not is_same_source:
         word = words_of(entry.commit.source).source
-        yield f"reads another {word} than version {before.version}, and no gap says so."
+        yield f"reads a different {word} than version {before.version}, and no gap records the change."
     else:
         yield from _jumps(before, entry)
 
 
 def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
-    known, words = before.commit.progress or {}, words_of(entry.commit.source)
-    for part in entry.commit.ranges if known else ():
-        expected = known.get(part.partition, 0)
-        if part.partition not in known and part.start:
+    progress, words = before.commit.progress or {}, words_of(entry.commit.source)
+    for part in entry.commit.ranges if progress else ():
+        expected = progress.get(part.partition, 0)
+        if part.partition not in progress and part.start:
             yield (
                 f"partition {part.partition} was new, and its {words.position}s 0 to {part.start - 1} had expired: they"
-                f" were never merged, and no gap names them. The {words.source} no longer has those records: publish"
-                " them again where somebody still does."
+                f" were never merged, and no gap names them. The {words.source} no longer holds those records. If"
+                " another system still has them, publish them again."
             )
         elif part.start != expected:
             kind = "gap" if part.start > expected else "overlap"
@@ -112,14 +113,14 @@ def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
             yield f"{kind} in partition {part.partition}, {words.position}s {first} to {last}; replay them."
 
 
-def _unnamed(before: Entry, gap: Entry) -> Iterator[str]:
-    """What a gap in the same source steps over without saying so."""
-    known, word = before.commit.progress or {}, words_of(gap.commit.source).position
+def _unnamed_skips(before: Entry, gap: Entry) -> Iterator[str]:
+    """Yield the positions that a gap in the same source skips without naming them."""
+    progress, word = before.commit.progress or {}, words_of(gap.commit.source).position
     for partition, start in sorted((gap.commit.progress or {}).items()):
-        skipped = Range(partition, known.get(partition, 0 if known else start), start)
+        skipped = Range(partition, progress.get(partition, 0 if progress else start), start)
         if skipped.span > 0 and skipped not in gap.commit.gap:
             yield (
-                f"steps over {word}s {skipped.start} to {start - 1} of partition {partition} without naming them;"
+                f"skips {word}s {skipped.start} to {start - 1} of partition {partition} without naming them;"
                 " replay them."
             )
 

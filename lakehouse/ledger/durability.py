@@ -1,9 +1,9 @@
-"""Commits that outlive a power cut: what is on the disk before anybody hears of them, and what a cut left of others.
+"""Makes commits survive a power failure, and finds commits that a power failure left incomplete.
 
-A system keeps what is written in memory for some seconds, and may bring files to the disk in any order. After each
-commit on a local disk its files, its log entry and their folders are synced, and a marker beside the table's lock tells
-up to which version that is done. Entries behind it may be cut off: whoever begins or commits
-compares them with their files. A marker that is lost, or is of another log, tells nothing: more entries are compared.
+A system keeps written data in memory for some seconds, and may write files to the disk in any order. After each commit
+on a local disk, its files, its log entry and their folders are synced. A marker next to the table's lock then records
+the version up to which everything is synced. Entries after it may be incomplete, so each process that starts work or
+commits compares them with their files. If the marker is lost, or belongs to another log, more entries are compared.
 """
 
 import json
@@ -21,30 +21,30 @@ from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 
-_MOST = 1_000  # of the newest entries, where nothing tells which were synced
-_AT_ONCE = 8  # files that are synced
-_ENDS = (b"PAR1", b"PARE")  # of a file of rows
+_MAX_COMPARED = 1_000  # of the newest entries, if no marker shows which were synced
+_THREADS = 8  # that sync files at the same time
+_PARQUET_ENDS = (b"PAR1", b"PARE")
 
 
-class _Torn(NamedTuple):
-    """The first version of which something is not what was written: what, and what to do."""
+class _Damage(NamedTuple):
+    """The first version with a file that is not what was written, the problem and the remedy."""
 
     version: int
     file: Path
-    fact: str
-    way: str
+    problem: str
+    remedy: str
 
 
 def sync_commits(uri: str) -> None:
-    """Bring all that was committed since the last time to the disk, for who holds the table's lock.
+    """Sync all commits since the last call to the disk; the caller holds the table's lock.
 
-    A second run finds nothing. Nothing is done for a table in an object store. ``TableError`` where the disk refuses.
+    A second call has nothing to do. Does nothing for a table in an object store. ``TableError`` if the disk fails.
     """
-    table = _local(uri)
+    table = _local_folder(uri)
     if table is None:
         return
     try:
-        versions = list(_unsynced(table))
+        versions = list(_unsynced_versions(table))
         if versions:
             _sync(table, versions)
             _write_marker(table, versions[-1])
@@ -53,26 +53,26 @@ def sync_commits(uri: str) -> None:
 
 
 def require_whole(uri: str) -> None:
-    """Raise ``TableDamagedError`` where a power cut left less of a commit than its log entry says; nothing is written.
+    """Raise ``TableDamagedError`` if a power failure left a commit incomplete; writes nothing.
 
-    It names the version to which the table is to be restored. Looks at the entries behind the marker alone.
+    The error names the version to which the table has to be restored. Checks only the entries after the marker.
     """
-    table = _local(uri)
+    table = _local_folder(uri)
     try:
-        torn = _torn(table) if table else None
+        damage = _find_damage(table) if table else None
     except OSError as error:
         raise disk_failure(error, uri) from error
-    if torn:
+    if damage:
         raise TableDamagedError(
-            f"Version {torn.version} of {Path(uri).name} was cut off, as by a loss of power: {torn.fact}",
-            where=str(torn.file),
-            action=f"{torn.way}; then run it again: what came later is read again where it came from. If that no longer"
-            " holds it, bring the table back from a backup instead.",
+            f"Version {damage.version} of {Path(uri).name} is incomplete, as after a power failure: {damage.problem}",
+            where=str(damage.file),
+            action=f"{damage.remedy}. Then run it again: later records are read again from their source. If the source"
+            " no longer holds them, restore the table from a backup instead.",
         )
 
 
-def _local(uri: str) -> Path | None:
-    """The folder of a table on a local disk that is there."""
+def _local_folder(uri: str) -> Path | None:
+    """Return the existing folder of a table on a local disk."""
     folder = Store(uri).folder
     return folder if folder and (folder / LOG).is_dir() else None
 
@@ -81,12 +81,12 @@ def _entry(table: Path, version: int) -> Path:
     return table / LOG / f"{version:020d}.json"
 
 
-def _unsynced(table: Path) -> Iterator[int]:
-    """The versions behind the marker, the oldest first; of several in a row that are missing, none is seen."""
-    version = _marked(table)
+def _unsynced_versions(table: Path) -> Iterator[int]:
+    """Return the versions after the marker, oldest first; finds no version after two consecutive missing entries."""
+    version = _marked_version(table)
     if version is None:
-        found = (int(name.stem) for name in (table / LOG).glob("*.json") if name.stem.isdecimal())
-        return iter(sorted(found)[-_MOST:])
+        versions = (int(name.stem) for name in (table / LOG).glob("*.json") if name.stem.isdecimal())
+        return iter(sorted(versions)[-_MAX_COMPARED:])
     return _following(table, version)
 
 
@@ -96,92 +96,94 @@ def _following(table: Path, version: int) -> Iterator[int]:
         yield version
 
 
-def _torn(table: Path) -> _Torn | None:
-    files: dict[str, tuple[int, int]] = {}
+def _find_damage(table: Path) -> _Damage | None:
+    added: dict[str, tuple[int, int]] = {}
     changes: dict[str, tuple[int, int]] = {}
-    for version in _unsynced(table):
+    for version in _unsynced_versions(table):
         actions, entry = _read(_entry(table, version)), _entry(table, version)
         if actions is None or is_cut(actions):
-            if _marked(table) is None and _entry(table, version + 1).exists():
-                return None  # others that were synced may stand behind it
-            fact = "lacks a part of what its commit counted" if actions else "is empty, cut off or missing"
-            way = f"Delete what _delta_log holds of versions after {version - 1}, and _last_checkpoint"
-            return _Torn(version, entry, f"its log entry {fact}", way)
+            if _marked_version(table) is None and _entry(table, version + 1).exists():
+                return None  # later entries may have been synced
+            problem = "names less than its commit counted" if actions else "is empty, truncated or missing"
+            remedy = f"Delete the files of versions after {version - 1} in _delta_log, and _last_checkpoint"
+            return _Damage(version, entry, f"its log entry {problem}", remedy)
         checkpoint = entry.with_suffix(".checkpoint.parquet")
-        if checkpoint.exists() and _fault(checkpoint):
-            return _Torn(version, checkpoint, "its checkpoint is cut off", "Delete that, and _last_checkpoint")
+        if checkpoint.exists() and _file_problem(checkpoint):
+            remedy = "Delete that checkpoint, and _last_checkpoint"
+            return _Damage(version, checkpoint, "its checkpoint is truncated", remedy)
         for path in (action["remove"]["path"] for action in actions if action.get("remove")):
-            files.pop(path, None)
-        for kind, found in (("add", files), ("cdc", changes)):
-            for said in (action[kind] for action in actions if action.get(kind)):
-                found.setdefault(said["path"], (version, said["size"]))
-    there = {path: told for path, told in changes.items() if _path(table, path).exists()}  # VACUUM takes others
-    here = {path: told for path, told in files.items() if Store(path).folder}
-    return _torn_file(table, here | there)
+            added.pop(path, None)
+        for kind, files in (("add", added), ("cdc", changes)):
+            for file in (action[kind] for action in actions if action.get(kind)):
+                files.setdefault(file["path"], (version, file["size"]))
+    # VACUUM may have deleted files of changes
+    existing_changes = {path: file for path, file in changes.items() if _path(table, path).exists()}
+    local_files = {path: file for path, file in added.items() if Store(path).folder}
+    return _find_damaged_file(table, local_files | existing_changes)
 
 
-def _torn_file(table: Path, told: Mapping[str, tuple[int, int]]) -> _Torn | None:
-    """The first of these files that is not as its version and size say."""
-    for path, (version, size) in sorted(told.items(), key=lambda each: each[1]):
-        if fault := _fault(_path(table, path), size):
+def _find_damaged_file(table: Path, files: Mapping[str, tuple[int, int]]) -> _Damage | None:
+    """Return the first file, by version and size, that is not complete."""
+    for path, (version, size) in sorted(files.items(), key=lambda item: item[1]):
+        if problem := _file_problem(_path(table, path), size):
             restore = f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {version - 1}, and delete that file"
-            way = restore if version else "Delete the folder of the table"
-            return _Torn(version, _path(table, path), fault, way)
+            remedy = restore if version else "Delete the folder of the table"
+            return _Damage(version, _path(table, path), problem, remedy)
     return None
 
 
 def _path(table: Path, path: str) -> Path:
-    """A file by its path as the log tells it; that of a clone lies elsewhere."""
+    """Return the location of a file from its path in the log; a file of a clone is outside the table."""
     store = Store(path)
     return table / (unquote(path) if store.is_path or store.folder is None else store.folder)
 
 
 def _read(entry: Path) -> list[Action] | None:
-    """What an entry holds; ``None`` where it is not whole."""
+    """Return the actions of an entry; ``None`` if it is not complete."""
     try:
         return [json.loads(line) for line in entry.read_bytes().splitlines() if line.strip()] or None
     except (FileNotFoundError, ValueError):
         return None
 
 
-def _fault(file: Path, size: int | None = None) -> str | None:
-    """What is wrong with a file of rows, which has to have so many bytes; nothing where it is whole."""
+def _file_problem(file: Path, size: int | None = None) -> str | None:
+    """Return what is wrong with a data file of the given size in bytes; ``None`` if it is complete."""
     try:
         with file.open("rb") as opened:
-            there = opened.seek(0, os.SEEK_END)
-            opened.seek(max(0, there - len(_ENDS[0])))
-            whole = opened.read() in _ENDS
+            actual_size = opened.seek(0, os.SEEK_END)
+            opened.seek(max(0, actual_size - len(_PARQUET_ENDS[0])))
+            has_parquet_end = opened.read() in _PARQUET_ENDS
     except FileNotFoundError:
-        return "a file of its rows is missing"
-    if size is not None and there != size:
-        return f"a file of its rows has {there} of {size} bytes"
-    return None if whole else "a file of its rows does not end as one"
+        return "a data file is missing"
+    if size is not None and actual_size != size:
+        return f"a data file has {actual_size} of {size} bytes"
+    return None if has_parquet_end else "a data file does not end as a Parquet file"
 
 
 def _sync(table: Path, versions: Iterable[int]) -> None:
-    """Files first, then their folders, then the entries that name them."""
+    """Sync the files first, then their folders, then the entries that name them."""
     files, entries = set[Path](), list[Path]()
     for version in versions:
         entry = _entry(table, version)
         for action in _read(entry) or ():
-            told = (action.get(kind) for kind in ("add", "cdc"))
-            files |= {_path(table, said["path"]) for said in told if said}
+            described = (action.get(kind) for kind in ("add", "cdc"))
+            files |= {_path(table, file["path"]) for file in described if file}
         entries += [entry, entry.with_suffix(".checkpoint.parquet")]
     folders = {folder for file in files for folder in file.parents if folder.is_relative_to(table)}
-    _sync_all([*_with_sums(files), *folders])
-    above = table.parents[:2] if _entry(table, 0) in entries else ()
-    _sync_all([*_with_sums(entries), table / LOG / "_last_checkpoint", table / LOG, *above])
+    _sync_all([*_with_checksums(files), *folders])
+    parents = table.parents[:2] if _entry(table, 0) in entries else ()
+    _sync_all([*_with_checksums(entries), table / LOG / "_last_checkpoint", table / LOG, *parents])
 
 
-def _with_sums(files: Iterable[Path]) -> Iterator[Path]:
-    """Files, each with the checksums that Hadoop may have written beside it."""
+def _with_checksums(files: Iterable[Path]) -> Iterator[Path]:
+    """Yield each file, followed by the checksum file that Hadoop may have written next to it."""
     for file in files:
         yield from (file, file.with_name(f".{file.name}.crc"))
 
 
 def _sync_all(paths: Iterable[Path]) -> None:
-    """Sync files and folders, those that are there; several at once are one turn of the disk."""
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    """Sync files and folders that exist, in parallel, since the disk then handles several at once."""
+    with ThreadPoolExecutor(_THREADS) as threads:
         list(threads.map(_sync_one, paths))
 
 
@@ -199,24 +201,24 @@ def _marker(table: Path) -> Path:
 
 
 def _state(entry: Path) -> list[int]:
-    """What an entry of the same version in another log has otherwise."""
-    found = entry.stat()
-    return [found.st_ino, found.st_size, found.st_mtime_ns]
+    """Return the values in which an entry differs from that of the same version in another log."""
+    stat = entry.stat()
+    return [stat.st_ino, stat.st_size, stat.st_mtime_ns]
 
 
-def _marked(table: Path) -> int | None:
-    """The version up to which all is on the disk; ``None`` where nothing tells."""
+def _marked_version(table: Path) -> int | None:
+    """Return the version up to which everything is synced; ``None`` if there is no valid marker."""
     try:
-        said = json.loads(_marker(table).read_bytes())
-        version = int(said["version"])
-        return version if said["entry"] == _state(_entry(table, version)) else None
+        marker = json.loads(_marker(table).read_bytes())
+        version = int(marker["version"])
+        return version if marker["entry"] == _state(_entry(table, version)) else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
 def _write_marker(table: Path, version: int) -> None:
-    """Tell that all is on the disk up to a version. It is not synced itself: it may be lost, and is never ahead."""
+    """Record that everything is synced up to a version. The marker itself is not synced, so it is never ahead."""
     marker = _marker(table)
-    written = marker.with_name(f"{marker.name}.new")
-    written.write_text(json.dumps({"version": version, "entry": _state(_entry(table, version))}))
-    written.replace(marker)
+    new_marker = marker.with_name(f"{marker.name}.new")
+    new_marker.write_text(json.dumps({"version": version, "entry": _state(_entry(table, version))}))
+    new_marker.replace(marker)

@@ -1,6 +1,6 @@
-"""The ledger: the batches of a table as its own history tells them. Reads the log in Python, no JVM.
+"""The ledger: the batches of a table, read from its own history. Reads the log in Python, without a JVM.
 
-The newest entry is enough to go on; the whole history is the proof.
+The newest entry is enough to continue; the whole history is the proof.
 """
 
 import uuid
@@ -15,28 +15,29 @@ from lakehouse.errors import LedgerError
 from lakehouse.ledger.commits import Commit, Consumed, Entry, Kind, Totals, entry_of, identity_of
 from lakehouse.ledger.differences import unaccounted
 from lakehouse.ledger.log import history_of, open_table, read_commit
-from lakehouse.ledger.log_cache import Kept
+from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.positions import Progress
 from lakehouse.ledger.reached import Reached, beyond, furthest
-from lakehouse.ledger.restores import Foreign, Standing, restored_version, standing
+from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
 from lakehouse.ledger.table_failures import log_failures
-from lakehouse.ledger.understood import require_understood
+from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
 
-_NEWEST = 100  # commits read first: the entry looked for is nearly always among them
+_NEWEST_COMMITS = 100  # read first: they nearly always contain the entry in question
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """A table's history, newest first, as far as it was read.
+    """The part of a table's history that was read, newest first.
 
-    ``transaction`` is the table's transaction number: 0 where none of our commits was made. ``complete`` says that the
-    history reaches back to the table's creation. ``undone`` are the numbers of our commits that a RESTORE undid or made
-    void: what they say of themselves no longer holds; ``unread`` says that progress was among it, and ``reread`` where
-    the positions end that they read. ``unchanged`` are versions of which is known that they changed no row:
-    maintenance, and what keeps the table in shape. ``untold`` is the version of a RESTORE before all entries, of which
-    nothing tells what it put back.
+    - ``transaction``: the table's transaction number; 0 if it has no commit of ours.
+    - ``complete``: whether the history reaches back to the creation of the table.
+    - ``undone``: the numbers of our commits that a RESTORE undid or voided; their metadata is no longer valid.
+    - ``unread``: whether progress was undone with them.
+    - ``reread``: the end of the positions that they read.
+    - ``unchanged``: versions known to have changed no row, such as maintenance.
+    - ``untold``: the version of a RESTORE before all entries, if the version that it restored is unknown.
     """
 
     uri: str
@@ -55,17 +56,17 @@ class Ledger:
 
     @property
     def newest(self) -> Entry | None:
-        """The entry that tells how far the table got: that of the transaction number, else the newest."""
-        numbered = (entry for entry in self.entries if entry.commit.number == self.transaction)
-        return next(numbered, self.entries[0] if self.entries else None)
+        """The entry with the current progress: that of the transaction number, else the newest."""
+        entries = (entry for entry in self.entries if entry.commit.number == self.transaction)
+        return next(entries, self.entries[0] if self.entries else None)
 
     @property
     def next_number(self) -> int:
-        """The number of the next commit; it never goes back, not even by a RESTORE."""
+        """The number of the next commit; it never decreases, not even after a RESTORE."""
         return self.transaction + 1
 
     def next_commit(self, kind: Kind, run: str) -> Commit:
-        """Return the commit that follows: the next number, a new attempt, and all that is carried on."""
+        """Return the next commit: the next number, a new attempt, and all fields that are carried on."""
         last = self.newest.commit if self.newest else None
         return Commit(
             kind=kind,
@@ -95,22 +96,22 @@ class Ledger:
 
     @property
     def reached(self) -> Reached:
-        """Where the positions end that were ever read, also by commits that do not count: rows of them may be there."""
+        """The end of the positions that were ever read, also by undone commits; their rows may be in the table."""
         last = self.newest.commit if self.newest else None
         return furthest(self.reread, last.reached, last.ends) if last else self.reread
 
     def merged_by_key(self) -> "Ledger":
-        """The ledger of a table with a key: what a RESTORE undid is read again into the same rows, and leaves none."""
+        """Return the ledger for a table with a key, in which records that are read again replace the same rows."""
         return replace(self, reread={})
 
     @property
     def unaccounted(self) -> tuple[int, ...]:
-        """The versions that do not add up, whose differences nobody accepted."""
+        """The versions with open differences, oldest first."""
         return unaccounted(self.entries)
 
     @property
     def consumed(self) -> Consumed | None:
-        """The version merged so far of the base table, or of the table that this one follows."""
+        """The last merged version of the base table, or of the table that this one follows."""
         return self.newest.commit.consumed if self.newest else None
 
     @property
@@ -120,41 +121,40 @@ class Ledger:
 
     @property
     def rows_version(self) -> int:
-        """The newest version that may have changed a row; what follows another table names this one."""
+        """The newest version that may have changed a row; derived tables record this version."""
         version = self.version
         while version in self.unchanged:
             version -= 1
         return version
 
     def next_change(self, version: int) -> int:
-        """Return the first version after this one that may have changed a row; beyond the newest: none did."""
+        """Return the first version after this one that may have changed a row; beyond the newest if none did."""
         version += 1
         while version in self.unchanged:
             version += 1
         return version
 
     def is_consumed(self, consumed: Consumed | None) -> bool:
-        """Whether whoever consumed that has seen every row this table holds."""
+        """Whether a consumer of that version has seen every row of this table."""
         return (
             consumed is not None and self.next_change(consumed.version) > self.version and still_holds(self, consumed)
         )
 
 
-_KEPT = Kept[Ledger](lambda ledger: ledger.version)
+_CACHE = LogCache[Ledger](lambda ledger: ledger.version)
 
 
 def to_consume(ledger: Ledger) -> Consumed:
-    """The version that whoever follows a table consumes now: the newest that may have changed a row."""
+    """Return the version that a derived table consumes now: the newest one that may have changed a row."""
     info = read_commit(ledger.uri, ledger.rows_version)
     commit = identity_of(info) if info else None
     return Consumed(table_id=ledger.table_id, version=ledger.rows_version, commit=commit)
 
 
 def still_holds(ledger: Ledger, consumed: Consumed) -> bool:
-    """Whether the version consumed is in this table, and was made by the same commit as far as that is told.
+    """Whether the consumed version is in this table, and was made by the same commit if that is known.
 
-    It is not where the table was made anew, or was brought back from a backup: then it goes through the same versions
-    again.
+    It is not if the table was recreated or restored from a backup, because version numbers are then used again.
     """
     if consumed.table_id != ledger.table_id or consumed.version > ledger.version:
         return False
@@ -163,20 +163,20 @@ def still_holds(ledger: Ledger, consumed: Consumed) -> bool:
 
 
 def app_id(name: str) -> str:
-    """The transaction id under which a table of that name is written."""
+    """Return the transaction id under which a table of that name is written."""
     return f"lakehouse:{name}"
 
 
 def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     """Read the ledger of a table: the newest part of it, or the whole history.
 
-    A table that does not exist has an empty ledger. The newest part reaches back to a commit that tells how far
-    the table got, and over every RESTORE behind which a batch has not been merged. Raises ``TableError`` where
-    the log cannot be read, ``LedgerError`` where another version of lakehouse wrote it.
+    A table that does not exist has an empty ledger. The newest part reaches back to a commit with the progress, and to
+    before every RESTORE after which no batch was merged yet. Raises ``TableError`` if the log cannot be read, and
+    ``LedgerError`` if another version of lakehouse wrote it.
     """
     if whole:
         return _read_ledger(uri, name, None)
-    return _KEPT.read((uri, name), uri, lambda: _read_ledger(uri, name, _NEWEST))
+    return _CACHE.read((uri, name), uri, lambda: _read_ledger(uri, name, _NEWEST_COMMITS))
 
 
 def ledger_of(settings: Settings, name: str, *, whole: bool = False) -> Ledger:
@@ -190,66 +190,68 @@ def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:
         return Ledger(uri)
     with log_failures(uri):
         table_id = str(table.metadata().id)
-        history, found = _read(table, uri, table_id, limit)
-        if limit and not found.is_told_by(_oldest(history)):
-            history, found = _read(table, uri, table_id, None)
+        history, valid = _read_history(table, uri, table_id, limit)
+        if limit and not valid.is_complete_from(_oldest_version(history)):
+            history, valid = _read_history(table, uri, table_id, None)
         return Ledger(
             uri=uri,
             exists=True,
             table_id=table_id,
             version=table.version(),
             transaction=table.transaction_version(app_id(name)) or 0,
-            complete=_oldest(history) == 0,
-            entries=tuple(found.entries),
-            foreign=tuple(found.foreign),
-            undone=frozenset(found.undone),
-            unread=found.unread,
-            reread=found.reached,
+            complete=_oldest_version(history) == 0,
+            entries=tuple(valid.entries),
+            foreign=tuple(valid.foreign),
+            undone=frozenset(valid.undone),
+            unread=valid.progress_undone,
+            reread=valid.reached,
             unchanged=unchanged_versions(history),
-            untold=found.untold,
+            untold=valid.unknown_restore,
         )
 
 
-def _read(table: DeltaTable, uri: str, table_id: str, limit: int | None) -> tuple[list[dict[str, Any]], Standing]:
+def _read_history(
+    table: DeltaTable, uri: str, table_id: str, limit: int | None
+) -> tuple[list[dict[str, Any]], ValidHistory]:
     history = history_of(table, uri, limit)
-    require_understood(history, uri)
-    ours = (entry.version for info in history if (entry := entry_of(info)))
-    oldest = min(ours, default=0) if limit is None else 0  # there may be older ones
-    return history, standing(history, partial(restored_version, uri, table_id, oldest))
+    require_readable(history, uri)
+    own_versions = (entry.version for info in history if (entry := entry_of(info)))
+    oldest = min(own_versions, default=0) if limit is None else 0  # there may be older commits of ours
+    return history, valid_history(history, partial(restored_version, uri, table_id, oldest))
 
 
-def _oldest(history: Sequence[Mapping[str, Any]]) -> int:
+def _oldest_version(history: Sequence[Mapping[str, Any]]) -> int:
     return int(history[-1]["version"]) if history else -1
 
 
 def require_told(ledger: Ledger, name: str) -> Ledger:
-    """Return the ledger, or raise ``LedgerError`` where the log no longer says how far the table got."""
+    """Return the ledger, or raise ``LedgerError`` if the log no longer shows the progress of the table."""
     if ledger.untold is not None:
         raise LedgerError(
-            f"Nothing tells which version of {name} the RESTORE of version {ledger.untold} put back: it names none, and"
-            " no version that the log still holds has the files of the table",
+            f"Cannot determine which version of {name} the RESTORE in version {ledger.untold} restored: it names no"
+            " version, and no version in the log has the files of the table",
             where=ledger.uri,
-            action="RESTORE it again TO VERSION AS OF the one that was meant, or see and record what the rows"
-            f" themselves say with: lakehouse recover-progress {name}",
+            action="RESTORE it again TO VERSION AS OF the intended version, or see and record the progress that its"
+            f" rows show with: lakehouse recover-progress {name}",
         )
     if ledger.newest is None and ledger.transaction and not ledger.complete:
         raise LedgerError(
-            f"The log of {name} no longer holds a commit that tells its progress",
+            f"The log of {name} no longer holds a commit that records its progress",
             where=ledger.uri,
-            action=f"See and record what the rows themselves say with: lakehouse recover-progress {name}",
+            action=f"See and record the progress that its rows show with: lakehouse recover-progress {name}",
         )
     return ledger
 
 
 def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
-    """Return the entry an attempt committed, or ``None`` where it did not commit."""
+    """Return the entry that an attempt committed; ``None`` if it did not commit."""
     return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
 
 
 def find_commit(uri: str, name: str, commit: Commit) -> Entry | None:
-    """Return the entry of a commit that was just made, or ``None`` where it does not count.
+    """Return the entry of a commit that was just made; ``None`` if the commit is not valid.
 
-    Right behind the version it was planned on it counts, whatever the rest of the history says.
+    A commit directly after the version on which it was planned is valid, regardless of the rest of the history.
     """
     version = commit.table_version + 1
     info = read_commit(uri, version)

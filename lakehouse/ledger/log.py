@@ -1,4 +1,4 @@
-"""A table's log without a JVM, on a local disk or in an object store: opened, and read commit by commit."""
+"""Opens a table's log and reads it commit by commit, on a local disk or in an object store, without a JVM."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.errors.time_limit import in_time
 from lakehouse.ledger.durability import require_whole
-from lakehouse.ledger.log_cache import Kept
+from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.log_files import LOG, Action, LogFiles
 from lakehouse.ledger.table_failures import damaged_log, disk_failure, log_failures
 from lakehouse.settings.store import Store
@@ -21,17 +21,17 @@ from lakehouse.settings.store import Store
 if TYPE_CHECKING:
     from arro3.core import Table
 
-_PLACE = "Correct LAKEHOUSE_TABLES, or give the table its folder back: where it was a table, its log is gone."
+_FIX_FOLDER = "Correct LAKEHOUSE_TABLES, or restore the folder of the table: if it was a table, its log is gone."
 
-_OPENED = Kept[DeltaTable | None](lambda table: table.version() if table else -1)
+_CACHE = LogCache[DeltaTable | None](lambda table: table.version() if table else -1)
 
-Info = dict[str, Any]  # what a commit says of itself
+Info = dict[str, Any]  # the ``commitInfo`` of a commit
 File = tuple[str, str]  # its path, and the id of its deletion vector
 
 
 @dataclass(frozen=True)
 class FileChanges:
-    """What the commit of one version did to the table's active files; ``created`` were in no version before it."""
+    """The changes of one commit to the table's active files; no earlier version has the ``created`` ones."""
 
     version: int
     added: frozenset[File]
@@ -40,43 +40,43 @@ class FileChanges:
 
 
 def open_table(uri: str) -> DeltaTable | None:
-    """Open a table without a JVM, to look at it; ``None`` where there is none and the place is free.
+    """Open a table without a JVM, for reading; ``None`` if there is no table and its place is free.
 
-    It may be shared with others in this process: who writes opens it anew. A folder in which a creation was cut off is
-    free. Raises ``TableError`` where something else stands there, or where its log cannot be read; a store that does
-    not answer is given up within some twenty seconds.
+    The result may be shared within this process, so writers use ``open_anew``. A folder with an interrupted creation is
+    free. Raises ``TableError`` if the place holds something else, or if its log cannot be read. The wait for a store
+    that does not respond ends after about twenty seconds.
     """
-    return _OPENED.read(uri, uri, lambda: open_anew(uri))
+    return _CACHE.read(uri, uri, lambda: open_anew(uri))
 
 
 def open_anew(uri: str) -> DeltaTable | None:
-    """Open a table as ``open_table`` does, for nobody else."""
+    """Open a table as ``open_table`` does, without the cache: the result is not shared."""
     names = _names_in(Path(uri)) if Store(uri).is_path else {LOG}
     if LOG in names:
         try:
             with log_failures(uri), suppress(TableNotFoundError):
-                table = _opened(uri)
+                table = _open(uri)
                 if _is_empty(uri, table.version()):
                     raise damaged_log(f"the entry of version {table.version()} is empty", uri)
                 return table
         except TableDamagedError:
-            require_whole(uri)  # a power cut is told as one
+            require_whole(uri)  # reports damage after a power failure as such
             raise
-    strangers = sorted(names - {LOG}, key=lambda name: (name.startswith(("_", ".")), name))
-    if strangers:
-        what = f"The folder is not a Delta table: it holds {strangers[0]}, but no log"
-        raise TableError(what, where=uri, action=_PLACE)
+    other_names = sorted(names - {LOG}, key=lambda name: (name.startswith(("_", ".")), name))
+    if other_names:
+        message = f"The folder is not a Delta table: it holds {other_names[0]}, but no log"
+        raise TableError(message, where=uri, action=_FIX_FOLDER)
     return None
 
 
 def _is_empty(uri: str, version: int) -> bool:
-    """Whether the newest entry of a log on a local disk holds nothing, which deltalake takes for a commit (seen)."""
+    """Whether the newest entry of a log on a local disk is empty; deltalake accepts it as a commit (seen)."""
     entry = Path(uri, LOG, f"{version:020d}.json")
     return Store(uri).is_path and entry.exists() and not entry.stat().st_size
 
 
-def _opened(uri: str) -> DeltaTable:
-    """A table, opened; of a store that is silent so that Ctrl-C ends it."""
+def _open(uri: str) -> DeltaTable:
+    """Open a table; Ctrl-C interrupts the wait for a store that does not respond."""
     store = Store(uri)
     if store.is_path:
         return DeltaTable(uri)
@@ -84,77 +84,78 @@ def _opened(uri: str) -> DeltaTable:
 
 
 def is_table(uri: str) -> bool:
-    """Whether a table stands in an object store. Raises ``TableError`` where the store does not tell."""
+    """Whether a table exists in an object store. Raises ``TableError`` if the store fails."""
     with log_failures(uri):
         return in_time(lambda: DeltaTable.is_deltatable(uri, Store(uri).options))
 
 
 def read_history(uri: str, limit: int | None = None) -> list[Info]:
-    """Read what the commits of a table that is there say of themselves: all of them, or so many; newest first."""
+    """Read the ``commitInfo`` of the newest ``limit`` commits of an existing table, or of all; newest first."""
     with log_failures(uri):
-        return history_of(_opened(uri), uri, limit)
+        return history_of(_open(uri), uri, limit)
 
 
 def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[Info]:
-    """Read what the commits of an opened table say of themselves, each with its version; newest first.
+    """Read the ``commitInfo`` of the commits of an opened table, each with its version; newest first.
 
-    deltalake does not tell versions: it counts down from the one that was opened, one for each commit it finds that
-    says something (seen). One that says nothing, as Delta allows, or one made since would give all before it a wrong
-    version. Whether there are such is asked for by the names of the log's files, and the log is then read by name.
+    deltalake does not read versions: it counts down from the opened version, by one for each ``commitInfo`` (seen). A
+    commit without ``commitInfo``, which Delta allows, or a commit made since would shift all older versions. If the
+    names of the log's files show such a commit, the log is read by name instead.
     """
-    told, version = table.history(limit), table.version()
-    fewer = len(told) < min(limit or version + 1, version + 1)
-    log = _log_of(uri)
-    if log.holds(version + 1) or (fewer and log.holds(version - len(told))):
-        return list(islice(_by_name(uri, version), limit))
-    return told
+    history, version = table.history(limit), table.version()
+    is_shorter = len(history) < min(limit or version + 1, version + 1)
+    log = LogFiles(uri)
+    if log.holds(version + 1) or (is_shorter and log.holds(version - len(history))):
+        return list(islice(_read_by_name(uri, version), limit))
+    return history
 
 
-def _by_name(uri: str, newest: int) -> Iterator[Info]:
-    log = _log_of(uri)
+def _read_by_name(uri: str, newest: int) -> Iterator[Info]:
+    log = LogFiles(uri)
     for version, actions in log.commits(newest):
-        said = next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
-        silent = {"operation": "UNKNOWN", "timestamp": 0 if said else log.written_at(version)}
-        yield (said or silent) | {"version": version}
+        info = _info_in(actions)
+        default = {"operation": "UNKNOWN", "timestamp": 0 if info else log.written_at(version)}
+        yield (info or default) | {"version": version}
 
 
-def active_files(uri: str) -> "Table":
-    """List the active files of a table that is there: path, size in bytes, one column for each partition column."""
-    with log_failures(uri):
-        return _opened(uri).get_add_actions(flatten=True)
-
-
-def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
-    """Read what each commit did to the active files, from a version backwards to the oldest that the log holds."""
-    for version, actions in _log_of(uri).commits(newest):
-        yield _changes(version, actions)
-
-
-def holds_version(uri: str, version: int) -> bool:
-    """Whether the log of a table holds the commit of this version; it is not read."""
-    with log_failures(uri):
-        return _log_of(uri).holds(version)
-
-
-def read_commit(uri: str, version: int) -> Info | None:
-    """What the commit of one version says of itself; ``None`` where the log no longer holds it, or it says nothing."""
-    with log_failures(uri):
-        _, actions = next(_log_of(uri).commits(version), (version, []))
+def _info_in(actions: Iterable[Action]) -> Info | None:
     return next((action["commitInfo"] for action in actions if action.get("commitInfo")), None)
 
 
-def _log_of(uri: str) -> LogFiles:
-    return LogFiles(uri)
+def active_files(uri: str) -> "Table":
+    """List the active files of an existing table: path, size in bytes, one column for each partition column."""
+    with log_failures(uri):
+        return _open(uri).get_add_actions(flatten=True)
 
 
-def _changes(version: int, actions: Iterable[Action]) -> FileChanges:
-    found = {kind: [each[kind] for each in actions if each.get(kind)] for kind in ("add", "remove", "commitInfo")}
-    if not found["remove"] and not any(file.get("dataChange") for file in found["add"]):
-        found["add"] = []  # active files described anew, with other statistics
-    added = frozenset(map(_file, found["add"]))
-    restored = any(info.get("operation") == "RESTORE" for info in found["commitInfo"])
-    created = frozenset[File]() if restored else added
-    return FileChanges(version, added, frozenset(map(_file, found["remove"])), created)
+def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
+    """Read the changes of each commit to the active files, from a version backwards to the oldest in the log."""
+    for version, actions in LogFiles(uri).commits(newest):
+        yield _file_changes(version, actions)
+
+
+def holds_version(uri: str, version: int) -> bool:
+    """Whether the log of a table holds the commit of this version; does not read it."""
+    with log_failures(uri):
+        return LogFiles(uri).holds(version)
+
+
+def read_commit(uri: str, version: int) -> Info | None:
+    """Read the ``commitInfo`` of one version; ``None`` if the log does not hold the commit, or it has none."""
+    with log_failures(uri):
+        _, actions = next(LogFiles(uri).commits(version), (version, []))
+    return _info_in(actions)
+
+
+def _file_changes(version: int, actions: Iterable[Action]) -> FileChanges:
+    by_kind = {kind: [action[kind] for action in actions if action.get(kind)] for kind in ("add", "remove")}
+    if not by_kind["remove"] and not any(file.get("dataChange") for file in by_kind["add"]):
+        by_kind["add"] = []  # files that were active before, with new statistics
+    added = frozenset(map(_file, by_kind["add"]))
+    infos = [action["commitInfo"] for action in actions if action.get("commitInfo")]
+    is_restore = any(info.get("operation") == "RESTORE" for info in infos)
+    created = frozenset[File]() if is_restore else added
+    return FileChanges(version, added, frozenset(map(_file, by_kind["remove"])), created)
 
 
 def _file(action: Action) -> File:
@@ -164,13 +165,13 @@ def _file(action: Action) -> File:
 
 
 def _names_in(folder: Path) -> set[str]:
-    """What a folder holds; nothing where there is none."""
+    """Return the names in a folder; empty if it does not exist."""
     try:
         return {entry.name for entry in folder.iterdir()}
     except FileNotFoundError:
         return set()
     except NotADirectoryError as error:
-        action = "Move it away, or correct LAKEHOUSE_TABLES."
-        raise TableError("A file stands where the table's folder belongs", where=str(folder), action=action) from error
+        action = "Move the file away, or correct LAKEHOUSE_TABLES."
+        raise TableError("The table's folder is a file", where=str(folder), action=action) from error
     except OSError as error:
         raise disk_failure(error, str(folder)) from error

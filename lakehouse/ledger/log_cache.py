@@ -1,4 +1,4 @@
-"""What this process read of a table's log, kept until something of it is written or changed: on a local disk."""
+"""Caches what this process read from a log on a local disk, until the log changes."""
 
 import json
 import os
@@ -11,15 +11,15 @@ from typing import Generic, NamedTuple, TypeVar
 from lakehouse.ledger.log_files import LOG
 from lakehouse.settings.store import Store
 
-_MOST = 16  # tables, or ledgers, of which something is kept
-_TICK = 10_000_000  # nanoseconds: so late may be a change, by the clock of the disk
-_COMMITS = 100  # the newest of a log, which are looked at
+_MAX_VALUES = 16  # tables, or ledgers, in one cache
+_CLOCK_TICK = 10_000_000  # nanoseconds by which the clock of the disk may be late
+_COMMITS = 100  # newest commits of a log that are compared
 T = TypeVar("T")
 _Stat = tuple[int, int, int] | None
 
 
 class _State(NamedTuple):
-    """The folder of a log, its last checkpoint and its newest commits, as the disk tells them."""
+    """The state on the disk of a log's folder, its last checkpoint and its newest commits."""
 
     version: int
     folder: _Stat
@@ -27,58 +27,60 @@ class _State(NamedTuple):
     commits: tuple[_Stat, ...]
 
     @property
-    def changed(self) -> int:
-        """When one of its files was changed last, in nanoseconds since 1970."""
-        return max(each[1] for each in (*self.checkpoint, *self.commits) if each)
+    def changed_at(self) -> int:
+        """The time of the last change of one of its files, in nanoseconds since 1970."""
+        return max(stat[1] for stat in (*self.checkpoint, *self.commits) if stat)
 
 
 def _stat(file: str) -> _Stat:
-    """What another file of that name, or with other contents, would have otherwise; ``None`` where there is none."""
+    """Return values that differ for any other file or contents of that name; ``None`` if there is no file."""
     try:
-        found = os.stat(file)  # noqa: PTH116 - in half of the time, a hundred times
+        status = os.stat(file)  # noqa: PTH116 - takes half the time, and runs a hundred times
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_ctime_ns, found.st_size  # of a copy, the time of its contents may be that of another
+    return status.st_ino, status.st_ctime_ns, status.st_size  # a copy may keep the mtime of another file
 
 
 def _state_of(uri: str, version: int) -> _State | None:
-    """The state of a log of which this is the newest version; ``None`` where it is not, or nobody can tell."""
+    """Return the state of a log whose newest version is ``version``; ``None`` if it is not, or cannot be read."""
     if not Store(uri).is_path:
         return None
     log = f"{uri}/{LOG}"
-    last = f"{log}/_last_checkpoint"
+    last_checkpoint = f"{log}/_last_checkpoint"
     try:
         if _stat(f"{log}/{version + 1:020d}.json"):
             return None
-        commits = tuple(_stat(f"{log}/{each:020d}.json") for each in range(max(0, version + 1 - _COMMITS), version + 1))
-        told = _stat(last)
-        number = json.loads(Path(last).read_bytes())["version"] if told else 0
-        checkpoint = (told, _stat(f"{log}/{number:020d}.checkpoint.parquet"))
+        compared = range(max(0, version + 1 - _COMMITS), version + 1)
+        commits = tuple(_stat(f"{log}/{number:020d}.json") for number in compared)
+        checkpoint_stat = _stat(last_checkpoint)
+        number = json.loads(Path(last_checkpoint).read_bytes())["version"] if checkpoint_stat else 0
+        checkpoint = (checkpoint_stat, _stat(f"{log}/{number:020d}.checkpoint.parquet"))
         return _State(version, _stat(log), checkpoint, commits) if commits and commits[-1] else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-class Kept(Generic[T]):
-    """What was read last, by what was asked for; ``version_of`` is that of a table there is, else -1."""
+class LogCache(Generic[T]):
+    """The values last read from logs, by key. ``version_of`` returns the table version of a value, -1 for no table."""
 
     def __init__(self, version_of: Callable[[T], int]) -> None:
         self._version_of = version_of
-        self._read: dict[Hashable, tuple[_State, T]] = {}
+        self._values: dict[Hashable, tuple[_State, T]] = {}
 
-    def read(self, asked: Hashable, uri: str, read: Callable[[], T]) -> T:
-        """Return what was read, where the log is as it was then; else read it."""
-        kept = self._read.get(asked)
-        if kept and kept[0] == _state_of(uri, kept[0].version):
-            return kept[1]
-        before, begun = None, time.time_ns()
+    def read(self, key: Hashable, uri: str, read: Callable[[], T]) -> T:
+        """Return the cached value if the log has not changed since; else read it."""
+        cached = self._values.get(key)
+        if cached and cached[0] == _state_of(uri, cached[0].version):
+            return cached[1]
+        folder_before, began_at = None, time.time_ns()
         with suppress(OSError):
-            before = _stat(f"{uri}/{LOG}")
+            folder_before = _stat(f"{uri}/{LOG}")
         value = read()
         state = _state_of(uri, self._version_of(value))
-        if state and state.folder == before and state.changed < begun - _TICK:  # nobody put another in its place
-            self._read.pop(asked, None)
-            self._read[asked] = (state, value)
-            for oldest in list(self._read)[:-_MOST]:
-                self._read.pop(oldest, None)
+        # neither the folder nor a file changed during the read
+        if state and state.folder == folder_before and state.changed_at < began_at - _CLOCK_TICK:
+            self._values.pop(key, None)
+            self._values[key] = (state, value)
+            for oldest in list(self._values)[:-_MAX_VALUES]:
+                self._values.pop(oldest, None)
         return value

@@ -1,4 +1,4 @@
-"""Whether an entry of a log names as many files as its own commit counted: one cut at the end of a line reads well."""
+"""Detects a log entry with fewer files than its commit counted: cut after a whole line, it is still valid JSON."""
 
 import json
 from collections import Counter
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 Action = dict[str, Any]
-# Spark's Delta counts files of changes apart, deltalake among the others
-_COUNTED: Final = (
+# Spark's Delta counts files of changes separately, deltalake together with the others
+_COUNTERS: Final = (
     (("numTargetFilesAdded", "numAddedFiles"), ("add",)),
     (("numTargetChangeFilesAdded", "numAddedChangeFiles"), ("cdc",)),
     (("num_target_files_added", "num_added_files"), ("add", "cdc")),
@@ -16,27 +16,31 @@ _COUNTED: Final = (
 
 
 def is_cut(actions: Sequence[Action]) -> bool:
-    """Whether an entry names fewer files, or files of fewer rows, than its commit counted.
+    """Whether an entry names fewer files, or files with fewer rows, than its commit counted.
 
-    Only a commit of ours is compared: others may count in their own way. One may name more files than it counted.
+    Checks only commits of ours, since other programs may count differently. An entry may name more files than counted.
     """
-    from lakehouse.ledger.commits import said_by  # noqa: PLC0415 - brings Kafka's client, which a query needs not
+    from lakehouse.ledger.commits import metadata_of  # noqa: PLC0415 - imports Kafka's client, which a query does not need
 
     kinds = Counter(next(iter(action), "") for action in actions)
     info: Action = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})
-    if said_by(info) is None:
+    if metadata_of(info) is None:
         return False
-    counted = info.get("operationMetrics") or {}
-    written = _figure(counted, "numOutputRows") if info.get("operation") == "WRITE" else 0
-    few = (_figure(counted, name) > sum(kinds[kind] for kind in by) for names, by in _COUNTED for name in names)
-    return any(few) or _has_too_few_rows(actions, written)
+    counters = info.get("operationMetrics") or {}
+    rows = _count(counters, "numOutputRows") if info.get("operation") == "WRITE" else 0
+    has_too_few_files = any(
+        _count(counters, name) > sum(kinds[kind] for kind in of_kinds)
+        for names, of_kinds in _COUNTERS
+        for name in names
+    )
+    return has_too_few_files or _has_too_few_rows(actions, rows)
 
 
-def _figure(counted: Mapping[str, Any], name: str) -> int:
-    return int(counted.get(name, 0))
+def _count(counters: Mapping[str, Any], name: str) -> int:
+    return int(counters.get(name, 0))
 
 
 def _has_too_few_rows(actions: Sequence[Action], written: int) -> bool:
-    """Spark's count of the files of a WRITE may hold an empty one, which it does not name: its rows are compared."""
-    told = [json.loads(action["add"].get("stats") or "{}").get("numRecords") for action in actions if "add" in action]
-    return None not in told and sum(told) < written
+    """Compare rows, since Spark's count of the files of a WRITE may include an empty file that the entry omits."""
+    counts = [json.loads(action["add"].get("stats") or "{}").get("numRecords") for action in actions if "add" in action]
+    return None not in counts and sum(counts) < written

@@ -1,4 +1,4 @@
-"""The files of a table's log by their names, read one by one: in a folder, or in an object store."""
+"""Reads the files of a table's log by name, one at a time, from a folder or an object store."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Action = dict[str, Any]  # a line of a commit
 
 
 class _Files(Protocol):
-    """Where a log lies; what reads a file that is not there raises ``FileNotFoundError``."""
+    """The location of a log; reading a missing file raises ``FileNotFoundError``."""
 
     def holds(self, name: str) -> bool: ...
 
@@ -25,24 +25,24 @@ class _Files(Protocol):
 
 
 class LogFiles:
-    """The log of a table."""
+    """The log files of a table."""
 
     def __init__(self, uri: str) -> None:
         self._uri, store = uri, Store(uri)
-        self._files: _Files = _Folder(Path(uri)) if store.is_path else _Stored(store)
+        self._files: _Files = _Folder(Path(uri)) if store.is_path else _InStore(store)
 
     def holds(self, version: int) -> bool:
-        """Whether the commit of a version is there; it is not read."""
+        """Whether the commit of a version exists; does not read it."""
         return self._files.holds(_name(version))
 
     def written_at(self, version: int) -> int:
-        """The time of a commit's file, in milliseconds."""
+        """The modification time of a commit's file, in milliseconds since 1970."""
         return self._files.written_at(_name(version))
 
     def commits(self, newest: int) -> Iterator[tuple[int, list[Action]]]:
-        """Versions and what their commits hold, backwards to the oldest there is.
+        """Read versions and the actions of their commits, backwards to the oldest one.
 
-        Raises ``TableDamagedError`` where one is empty.
+        Raises ``TableDamagedError`` if a commit is empty.
         """
         for version in range(newest, -1, -1):
             try:
@@ -56,7 +56,7 @@ class LogFiles:
 
 
 class _Folder:
-    """On a disk."""
+    """A log on a local disk."""
 
     def __init__(self, table: Path) -> None:
         self._table = table
@@ -71,11 +71,11 @@ class _Folder:
         return (self._table / name).stat().st_mtime_ns // 1_000_000
 
 
-class _Stored:
-    """In an object store."""
+class _InStore:
+    """A log in an object store."""
 
     def __init__(self, store: Store) -> None:
-        from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - it loads pyarrow, which a folder does not need
+        from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - imports pyarrow, which a local log does not need
 
         self._store = DeltaStorageHandler(store.uri, store.options)
 

@@ -1,7 +1,7 @@
-"""Where records stand, in whatever source they come from: ranges, progress, gaps and plans. Pure arithmetic.
+"""Positions of records in a source of any kind: ranges, progress, gaps and plans. Pure arithmetic.
 
-A source has a kind and an identity of its own, partitions with a number, and positions that grow along each of them.
-Positions are no counts: a source may have holes.
+A source has a kind, an identity, and numbered partitions with increasing positions. Positions are not counts, because
+a partition may have holes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ Positions = Mapping[int, int]
 
 @dataclass(frozen=True)
 class Words:
-    """What people call a source of one kind, and a position in it."""
+    """The words for a source of one kind and for a position in it."""
 
     source: str = "source"
     position: str = "position"
@@ -28,7 +28,7 @@ _WORDS = {"kafka": Words("topic", "offset")}
 class Range:
     """Positions of one partition from ``start`` (inclusive) to ``end`` (exclusive)."""
 
-    __pydantic_config__ = {"extra": "forbid"}  # a field that is not known stops who reads a commit  # noqa: RUF012
+    __pydantic_config__ = {"extra": "forbid"}  # an unknown field stops the reader of a commit  # noqa: RUF012
 
     partition: int
     start: int
@@ -36,16 +36,16 @@ class Range:
 
     @property
     def span(self) -> int:
-        """How many positions the range covers: at least as many as it holds records."""
+        """The number of positions in the range: at least the number of its records."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, order=True)
 class SourceId:
-    """Which source records come from: its kind, and an identity that no other source of that kind ever has.
+    """The source of records: its kind, and an identity that is unique among the sources of that kind.
 
-    Positions in two sources have nothing to do with each other. A person's name of a source is no part of it: another
-    one may get that name.
+    Positions in different sources cannot be compared. The name of a source is not part of its identity, since another
+    source may get the same name.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -55,16 +55,16 @@ class SourceId:
 
     def __post_init__(self) -> None:
         if not self.kind or not self.identity or ":" in self.kind:
-            raise ValueError(f"{self.text!r} names no source: a kind without a colon, a colon, an identity")
+            raise ValueError(f"{self.text!r} is not a source: expected KIND:IDENTITY, without a colon in KIND")
 
     @property
     def text(self) -> str:
-        """Both in one, as rows name it: kind, a colon, identity."""
+        """The form that rows store: kind, a colon, identity."""
         return f"{self.kind}:{self.identity}"
 
     @classmethod
     def parse(cls, text: str | None) -> "SourceId":
-        """Read what ``text`` wrote; raise ``LedgerError`` where it names no source."""
+        """Parse the form of ``text``; raise ``LedgerError`` if it is not a source."""
         kind, _, identity = (text or "").partition(":")
         try:
             return cls(kind, identity)
@@ -72,22 +72,22 @@ class SourceId:
             raise LedgerError(
                 str(error),
                 where="the source of a row's record",
-                action="No lakehouse writes that: RESTORE the table that has the row to the version before it had.",
+                action="lakehouse never writes such a value: RESTORE the table of this row to the version before it.",
             ) from error
 
 
 def words_of(source: SourceId | str | None) -> Words:
-    """What people call a source, also as rows name it, and a position in it; the plain words where none is known."""
+    """Return the words for a source, also in the form of rows, and its positions; generic words if it is unknown."""
     kind = source.kind if isinstance(source, SourceId) else (source or "").partition(":")[0]
     return _WORDS.get(kind, Words())
 
 
 @dataclass(frozen=True)
 class SourceState:
-    """One look at a source: which one it is and the positions it holds.
+    """The state of a source at one time: its identity and the positions that it holds.
 
-    ``stream`` is what a person calls it. ``earliest`` is the first position still there, ``end`` the next one that a
-    record will get.
+    ``stream`` is its name. ``earliest`` has the first available position of each partition, ``end`` the position that
+    the next record will get.
     """
 
     stream: str
@@ -96,7 +96,7 @@ class SourceState:
     end: Positions
 
     def differs_from(self, before: SourceId) -> str:
-        """Say that another source was merged before."""
+        """Return a sentence that another source was merged before."""
         return f"Another {words_of(before).source} was merged: it was {before.text} and is {self.source.text}"
 
 
@@ -104,24 +104,24 @@ class SourceState:
 class Progress:
     """The next position to read of every partition, for one source.
 
-    It names every partition that the source had when it was looked at; one that is not named was added since.
+    It contains every partition that the source had at that time; a partition that is missing was added since.
     """
 
     source: SourceId
     positions: Positions
 
     def next_position(self, partition: int) -> int:
-        """Where the reading of a partition goes on: one that was added since is read from its very first record."""
+        """Return the next position to read; a partition that was added since is read from its first record."""
         return self.positions.get(partition, 0)
 
 
 @dataclass(frozen=True)
 class Gap:
-    """What a table has not merged and the source no longer has.
+    """Records that a table has not merged and the source no longer holds.
 
-    ``facts`` say what is gone, ``ranges`` which positions: one range for every partition that lost some. Of
-    a partition or a source that is no more, no end is known: the range is empty and stands where the loss begins.
-    ``expired`` says that nothing is gone but what was deleted from the front of partitions, as retention does.
+    ``facts`` describe the loss, and ``ranges`` has one range for every partition that lost records. If a partition or
+    source no longer exists, the end is unknown: the range is empty and begins at the loss. ``expired`` says that
+    records were only deleted from the front of partitions, as retention does.
     """
 
     facts: tuple[str, ...]
@@ -131,10 +131,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class Plan:
-    """Exactly what a batch reads: one range for every partition of the source, empty ones included.
+    """The records that a batch reads: one range for every partition of the source, including empty ones.
 
-    A plan with a ``gap`` goes on behind it: it is for a person who accepts the loss, or for a declaration that
-    accepts what expired.
+    A plan with a ``gap`` continues after it. It may run only if a person accepts the loss, or the declaration accepts
+    expired records.
     """
 
     stream: str
@@ -144,37 +144,37 @@ class Plan:
 
     @property
     def span(self) -> int:
-        """How many positions the plan covers."""
+        """The number of positions in the plan."""
         return sum(part.span for part in self.ranges)
 
     @property
     def progress(self) -> Progress:
-        """The progress of a table that has merged this plan."""
+        """The progress of a table after it has merged this plan."""
         return Progress(self.source, {part.partition: part.end for part in self.ranges})
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far one batch may go: at most ``max_records`` positions, never beyond ``until``."""
+    """The limits of one batch: at most ``max_records`` positions, never beyond ``until``."""
 
     max_records: int | None = None
     until: Positions = field(default_factory=dict)
 
 
 def plan_batch(state: SourceState, progress: Progress | None, bounds: Bounds = Bounds()) -> Plan:
-    """Decide what the next batch reads, from one look at the source and the table's progress.
+    """Plan the next batch from the state of the source and the progress of the table.
 
-    A table without progress starts at the earliest positions, and so do partitions that lost records: nothing
-    that is still there is stepped over. A limit is shared out so that all partitions with lag advance; where
-    there are more of them, each does within as many batches as all partitions need at ``max_records`` a batch.
-    Nothing to read gives a plan with ``span`` 0.
+    A table without progress starts at the earliest positions, and so do partitions that lost records: no available
+    record is skipped. A limit is divided so that all partitions with lag advance. If there are more of them than the
+    limit, each advances within as many batches as all partitions need at ``max_records`` per batch. If there is
+    nothing to read, the ``span`` of the plan is 0.
     """
     starts = {p: _start(p, state, progress) for p in state.end}
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
-    # a batch below the whole lag moves the sum on by its limit: the next turn begins where this one ends
+    # a batch that is smaller than the lag increases the sum by its limit: the next turn begins where this one ends
     turn = sum(starts.values())
-    taken = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
-    ranges = tuple(Range(p, starts[p], starts[p] + taken[p]) for p in sorted(starts))
+    shares = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
+    ranges = tuple(Range(p, starts[p], starts[p] + shares[p]) for p in sorted(starts))
     return Plan(state.stream, state.source, ranges, find_gap(state, progress))
 
 
@@ -182,8 +182,8 @@ def _start(partition: int, state: SourceState, progress: Progress | None) -> int
     earliest = state.earliest[partition]
     if progress is None or state.source != progress.source:
         return earliest
-    known = progress.next_position(partition)
-    return known if earliest <= known <= state.end[partition] else earliest
+    position = progress.next_position(partition)
+    return position if earliest <= position <= state.end[partition] else earliest
 
 
 def _end(partition: int, start: int, state: SourceState, until: Positions) -> int:
@@ -191,65 +191,66 @@ def _end(partition: int, start: int, state: SourceState, until: Positions) -> in
 
 
 def share_out(lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:
-    """Cut a limit into a share for each partition: small lags whole, and large ones equally what is left.
+    """Divide a limit among the partitions: small lags in full, the rest equally among the large ones.
 
-    Every partition with lag gets a share. Where the limit is less than there are of them, those get one
-    position each that follow the place ``turn`` in the circle of all partitions. The shares add up to the
-    limit, or to the whole lag where that is less.
+    Every partition with lag gets a share. If there are more of them than the limit, one position each goes to those
+    that follow the index ``turn`` in the circle of all partitions. The shares add up to the limit, or to the total lag
+    if that is less.
     """
     if limit is None:
         return dict(lags)
     partitions = sorted(lags)
-    place = turn % max(1, len(partitions))
-    served = [p for p in partitions[place:] + partitions[:place] if lags[p]][:limit]
-    shares, left = dict.fromkeys(lags, 0), limit
-    for behind, partition in enumerate(sorted(served, key=lambda p: lags[p])):
-        shares[partition] = min(lags[partition], left // (len(served) - behind))
-        left -= shares[partition]
+    first = turn % max(1, len(partitions))
+    served = [p for p in partitions[first:] + partitions[:first] if lags[p]][:limit]
+    shares, remaining = dict.fromkeys(lags, 0), limit
+    for index, partition in enumerate(sorted(served, key=lambda p: lags[p])):
+        shares[partition] = min(lags[partition], remaining // (len(served) - index))
+        remaining -= shares[partition]
     return shares
 
 
 def lag_of(state: SourceState, progress: Progress | None) -> dict[int, int]:
-    """Positions between progress and the end, for each partition; never negative."""
+    """Return the positions between progress and end for each partition; never negative."""
     return {p: end - _start(p, state, progress) for p, end in state.end.items()}
 
 
 def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
-    """Find what is gone from the source before it was merged; ``None`` where the progress fits it.
+    """Find records that left the source before they were merged; ``None`` if there are none.
 
-    Of a partition that was added since the progress, that is whatever is gone from its front.
+    For a partition that was added since the progress, these are all records deleted from its front.
     """
     if progress is None:
         return None
     if state.source != progress.source:
-        begun, word = sorted(progress.positions.items()), words_of(state.source).position
-        left = ", ".join(f"partition {p} from {word} {position}" for p, position in begun)
-        fact = f"{state.differs_from(progress.source)}; what was not merged of it is not here: {left}"
-        return Gap((fact,), tuple(Range(p, position, position) for p, position in begun))
-    known = sorted({*progress.positions, *state.end})
-    lost = [found for p in known for found in _lost(p, progress.next_position(p), state)]
-    expired = all(part.end == state.earliest.get(part.partition) for _, part in lost)
-    return Gap(tuple(fact for fact, _ in lost), tuple(part for _, part in lost), expired) if lost else None
+        positions, word = sorted(progress.positions.items()), words_of(state.source).position
+        unmerged = ", ".join(f"partition {p} from {word} {position}" for p, position in positions)
+        text = f"{state.differs_from(progress.source)}; unmerged records of the old one are not available: {unmerged}"
+        return Gap((text,), tuple(Range(p, position, position) for p, position in positions))
+    partitions = sorted({*progress.positions, *state.end})
+    losses = [loss for p in partitions for loss in _losses(p, progress.next_position(p), state)]
+    expired = all(part.end == state.earliest.get(part.partition) for _, part in losses)
+    return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), expired) if losses else None
 
 
 def find_expired(state: SourceState) -> Gap | None:
-    """Find what was deleted from the front of every partition, merged or not; ``None`` where nothing was."""
-    lost = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
-    said = "were deleted, and the table no longer has what it had merged of them"
-    facts = tuple(f"Partition {part.partition}: records from 0 to {part.end - 1} {said}" for part in lost)
-    return Gap(facts, lost, expired=True) if lost else None
+    """Find records that were deleted from the front of partitions, merged or not; ``None`` if there are none."""
+    deleted = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
+    text = "were deleted, and the table no longer has the rows that were merged from them"
+    facts = tuple(f"Partition {part.partition}: records from 0 to {part.end - 1} {text}" for part in deleted)
+    return Gap(facts, deleted, expired=True) if deleted else None
 
 
-def _lost(partition: int, position: int, state: SourceState) -> Iterator[tuple[str, Range]]:
-    """What one partition lost, at most one fact: deleted from the front, cut off at the end, or all of it."""
+def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple[str, Range]]:
+    """Yield at most one loss of a partition: deleted from the front, cut off at the end, or the whole partition."""
     if partition not in state.end:
-        fact = f"Partition {partition} is gone, with its records from {words_of(state.source).position} {position} on"
-        yield fact, Range(partition, position, position)
+        word = words_of(state.source).position
+        text = f"Partition {partition} no longer exists, and its records from {word} {position} on are gone"
+        yield text, Range(partition, position, position)
         return
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
-        fact = f"Partition {partition}: records from {position} to {earliest - 1} were deleted before they were merged"
-        yield fact, Range(partition, position, earliest)
+        text = f"Partition {partition}: records from {position} to {earliest - 1} were deleted before they were merged"
+        yield text, Range(partition, position, earliest)
     elif position > end:
-        fact = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
-        yield fact, Range(partition, end, position)
+        text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
+        yield text, Range(partition, end, position)

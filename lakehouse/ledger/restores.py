@@ -1,7 +1,7 @@
-"""What a RESTORE means: which version it put back, and what of a history counts after it.
+"""Interprets RESTOREs: which version one restored, and which commits of a history are valid after it.
 
-A RESTORE says either the version or a moment. Which version a moment meant is told by no clock: Delta goes by
-the times of the log's files, in the zone of whoever asked. It is told by the files that are active after it.
+A RESTORE names either a version or a time. No clock shows which version a time meant: Delta compares it with the times
+of the log's files, in the time zone of the caller. The files that are active after the RESTORE show the version.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,17 +10,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from lakehouse.ledger.commits import Entry, Upkeep, committed_at, entry_of, said_by
+from lakehouse.ledger.commits import Entry, Upkeep, committed_at, entry_of, metadata_of
 from lakehouse.ledger.log import File, FileChanges, file_changes
 from lakehouse.ledger.reached import Reached, furthest
 
-Info = Mapping[str, Any]  # what a commit of a history says, as deltalake tells it
-_STORED = ("batch", "derived", "load", "rejected")  # commits before which all that was undone is stored, or nothing is
+Info = Mapping[str, Any]  # a commit of a history, as deltalake returns it
+_STORING_KINDS = ("batch", "derived", "load", "rejected")  # before such a commit, the undone numbers are stored
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A commit that is not ours, or one of ours that a RESTORE made void."""
+    """A commit of another program, or one of ours that a RESTORE voided."""
 
     version: int
     operation: str
@@ -28,142 +28,148 @@ class Foreign:
 
 
 @dataclass
-class Standing:
-    """What of a history counts, newest first, and the numbers of our commits that a RESTORE undid or made void.
+class ValidHistory:
+    """The valid commits of a history, newest first, and the numbers of our commits that a RESTORE undid or voided.
 
-    ``untold`` is the version of a RESTORE before all that counts of which nothing tells what it put back.
-    ``reached`` tells where the positions end that these read, by source and partition.
-    ``reaches`` is the oldest version that a RESTORE put back; ``unread`` says that progress was undone.
+    - ``unknown_restore``: the version of a RESTORE before all valid commits, if the version it restored is unknown.
+    - ``reached``: the end of the positions that undone commits read, by source and partition.
+    - ``oldest_restored``: the oldest version that a RESTORE restored.
+    - ``progress_undone``: whether progress was undone.
     """
 
     entries: list[Entry] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
     undone: set[int] = field(default_factory=set)
     reached: Reached = field(default_factory=dict)
-    unread: bool = False
-    untold: int | None = None
-    reaches: int | None = None
+    progress_undone: bool = False
+    unknown_restore: int | None = None
+    oldest_restored: int | None = None
 
     def undo(self, entries: Iterable[Entry]) -> None:
-        """Note commits of ours that do not count any more."""
+        """Record commits of ours that are no longer valid."""
         for entry in entries:
             self.undone.add(entry.commit.number)
-            self.unread |= bool(entry.commit.progress)
+            self.progress_undone |= bool(entry.commit.progress)
             self.reached = furthest(self.reached, entry.commit.reached, entry.commit.ends)
 
-    def is_told_by(self, oldest: int) -> bool:
-        """Whether a history back to this version tells all of it that a next commit has to know.
+    def is_complete_from(self, oldest: int) -> bool:
+        """Whether a history back to this version contains everything that the next commit needs.
 
-        That is how far the table got, and every number undone that was not stored yet: a batch stores them.
+        That is the progress, and every undone number that was not stored yet: a batch stores them.
         """
-        stored = any(entry.commit.kind in _STORED for entry in self.entries)
-        return oldest == 0 or (stored and (self.reaches is None or oldest <= self.reaches))
+        has_stored = any(entry.commit.kind in _STORING_KINDS for entry in self.entries)
+        return oldest == 0 or (has_stored and (self.oldest_restored is None or oldest <= self.oldest_restored))
 
 
 def named_version(restore: Info) -> int | None:
-    """Return the version that a RESTORE names, ``None`` where it names a moment instead."""
+    """Return the version that a RESTORE names; ``None`` if it names a time."""
     version = str((restore.get("operationParameters") or {}).get("version"))
     return int(version) if version.isdecimal() else None
 
 
-def standing(history: Iterable[Info], put_back: Callable[[Info], int | None] = named_version) -> Standing:
-    """Walk a history backwards, newest first; ``put_back`` tells which version a RESTORE put back.
+def valid_history(
+    history: Iterable[Info], restored_version_of: Callable[[Info], int | None] = named_version
+) -> ValidHistory:
+    """Walk a history backwards, newest first; ``restored_version_of`` returns the version that a RESTORE restored.
 
-    A RESTORE is not scanned past: what it undid is left out and the walk goes on at the version it put back.
-    Where that is not told, nothing before it counts. A batch planned before a RESTORE and committed after it
-    is void: its rows are in the table, but the progress is the restored one, so its ranges are read again.
+    The commits that a RESTORE undid are left out, and the walk continues at the restored version. If that is unknown,
+    no earlier commit is valid. A batch that was planned before a RESTORE and committed after it is void: its rows are
+    in the table, but the progress is the restored one, so its ranges are read again.
     """
-    found = Standing()
-    newest: int | None = None  # the newest version that counts
+    valid = ValidHistory()
+    newest_valid: int | None = None
     for info in history:
         version, entry = int(info["version"]), entry_of(info)
-        if newest is not None and version > newest:
-            found.undo([entry] if entry else [])
+        if newest_valid is not None and version > newest_valid:
+            valid.undo([entry] if entry else [])
         elif entry:
-            found.entries.append(entry)
+            valid.entries.append(entry)
         else:
             if info.get("operation") == "RESTORE":
-                newest = _restore(found, version, put_back(info))
-            _note_foreign(found, info)
-    return found
+                newest_valid = _apply_restore(valid, version, restored_version_of(info))
+            _add_foreign(valid, info)
+    return valid
 
 
-def _restore(found: Standing, version: int, put_back: int | None) -> int:
-    """Take out what a RESTORE made void; returns the newest version before it that counts."""
-    void = [entry for entry in found.entries if entry.commit.table_version < version]
-    found.entries = [entry for entry in found.entries if entry.commit.table_version >= version]
-    found.undo(void)
-    found.foreign += [Foreign(each.version, "Made void by a RESTORE", each.committed_at) for each in void]
-    if put_back is None:
-        found.untold = None if found.entries else version
+def _apply_restore(valid: ValidHistory, version: int, restored: int | None) -> int:
+    """Remove the commits that a RESTORE voided; return the newest valid version before it."""
+    void = [entry for entry in valid.entries if entry.commit.table_version < version]
+    valid.entries = [entry for entry in valid.entries if entry.commit.table_version >= version]
+    valid.undo(void)
+    valid.foreign += [Foreign(entry.version, "Made void by a RESTORE", entry.committed_at) for entry in void]
+    if restored is None:
+        valid.unknown_restore = None if valid.entries else version
         return -1
-    found.reaches = min(put_back, found.reaches if found.reaches is not None else put_back)
-    return put_back
+    valid.oldest_restored = min(restored, valid.oldest_restored if valid.oldest_restored is not None else restored)
+    return restored
 
 
-def _note_foreign(found: Standing, info: Info) -> None:
+def _add_foreign(valid: ValidHistory, info: Info) -> None:
     operation = str(info.get("operation", "UNKNOWN"))
-    if not operation.startswith("CREATE TABLE") and not isinstance(said_by(info), Upkeep):
-        found.foreign.append(Foreign(int(info["version"]), operation, committed_at(info)))
+    if not operation.startswith("CREATE TABLE") and not isinstance(metadata_of(info), Upkeep):
+        valid.foreign.append(Foreign(int(info["version"]), operation, committed_at(info)))
 
 
 def restored_version(uri: str, table_id: str, oldest: int, restore: Info) -> int | None:
-    """Return the version that a RESTORE put back: the one it names, else the oldest that had the same files.
+    """Return the version that a RESTORE restored: the one that it names, else the oldest one with the same files.
 
-    Of several with the same files the oldest is safe: records merged again change nothing. One before ``oldest``,
-    the oldest commit of ours that is left, tells nothing, and counts only where no other has these files. ``None``
-    where no version that the log still holds had them.
+    If several versions have the same files, the oldest one is safe: merging records again changes nothing. A version
+    before ``oldest``, the oldest remaining commit of ours, records no progress and counts only if no other version has
+    these files. ``None`` if no version in the log has them.
     """
-    named = named_version(restore)
-    if named is not None:
-        return named
-    same = _versions_put_back(uri, table_id, int(restore["version"]), committed_at(restore))
-    return min((version for version in same if version >= oldest), default=min(same, default=None))
+    version = named_version(restore)
+    if version is not None:
+        return version
+    candidates = _versions_with_same_files(uri, table_id, int(restore["version"]), committed_at(restore))
+    return min((version for version in candidates if version >= oldest), default=min(candidates, default=None))
 
 
 @lru_cache(maxsize=256)
-def _versions_put_back(uri: str, table_id: str, restore: int, at: datetime) -> list[int]:  # noqa: ARG001
-    """Read the log once for each RESTORE and process: a sensor asks every few seconds.
+def _versions_with_same_files(uri: str, table_id: str, restore: int, at: datetime) -> list[int]:  # noqa: ARG001
+    """Read the log once per RESTORE and process, because sensors ask every few seconds.
 
-    Tables of one place differ by their id, and histories of one table, as from a backup, by the time of the commit.
+    The id distinguishes tables at the same place, and the time of the commit distinguishes histories of one table, as
+    after a restored backup.
     """
-    return versions_with_the_files_of_the_newest(back_to_a_file_of_the_newest(file_changes(uri, restore)))
+    return versions_with_newest_files(changes_since_newest_file(file_changes(uri, restore)))
 
 
-def back_to_a_file_of_the_newest(changes: Iterable[FileChanges]) -> list[FileChanges]:
-    """Take changes, newest first, back to those that created a file the newest version has: no older one had it.
+def changes_since_newest_file(changes: Iterable[FileChanges]) -> list[FileChanges]:
+    """Take changes, newest first, back to those that created a file of the newest version; no older version has it.
 
-    So the log is read only as far back as the version that was put back.
+    So the log is read only as far back as the restored version.
     """
     taken = []
-    stays: dict[File, bool] = {}
+    is_active: dict[File, bool] = {}  # in the newest version
     for change in changes:
         taken.append(change)
         for file in change.added:
-            stays.setdefault(file, True)
+            is_active.setdefault(file, True)
         for file in change.removed:
-            stays.setdefault(file, False)
-        if any(stays[file] for file in change.created):
+            is_active.setdefault(file, False)
+        if any(is_active[file] for file in change.created):
             break
     return taken
 
 
-def versions_with_the_files_of_the_newest(changes: list[FileChanges]) -> list[int]:
-    """Return, newest first, the versions among these that had the very files the newest of them has.
+def versions_with_newest_files(changes: list[FileChanges]) -> list[int]:
+    """Return, newest first, the versions among these that had exactly the files of the newest one.
 
-    ``changes`` are those of one version after the other, newest first. A file of which nothing older is told
-    was active before it was removed, and was not before it was added.
+    ``changes`` are those of consecutive versions, newest first. A file without an older change is assumed to have been
+    active before its removal, and inactive before its addition.
     """
-    was: dict[File, bool] = {}
-    turned: list[set[File]] = []
+    was_active: dict[File, bool] = {}
+    switched_files: list[set[File]] = []
     for change in reversed(changes):
-        now = dict.fromkeys(change.removed, False) | dict.fromkeys(change.added, True)
-        turned.append({file for file, active in now.items() if was.get(file, not active) is not active})
-        was |= now
+        now_active = dict.fromkeys(change.removed, False) | dict.fromkeys(change.added, True)
+        switched_files.append(
+            {file for file, active in now_active.items() if was_active.get(file, not active) is not active}
+        )
+        was_active |= now_active
     differing: set[File] = set()
-    same = []
-    for files, older in zip(reversed(turned), changes[1:], strict=False):
+    versions = []
+    for files, older in zip(reversed(switched_files), changes[1:], strict=False):
         differing ^= files
         if not differing:
-            same.append(older.version)
-    return same
+            versions.append(older.version)
+    return versions

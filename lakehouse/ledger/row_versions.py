@@ -1,22 +1,22 @@
-"""Which versions of a table changed no row: those who follow the table have nothing to read in them."""
+"""Finds the versions of a table that changed no row, so that derived tables can skip them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lakehouse.ledger.commits import Upkeep, entry_of, said_by
+from lakehouse.ledger.commits import Upkeep, entry_of, metadata_of
 
-_MOVE_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # operations that change no row, whoever ran them
-_CARRY_ON = ("maintenance", "rewrite", "acceptance")  # commits of ours that change no row
+_OPERATIONS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # they change no row, no matter which program runs them
+_KINDS = ("maintenance", "rewrite", "acceptance")  # commits of ours that change no row
 
 
 def unchanged_versions(history: Iterable[Mapping[str, Any]]) -> frozenset[int]:
-    """Return the versions that changed no row: their operation tells, or a later commit of ours says so."""
+    """Return the versions that changed no row, according to their operation or to a later commit of ours."""
     unchanged: set[int] = set()
     for info in history:
-        version, said, entry = int(info["version"]), said_by(info), entry_of(info)
+        version, metadata, entry = int(info["version"]), metadata_of(info), entry_of(info)
         if entry and entry.commit.rows_version is not None:
             unchanged.update(range(entry.commit.rows_version + 1, entry.commit.table_version + 1))
-        moves_rows = str(info.get("operation")) in _MOVE_ROWS or (entry and entry.commit.kind in _CARRY_ON)
-        if moves_rows or isinstance(said, Upkeep):
+        keeps_rows = str(info.get("operation")) in _OPERATIONS or (entry and entry.commit.kind in _KINDS)
+        if keeps_rows or isinstance(metadata, Upkeep):
             unchanged.add(version)
     return frozenset(unchanged)

@@ -65,5 +65,5 @@ def test_a_touched_key_that_stands_twice_stops_the_run_without_a_check_of_its_ow
     checked.send(PLACES[0], 0)
     checked.run("merge")
     (said,) = checked.failures
-    assert "A key of the batch stands in more than one row" in said
+    assert "A key of the batch matches more than one row" in said
     assert not checked.run("verify")["keys_unique"].passed

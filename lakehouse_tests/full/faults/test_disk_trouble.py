@@ -65,7 +65,7 @@ def test_a_full_disk_leaves_the_tables_as_they_are_and_the_next_run_goes_on(on_d
     with attack(LOST, "disk full during a batch"):
         said = complaint(on_disk.merge)
         if said or not left:
-            assert re.search(r"^No space left on device.*/tables/t_.*Make space and run it again", said)
+            assert re.search(r"^No space left on device.*/tables/t_.*Free some space and run it again", said)
             assert on_disk.ledger == before
         disk.clear()
         on_disk.merge()

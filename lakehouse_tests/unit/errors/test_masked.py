@@ -1,4 +1,4 @@
-"""What an error quotes is masked, however long it is and however it is escaped."""
+"""Quoted parts of an error are masked, no matter how long they are and how they are escaped."""
 
 import re
 
@@ -12,41 +12,41 @@ from lakehouse.errors.causes import masked
 from lakehouse.errors.troubles import Trouble, trouble_of
 from lakehouse.ledger.table_failures import log_failures
 
-MANY = 100_000
-QUOTED = re.compile(r"(?<![\w])(?P<mark>['\"`])(?:\\.|(?!(?P=mark))[^\\])*(?P=mark)(?!\w)", re.DOTALL)
-ESCAPED = "\\'" * MANY
-LONG = {
+COUNT = 100_000
+QUOTED = re.compile(r"(?<![\w])(?P<quote>['\"`])(?:\\.|(?!(?P=quote))[^\\])*(?P=quote)(?!\w)", re.DOTALL)
+ESCAPED = "\\'" * COUNT
+LONG_TEXTS = {
     "escaped quotes": ESCAPED,
-    "backslashes": "\\" * 2 * MANY,
-    "quotes that open and never close": " '" * (MANY // 2) + " 'a",
-    "something like the schemes of addresses": "a+" * MANY,
+    "backslashes": "\\" * 2 * COUNT,
+    "quotes that open and never close": " '" * (COUNT // 2) + " 'a",
+    "text similar to the scheme of a URL": "a+" * COUNT,
 }
 
 
 @given(st.text("'\"`\\a _\n", max_size=40))
-def test_what_is_between_quotes_is_masked_and_nothing_else(text: str) -> None:
-    """A pattern says so as well, but takes long for much text."""
-    assert masked(text) == QUOTED.sub(lambda found: "_" * len(found[0]), text)
+def test_only_text_between_quotes_is_masked(text: str) -> None:
+    """A pattern gives the same result, but is slow for long texts."""
+    assert masked(text) == QUOTED.sub(lambda match: "_" * len(match[0]), text)
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
-def test_much_text_is_masked_while_somebody_waits(text: str) -> None:
+@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
+def test_a_long_text_is_masked_quickly(text: str) -> None:
     assert len(masked(text)) == len(text)
     assert trouble_of(PySparkException(text), [*Trouble]) is None
 
 
 @pytest.mark.timeout(120)
-def test_a_long_value_stays_masked_and_what_is_said_of_it_counts() -> None:
-    assert masked(ESCAPED) == ESCAPED, "each of them is escaped: none closes what another opened"
-    assert masked(f"no '{ESCAPED}' there") == f"no {'_' * (2 * MANY + 2)} there"
-    said = f"No space left on device: '{'No space left on device' * MANY}'"
-    assert trouble_of(PySparkException("x '" + "No space left on device " * MANY + "'"), [*Trouble]) is None
-    assert trouble_of(PySparkException(f"dns error {said}"), [*Trouble]) is Trouble.UNREACHABLE
+def test_a_long_value_is_masked_and_the_text_around_it_decides() -> None:
+    assert masked(ESCAPED) == ESCAPED, "all quotes are escaped, so none closes another"
+    assert masked(f"no '{ESCAPED}' there") == f"no {'_' * (2 * COUNT + 2)} there"
+    message = f"No space left on device: '{'No space left on device' * COUNT}'"
+    assert trouble_of(PySparkException("x '" + "No space left on device " * COUNT + "'"), [*Trouble]) is None
+    assert trouble_of(PySparkException(f"dns error {message}"), [*Trouble]) is Trouble.UNREACHABLE
 
 
 @pytest.mark.timeout(120)
-def test_an_error_of_a_log_that_says_much_is_told_in_short() -> None:
-    with pytest.raises(TableError, match="cannot be read") as told, log_failures("/t"):
-        raise ValueError("a" * 2 * MANY)
-    assert len(str(told.value)) < MANY
+def test_a_long_error_of_a_log_is_shortened() -> None:
+    with pytest.raises(TableError, match="cannot be read") as raised, log_failures("/t"):
+        raise ValueError("a" * 2 * COUNT)
+    assert len(str(raised.value)) < COUNT

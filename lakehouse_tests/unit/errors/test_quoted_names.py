@@ -1,4 +1,4 @@
-"""What deltalake, a store, the system, Kafka's client and a registry quote decides nothing, whatever a name spells."""
+"""Names in errors of deltalake, stores, the system, Kafka's client and registries never decide what the error means."""
 
 import json
 from pathlib import Path
@@ -17,13 +17,13 @@ from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.registries import answering_registry
 from lakehouse_tests.helpers.tables import stores
-from lakehouse_tests.unit.errors.test_quoted_words import ANY, MADE, WORDS, over_connect
+from lakehouse_tests.unit.errors.test_quoted_words import ALL_TROUBLES, CHAINS, WORDS, over_connect
 
 NAMES = [word.translate({ord("/"): "-", ord("["): "(", ord("]"): ")"}) for word in WORDS if len(word) < 60]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folder_is_no_cause_of_what_deltalake_says_of_its_table(name: str, tmp_path: Path) -> None:
+def test_the_name_of_a_folder_does_not_change_an_error_of_deltalake(name: str, tmp_path: Path) -> None:
     uri = str(tmp_path / name / "t")
     for _ in range(3):
         write_deltalake(uri, pa.table({name: [1]}), mode="append")
@@ -36,14 +36,14 @@ def test_a_folder_is_no_cause_of_what_deltalake_says_of_its_table(name: str, tmp
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_column_is_no_cause_of_what_deltalake_refuses(name: str, tmp_path: Path) -> None:
+def test_the_name_of_a_column_does_not_change_an_error_of_deltalake(name: str, tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
-    with pytest.raises(Exception, match=".") as refused:
+    with pytest.raises(Exception, match=".") as raised:
         write_deltalake(tmp_path / "t", pa.table({name: [name]}), mode="append")
-    assert trouble_of(refused.value, ANY) is None
+    assert trouble_of(raised.value, ALL_TROUBLES) is None
 
 
-def test_a_place_in_a_store_is_no_cause_of_its_silence() -> None:
+def test_a_path_in_a_store_does_not_change_its_error() -> None:
     with stores.closed() as root:
         uri = f"{root}/AccessDenied/ExpiredToken/403 Forbidden/No space left on device/t"
         with pytest.raises(StoreUnreachableError), log_failures(uri):
@@ -51,35 +51,38 @@ def test_a_place_in_a_store_is_no_cause_of_its_silence() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_the_system_is_known_by_its_number(name: str, tmp_path: Path) -> None:
+def test_an_error_of_the_system_is_recognised_by_its_number(name: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match=".") as missing:
         (tmp_path / name / "t").read_text()
-    assert trouble_of(missing.value, ANY) is None
+    assert trouble_of(missing.value, ALL_TROUBLES) is None
     (tmp_path / name).write_text("")
-    with pytest.raises(OSError, match=".") as below:
+    with pytest.raises(OSError, match=".") as not_a_folder:
         list((tmp_path / name / "t").iterdir())
-    assert trouble_of(below.value, ANY) is None
+    assert trouble_of(not_a_folder.value, ALL_TROUBLES) is None
 
 
-KAFKA = ["SaslAuthenticationFailed", "UnsupportedSaslMechanism", "IllegalSaslState", "CERTIFICATE_VERIFY_FAILED"]
+KAFKA_ERRORS = [
+    *("SaslAuthenticationFailed", "UnsupportedSaslMechanism", "IllegalSaslState", "CERTIFICATE_VERIFY_FAILED"),
+    *("certificate has expired", "alert bad_certificate", "certificate_required"),
+]
 
 
-@pytest.mark.parametrize("name", [*KAFKA, "certificate has expired", "alert bad_certificate", "certificate_required"])
+@pytest.mark.parametrize("name", KAFKA_ERRORS)
 @pytest.mark.parametrize("kind", [of_kafka.TopicAuthorizationFailedError, of_kafka.KafkaConnectionError, OSError])
-def test_a_topic_is_no_reason_why_a_broker_cannot_be_spoken_to(kind: type[Exception], name: str) -> None:
+def test_the_name_of_a_topic_does_not_explain_a_failed_connection(kind: type[Exception], name: str) -> None:
     assert told_cause(chain_of([kind(f"Topic {name} is not there: {name}")])) is None
-    chain = MADE["a topic"][0](name)
+    chain = CHAINS["a topic"][0](name)
     assert told_cause(causes_of(over_connect(chain))) is None
 
 
 @pytest.mark.parametrize("status", [200, 404, 422, 500])
-def test_what_a_registry_says_decides_nothing(status: int) -> None:
-    """Its status and its code do."""
-    said = json.dumps({"error_code": 50001, "message": "\n".join(["Schema 40403 not found", "401", *WORDS])})
-    answers = {"/schemas/ids/7": (status, said)}
+def test_the_message_of_a_registry_does_not_decide(status: int) -> None:
+    """Its status and its error code do."""
+    body = json.dumps({"error_code": 50001, "message": "\n".join(["Schema 40403 not found", "401", *WORDS])})
+    answers = {"/schemas/ids/7": (status, body)}
     with answering_registry(answers) as (url, _):
-        talk = Registry(Settings(registry_url=url, _env_file=None), patience=0)
-        with pytest.raises(RegistryError) as told:
-            talk.schema(7)
-    assert type(told.value) is RegistryError
-    assert isinstance(told.value, LakehouseError)
+        registry = Registry(Settings(registry_url=url, _env_file=None), patience=0)
+        with pytest.raises(RegistryError) as raised:
+            registry.schema(7)
+    assert type(raised.value) is RegistryError
+    assert isinstance(raised.value, LakehouseError)

@@ -1,4 +1,4 @@
-"""What an error quotes decides nothing: a value, a table and a column spell the words of every trouble."""
+"""Quoted text decides nothing: values, tables and columns that contain the words of every trouble."""
 
 import json
 from collections.abc import Callable
@@ -56,18 +56,18 @@ HOSTILE = [pytest.param("\n".join(map(form, WORDS)), id=name) for name, form in 
 
 
 def conditions() -> dict[str, Any]:
-    """Spark's own sentences."""
+    """Return Spark's messages by condition."""
     (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-common-utils_*.jar")
-    with ZipFile(jar) as held:
-        told: dict[str, Any] = json.loads(held.read("error/error-conditions.json"))
-    return told
+    with ZipFile(jar) as archive:
+        messages: dict[str, Any] = json.loads(archive.read("error/error-conditions.json"))
+    return messages
 
 
 CONDITIONS = conditions()
 
 
 def sentence(condition: str, **parameters: str) -> str:
-    """What Spark says for a condition."""
+    """Return Spark's message for a condition."""
     main, _, sub = condition.partition(".")
     lines = [*CONDITIONS[main]["message"], *(CONDITIONS[main]["subClass"][sub]["message"] if sub else ())]
     text = "\n".join(lines)
@@ -78,24 +78,24 @@ def sentence(condition: str, **parameters: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """A text as Spark writes its literals."""
+    """Quote a text as Spark quotes its literals."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 Chain = list[tuple[str, str, str]]
 JOB, RUNTIME = "org.apache.spark.SparkException", "org.apache.spark.SparkRuntimeException"
-LOST = (
+STAGE_FAILURE = (
     "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0 in stage"
     " 1.0 (TID 1) (vm executor driver): {}\n\tat a.B(C.java:1)\n\nDriver stacktrace:"
 )
 
 
-def of_task(kind: str, condition: str, said: str) -> Chain:
-    return [(JOB, "", LOST.format(f"{kind}: {said}")), (kind, condition, said)]
+def of_task(kind: str, condition: str, message: str) -> Chain:
+    return [(JOB, "", STAGE_FAILURE.format(f"{kind}: {message}")), (kind, condition, message)]
 
 
-MADE: dict[str, tuple[Callable[[str], Chain], Trouble | None]] = {
+CHAINS: dict[str, tuple[Callable[[str], Chain], Trouble | None]] = {
     "a value that cannot be cast": (
         lambda text: of_task(
             "org.apache.spark.SparkNumberFormatException",
@@ -170,42 +170,41 @@ MADE: dict[str, tuple[Callable[[str], Chain], Trouble | None]] = {
         None,
     ),
 }
-ANY = list(Trouble)
+ALL_TROUBLES = list(Trouble)
 
 
-def served(chain: Chain) -> proto.FetchErrorDetailsResponse:
-    told = proto.FetchErrorDetailsResponse(root_error_idx=0)
-    for number, (kind, condition, said) in enumerate(chain):
-        error = told.errors.add(error_type_hierarchy=[kind], message=said)
+def error_details(chain: Chain) -> proto.FetchErrorDetailsResponse:
+    response = proto.FetchErrorDetailsResponse(root_error_idx=0)
+    for number, (kind, condition, message) in enumerate(chain):
+        error = response.errors.add(error_type_hierarchy=[kind], message=message)
         error.stack_trace.add(declaring_class="a.B", method_name="c", file_name="B.scala", line_number=1)
         if condition:
             error.spark_throwable.error_class = condition
         if number + 1 < len(chain):
             error.cause_idx = number + 1
-    return told
+    return response
 
 
 def over_connect(chain: Chain) -> Exception:
-    """As PySpark makes it, with the chain that our client keeps."""
-    told = served(chain)
+    """Return the error of PySpark, with the chain that our client adds."""
     error = as_text_over_connect(chain)
-    setattr(error, SERVED, served_causes(told))
+    setattr(error, SERVED, served_causes(error_details(chain)))
     return error
 
 
 def as_text_over_connect(chain: Chain) -> Exception:
-    kind, condition, said = chain[0]
+    kind, condition, message = chain[0]
     info = ErrorInfo(
         reason=kind, metadata={"classes": json.dumps([kind]), "errorClass": condition} if condition else {}
     )
-    return convert_exception(info, said[:2048], served(chain), True, grpc.StatusCode.INTERNAL)
+    return convert_exception(info, message[:2048], error_details(chain), True, grpc.StatusCode.INTERNAL)
 
 
 class JavaError:
-    """A Java error as Py4J gives it."""
+    """A Java error as Py4J represents it."""
 
     def __init__(self, chain: Chain) -> None:
-        (self._kind, self._condition, self._said), *self._inner = chain
+        (self._kind, self._condition, self._message), *self._inner = chain
 
     def getClass(self) -> "JavaError":  # noqa: N802 - Java's name
         return self
@@ -219,51 +218,51 @@ class JavaError:
         return self._condition
 
     def getMessage(self) -> str:  # noqa: N802
-        return self._said
+        return self._message
 
     def getCause(self) -> "JavaError | None":  # noqa: N802
         return JavaError(self._inner) if self._inner else None
 
 
 def over_py4j(chain: Chain) -> Exception:
-    error = PySparkException("what is not asked")
+    error = PySparkException("not used")
     vars(error)["_origin"] = JavaError(chain)
     return error
 
 
-def without_its_cause(chain: Chain) -> Exception:
-    """An error of a task that could not be sent: that of its job quotes it."""
+def without_cause(chain: Chain) -> Exception:
+    """Return a job's error that only quotes the error of its task, which could not be serialised."""
     return over_py4j(chain[:1])
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize("way", [over_connect, over_py4j])
-def test_an_error_of_spark_means_what_its_condition_or_class_says(
-    way: Callable[[Chain], Exception], made: str, text: str
+@pytest.mark.parametrize("case", CHAINS)
+@pytest.mark.parametrize("raised", [over_connect, over_py4j])
+def test_the_condition_or_class_decides_what_an_error_of_spark_means(
+    raised: Callable[[Chain], Exception], case: str, text: str
 ) -> None:
-    make, trouble = MADE[made]
-    error = way(make(text))
-    assert trouble_of(error, ANY) is trouble
+    make, trouble = CHAINS[case]
+    error = raised(make(text))
+    assert trouble_of(error, ALL_TROUBLES) is trouble
 
 
-@pytest.mark.parametrize("made", ["a value that cannot be cast", "a column", "a function that failed"])
+@pytest.mark.parametrize("case", ["a value that cannot be cast", "a column", "a function that failed"])
 @pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("way", [as_text_over_connect, without_its_cause])
-def test_where_there_is_only_text_what_is_in_quotes_is_passed_over(
-    way: Callable[[Chain], Exception], made: str, text: str
+@pytest.mark.parametrize("raised", [as_text_over_connect, without_cause])
+def test_quoted_parts_are_ignored_if_there_is_only_text(
+    raised: Callable[[Chain], Exception], case: str, text: str
 ) -> None:
-    make, trouble = MADE[made]
-    assert trouble_of(way(make(text)), ANY) in (trouble, None)
+    make, trouble = CHAINS[case]
+    assert trouble_of(raised(make(text)), ALL_TROUBLES) in (trouble, None)
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_value_is_no_reason_to_plan_again_or_to_renew_credentials(word: str) -> None:
-    make, _ = MADE["a value that cannot be cast"]
+def test_a_value_never_means_a_conflict_or_wrong_credentials(word: str) -> None:
+    make, _ = CHAINS["a value that cannot be cast"]
     with pytest.raises(TableError, match="SQL of the declaration cannot be computed"), spark_failures("/t"):
         raise over_connect(make(word))
 
 
-@pytest.mark.parametrize("said", [word for word in WORDS if word.startswith(("java.net", "[DELTA_CONC"))])
-def test_the_same_words_of_the_error_itself_still_count(said: str) -> None:
-    assert trouble_of(PySparkException(said), ANY) in (Trouble.UNREACHABLE, Trouble.CONFLICT)
+@pytest.mark.parametrize("message", [word for word in WORDS if word.startswith(("java.net", "[DELTA_CONC"))])
+def test_the_same_words_outside_quotes_decide(message: str) -> None:
+    assert trouble_of(PySparkException(message), ALL_TROUBLES) in (Trouble.UNREACHABLE, Trouble.CONFLICT)

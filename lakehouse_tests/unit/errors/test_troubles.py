@@ -1,4 +1,4 @@
-"""What errors of other programs mean, by Spark's conditions where there are such; the texts are real ones."""
+"""The meaning of errors of other programs, by Spark's conditions if there are any; the texts are real ones."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ LOST_FILE = (
     "org.apache.spark.SparkException: [FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file"
     " file:/tables/t/part-00000.snappy.parquet. File does not exist." + TRACE
 )
-UNNAMED = "[INTERNAL_ERROR] Cannot find main error class 'DELTA_CONCURRENT_APPEND.WITHOUT_HINT' SQLSTATE: XX000"
+UNFORMATTED = "[INTERNAL_ERROR] Cannot find main error class 'DELTA_CONCURRENT_APPEND.WITHOUT_HINT' SQLSTATE: XX000"
 OVER_CONNECT = "(io.delta.exceptions.ConcurrentTransactionException) [DELTA_CONCURRENT_TRANSACTION] This error occurs"
 NAMENODE = (
     "An error occurred while calling o150.load.\n: java.net.ConnectException: Call From vm/127.0.0.1 to localhost:1"
@@ -42,18 +42,18 @@ LOST_BLOCK = f"java.io.FileNotFoundException: /spark/blockmgr-7/11/rdd_5_0 (No s
 NO_SERVER = "<_InactiveRpcError: status = UNAVAILABLE details = failed to connect to all addresses: Connection refused>"
 
 
-class Named(PySparkException):
-    """An error that names its condition and says nothing of it: Delta's own sentences cannot be made."""
+class WithoutMessage(PySparkException):
+    """An error with a condition whose message cannot be formatted, as for errors of Delta."""
 
     def getCondition(self) -> str:  # noqa: N802 - Spark's name
         return "DELTA_METADATA_CHANGED"
 
     def __str__(self) -> str:
-        raise RuntimeError("no such sentence")
+        raise RuntimeError("no such message")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "[DELTA_COMMAND_INVARIANT_VIOLATION] Please contact your support. Operation: MERGE",
         "[INTERNAL_ERROR] Cannot find main error class 'DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY'",
@@ -62,18 +62,18 @@ class Named(PySparkException):
     ],
 )
 @pytest.mark.invariant(7)
-def test_where_rows_went_with_their_executor_the_batch_is_planned_again(said: str) -> None:
-    tried = []
+def test_a_batch_whose_rows_were_lost_with_an_executor_is_planned_again(message: str) -> None:
+    attempts = []
 
     def step() -> str:
-        tried.append(said)
-        if len(tried) == 1:
-            raise PySparkException(said)
+        attempts.append(message)
+        if len(attempts) == 1:
+            raise PySparkException(message)
         return "done"
 
     assert again(step) == "done"
     with pytest.raises(ExecutorLostError, match="Nothing was committed"):
-        again(partial(throw, PySparkException(said)))
+        again(partial(throw, PySparkException(message)))
 
 
 def throw(error: Exception) -> None:
@@ -81,9 +81,9 @@ def throw(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "trouble"),
+    ("message", "trouble"),
     [
-        (UNNAMED, Trouble.CONFLICT),
+        (UNFORMATTED, Trouble.CONFLICT),
         (OVER_CONNECT, Trouble.CONFLICT),
         (LOST_FILE, Trouble.GONE),
         ("[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [0 , 3]", Trouble.GONE),
@@ -94,63 +94,63 @@ def throw(error: Exception) -> None:
         ("[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data may have been lost", Trouble.RECORDS_GONE),
     ],
 )
-def test_an_error_means_what_its_condition_names(said: str, trouble: Trouble) -> None:
-    assert means(PySparkException(said), trouble)
+def test_a_condition_decides_what_an_error_means(message: str, trouble: Trouble) -> None:
+    assert means(PySparkException(message), trouble)
 
 
-def test_a_condition_counts_where_it_is_named_and_not_where_a_value_holds_its_name() -> None:
-    assert means(Named("it cannot say"), Trouble.CONFLICT)
-    computed = "org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003"
-    assert not means(PySparkException(computed), Trouble.NO_SUCH_TIME)
+def test_the_name_of_a_condition_within_a_value_decides_nothing() -> None:
+    assert means(WithoutMessage("not used"), Trouble.CONFLICT)
+    overflow = "org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003"
+    assert not means(PySparkException(overflow), Trouble.NO_SUCH_TIME)
     assert not means(PySparkException("[CAST_INVALID_INPUT] 'DELTA_CONCURRENT' cannot be cast"), Trouble.CONFLICT)
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "told"),
+    ("message", "error_type", "pattern"),
     [
-        (CUT_LOG, TableDamagedError, "log cannot be read, it is damaged.*00000000000000000003.json.*backup"),
+        (CUT_LOG, TableDamagedError, "log is damaged and cannot be read.*00000000000000000003.json.*backup"),
         ("[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 1, 3) are not contiguous.", TableDamagedError, "0, 1, 3"),
         ("[DELTA_MISSING_PART_FILES] Couldn't find all part files", TableDamagedError, "part files"),
         (LOST_FILE, TableDamagedError, "A file is missing or damaged.*part-00000"),
         (NAMENODE, StoreUnreachableError, "cannot be reached.*Run it again"),
-        (DENIED, StoreRefusedError, "may not be read or written.*credentials"),
+        (DENIED, StoreRefusedError, "Access to the table's files is denied.*credentials"),
         (NO_DESCRIPTOR, TableError, "Too many files are open.*run it again"),
-        ("java.io.FileNotFoundException: /t/x.parquet (Permission denied)", StoreRefusedError, "may not be read"),
+        ("java.io.FileNotFoundException: /t/x.parquet (Permission denied)", StoreRefusedError, "is denied"),
         ("java.io.FileNotFoundException: /t/x.parquet (No such file or directory)", TableDamagedError, "backup"),
         ("java.nio.file.FileSystemException: /t/x: No space left on device", TableError, "^No space left on device"),
         ("java.nio.file.FileSystemException: /t/x: Read-only file system", TableError, "read-only file system"),
-        ("java.nio.file.AccessDeniedException: /t/x", StoreRefusedError, "may not be read"),
+        ("java.nio.file.AccessDeniedException: /t/x", StoreRefusedError, "is denied"),
         ("org.apache.hadoop.fs.ChecksumException: Checksum error: /t/x at 0", TableDamagedError, "missing or damaged"),
         ("java.io.IOException: No space left on device", TableError, "^No space left on device \\(/t\\)"),
-        ("[PATH_NOT_FOUND] Path does not exist: /tables/t.", TableError, "The table is not there"),
-        ("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] Unsupported", TableError, "newer Delta"),
+        ("[PATH_NOT_FOUND] Path does not exist: /tables/t.", TableError, "The table does not exist"),
+        ("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] Unsupported", TableError, "newer version of Delta"),
     ],
 )
-def test_what_spark_says_of_a_table_becomes_the_error_with_the_way_on(
-    said: str, kind: type[TableError], told: str
+def test_an_error_of_spark_about_a_table_becomes_an_error_with_a_remedy(
+    message: str, error_type: type[TableError], pattern: str
 ) -> None:
-    with pytest.raises(TableError, match=told) as caught, spark_failures("/t"):
-        raise PySparkException(said)
-    assert type(caught.value) is kind
-    assert "at org.apache" not in str(caught.value) and "move" not in str(caught.value)
+    with pytest.raises(TableError, match=pattern) as raised, spark_failures("/t"):
+        raise PySparkException(message)
+    assert type(raised.value) is error_type
+    assert "at org.apache" not in str(raised.value) and "move" not in str(raised.value)
 
 
-def test_a_file_that_an_executor_held_is_none_of_the_table() -> None:
-    with pytest.raises(ExecutorLostError, match="run it again"), spark_failures("/t"):
+def test_a_missing_file_of_an_executor_is_not_a_missing_file_of_the_table() -> None:
+    with pytest.raises(ExecutorLostError, match="Run it again"), spark_failures("/t"):
         raise PySparkException(LOST_BLOCK)
 
 
-def test_a_spark_server_that_is_gone_is_no_store_that_cannot_be_reached() -> None:
+def test_a_lost_spark_server_is_not_an_unreachable_store() -> None:
     with pytest.raises(PySparkException, match="UNAVAILABLE"), spark_failures("/t"):
         raise PySparkException(NO_SERVER)
 
 
-def test_the_line_that_tells_is_found_among_the_others() -> None:
+def test_the_line_of_the_decisive_cause_is_returned() -> None:
     last = PySparkException(f"java.lang.RuntimeException: first{TRACE}\nCaused by: {CUT_LOG.partition(': ')[2]}")
     assert telling_line(last, Trouble.DAMAGED_LOG).startswith("Encountered error while reading file")
     assert telling_line(PySparkException("only"), Trouble.CONFLICT) == "only"
 
 
-def test_other_errors_mean_no_trouble() -> None:
+def test_unknown_errors_mean_no_trouble() -> None:
     assert trouble_of(ValueError("a bug of ours"), Trouble) is None
     assert not issubclass(ConflictError, TableError)

@@ -9,7 +9,7 @@ from lakehouse_tests.helpers.tables.logs import Written
 
 @pytest.fixture
 def table(tmp_path: Path) -> Written:
-    """Three batches, as versions 1 to 3; the progress is the number of rows."""
+    """A table with three batches, as versions 1 to 3; its progress equals its number of rows."""
     table = Written.create(tmp_path / "t")
     table.batches(3)
     return table

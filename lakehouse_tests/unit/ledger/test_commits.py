@@ -1,4 +1,4 @@
-"""What a commit says of itself: its form has a version, and what is newer than this process is never foreign."""
+"""The metadata of a commit: its form has a version, and a newer form is never taken for a foreign commit."""
 
 import json
 from dataclasses import fields
@@ -16,8 +16,8 @@ from lakehouse.ledger.commits import (
     Commit,
     Consumed,
     Metrics,
-    NotUnderstood,
     Totals,
+    UnreadableMetadata,
     Upkeep,
     entry_of,
     said_in,
@@ -25,20 +25,20 @@ from lakehouse.ledger.commits import (
 from lakehouse.ledger.ledger import app_id, read_ledger
 from lakehouse.ledger.positions import Range, SourceId
 
-OURS = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
+COMMIT = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
 
 
 def newer(**changes: Any) -> str:
-    return json.dumps({**OURS, "metadata": VERSION + 1, **changes})
+    return json.dumps({**COMMIT, "metadata": VERSION + 1, **changes})
 
 
 def table_with(folder: Path, *metadata: str) -> str:
-    """A table with one commit for each metadata, numbered from 1, as another process made them."""
+    """Return a table with one commit for each metadata, numbered from 1."""
     uri = str(folder / "readings")
     write_deltalake(uri, pa.table({"id": [1]}))
-    for number, said in enumerate(metadata, start=1):
+    for number, text in enumerate(metadata, start=1):
         properties = CommitProperties(
-            custom_metadata={"userMetadata": said}, app_transactions=[Transaction(app_id("readings"), number)]
+            custom_metadata={"userMetadata": text}, app_transactions=[Transaction(app_id("readings"), number)]
         )
         merge = DeltaTable(uri).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
         merge.when_matched_update_all().execute()
@@ -53,21 +53,21 @@ def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
 
 
 @pytest.mark.parametrize("changes", [{"number": "seven"}, {"kind": "compaction"}, {"another": 1}])
-def test_a_newer_commit_is_known_whatever_else_it_says(changes):
-    said = said_in(newer(**changes))
-    assert isinstance(said, NotUnderstood) and said.is_newer
+def test_a_newer_commit_is_recognised_no_matter_what_else_it_contains(changes):
+    metadata = said_in(newer(**changes))
+    assert isinstance(metadata, UnreadableMetadata) and metadata.is_newer
 
 
 @pytest.mark.parametrize("metadata", range(1, VERSION))
 @pytest.mark.parametrize("kind", ["batch", "upkeep"])
-def test_a_table_from_before_the_first_release_is_to_be_loaded_again(tmp_path, metadata, kind):
-    uri = table_with(tmp_path, json.dumps(OURS | {"metadata": metadata, "kind": kind}))
+def test_a_table_from_before_the_first_release_has_to_be_loaded_again(tmp_path, metadata, kind):
+    uri = table_with(tmp_path, json.dumps(COMMIT | {"metadata": metadata, "kind": kind}))
     with pytest.raises(LedgerError, match=f"before 0.1.0 .metadata {metadata}; .* load the table again"):
         read_ledger(uri, "readings")
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
+    ("changes", "problem"),
     [
         ({"another": 1}, "another: "),
         ({"totals_before": {"another": 1}}, "totals_before.another: "),
@@ -75,51 +75,51 @@ def test_a_table_from_before_the_first_release_is_to_be_loaded_again(tmp_path, m
         ({"kind": "upkeep"}, "run: "),
     ],
 )
-def test_what_is_not_understood_stops_a_process_and_is_newer_only_where_it_says_so(tmp_path, changes, named):
-    """What is not known would be dropped when the rest is carried on."""
-    metadata = json.dumps({name: value for name, value in OURS.items() if name != "run"} | changes)
-    said = said_in(metadata)
-    assert isinstance(said, NotUnderstood) and not said.is_newer and said.problem.startswith(named)
-    with pytest.raises(LedgerError, match=f"commit of version 1 .* cannot be read .{named}.*1.json") as caught:
-        read_ledger(table_with(tmp_path, metadata), "readings")
-    assert "newer" not in str(caught.value)
+def test_unreadable_metadata_stops_a_process_and_is_newer_only_by_its_version(tmp_path, changes, problem):
+    """An unknown field would be lost when the other fields are carried on."""
+    text = json.dumps({name: value for name, value in COMMIT.items() if name != "run"} | changes)
+    metadata = said_in(text)
+    assert isinstance(metadata, UnreadableMetadata) and not metadata.is_newer and metadata.problem.startswith(problem)
+    with pytest.raises(LedgerError, match=f"commit of version 1 cannot be read .{problem}.*1.json") as raised:
+        read_ledger(table_with(tmp_path, text), "readings")
+    assert "newer" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
     "metadata", ["", "text", "[1]", "3", "null", '{"kind": 1}', '{"metadata": 9}', '{"kind": "job", "job": 1}']
 )
-def test_what_another_program_wrote_is_foreign(metadata):
+def test_metadata_of_another_program_is_foreign(metadata):
     assert said_in(metadata) is None
 
 
-def test_what_is_written_is_read_back():
+def test_written_metadata_is_read_back():
     commit = Commit(kind="batch", number=1, attempt="a", table_version=0, source=SourceId("kafka", "c/t"))
     assert said_in(commit.model_dump_json()) == commit
     assert said_in(Upkeep(run="r").model_dump_json()) == Upkeep(run="r")
 
 
 @pytest.mark.parametrize(("kind", "counts"), [("derived", True), ("batch", True), ("replay", False), ("load", False)])
-def test_an_append_is_a_commit_of_a_derived_table_or_a_batch_and_counts_the_rows_it_wrote(kind, counts):
-    said = Commit(kind=kind, number=1, attempt="a", table_version=0).model_dump_json()
-    info = {"version": 1, "operation": "WRITE", "userMetadata": said, "operationMetrics": {"numOutputRows": "7"}}
+def test_only_derived_tables_and_batches_append_and_their_rows_are_counted(kind, counts):
+    metadata = Commit(kind=kind, number=1, attempt="a", table_version=0).model_dump_json()
+    info = {"version": 1, "operation": "WRITE", "userMetadata": metadata, "operationMetrics": {"numOutputRows": "7"}}
     entry = entry_of(info)
     assert (entry.metrics if entry else None) == (Metrics(source_rows=7, inserted=7) if counts else None)
 
 
-def names(form: type[BaseModel]) -> str:
-    return " ".join(form.model_fields)
+def field_names(model: type[BaseModel]) -> str:
+    return " ".join(model.model_fields)
 
 
-def test_the_form_of_version_8_is_as_it_was_first_written():
-    """A form that differs needs another version: raise ``VERSION``, and correct this test."""
+def test_the_form_of_version_8_is_unchanged():
+    """A different form needs a new version: raise ``VERSION``, and correct this test."""
     assert VERSION == 8
-    assert names(Upkeep) == "metadata kind run"
-    assert names(Commit) == (
+    assert field_names(Upkeep) == "metadata kind run"
+    assert field_names(Commit) == (
         "metadata kind number attempt table_version rows_version stream source ranges progress reached read"
         " rejected duplicate late totals_before consumed gap folder reconciled declaration run"
         " unaccounted accepted reason"
     )
-    assert names(Totals) == "batches read rejected duplicate inserted updated stale"
+    assert field_names(Totals) == "batches read rejected duplicate inserted updated stale"
     assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]
-    assert names(Consumed) == "table_id version commit"
+    assert field_names(Consumed) == "table_id version commit"

@@ -1,4 +1,4 @@
-"""What consumed a version of a table knows it again, also where another commit took its number after a backup."""
+"""A consumed version is recognised, also if another commit reused its number after a restored backup."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.invariant(10)
 
 @pytest.fixture
 def table(tmp_path: Path) -> Written:
-    """A table at version 2, of which a backup was taken at version 1."""
+    """A table at version 2, with a backup of version 1."""
     table = Written.create(tmp_path / "t")
     table.batches(1)
     shutil.copytree(table.folder, tmp_path / "backup")
@@ -24,26 +24,26 @@ def table(tmp_path: Path) -> Written:
     return table
 
 
-def bring_back(table: Written) -> None:
+def restore_backup(table: Written) -> None:
     shutil.rmtree(table.folder)
     shutil.copytree(table.folder.parent / "backup", table.folder)
 
 
 def with_another_attempt(info: dict[str, Any]) -> dict[str, Any]:
-    """Attempts are never twice the same, but in these tables."""
+    """Attempts are unique in real tables, but not in these."""
     return info | {"userMetadata": json.dumps(json.loads(info["userMetadata"]) | {"attempt": "another"})}
 
 
-def test_a_version_is_the_one_consumed_as_long_as_the_table_goes_on(table: Written) -> None:
+def test_a_consumed_version_is_recognised_after_further_batches(table: Written) -> None:
     consumed = to_consume(table.ledger)
     assert consumed.version == 2 and consumed.commit
     table.batches(1)
     assert still_holds(table.ledger, consumed)
 
 
-def test_a_version_that_another_commit_made_after_a_backup_is_another_one(table: Written) -> None:
+def test_a_version_of_another_commit_after_a_restored_backup_is_another_version(table: Written) -> None:
     consumed = to_consume(table.ledger)
-    bring_back(table)
+    restore_backup(table)
     assert not still_holds(table.ledger, consumed)
     table.batches(1)
     table.edit(2, with_another_attempt)
@@ -53,22 +53,22 @@ def test_a_version_that_another_commit_made_after_a_backup_is_another_one(table:
     assert not still_holds(table.ledger, consumed)
 
 
-def test_a_version_that_somebody_else_committed_is_known_by_its_time(table: Written) -> None:
+def test_a_version_of_another_program_is_recognised_by_its_time(table: Written) -> None:
     table.write(7)
     consumed = to_consume(table.ledger)
     assert still_holds(table.ledger, consumed)
-    bring_back(table)
+    restore_backup(table)
     table.batches(1)
     table.write(8)
     table.edit(3, lambda info: info | {"timestamp": info["timestamp"] + 1})
     assert not still_holds(table.ledger, consumed)
 
 
-def test_what_is_not_told_is_taken_for_the_same(table: Written) -> None:
-    """Of a version whose commit is no longer in the log, when it was consumed or now."""
+def test_a_version_whose_commit_is_unknown_is_assumed_to_be_the_same(table: Written) -> None:
+    """The commit was not in the log when the version was consumed, or is no longer there."""
     consumed = to_consume(table.ledger)
     assert still_holds(table.ledger, Consumed(table_id=consumed.table_id, version=2))
     table.batches(2)
     table.clean(4)
     assert still_holds(table.ledger, consumed)
-    assert not still_holds(table.ledger, Consumed(table_id="made anew", version=2))
+    assert not still_holds(table.ledger, Consumed(table_id="recreated", version=2))

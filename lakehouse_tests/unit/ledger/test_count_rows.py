@@ -1,4 +1,4 @@
-"""How many rows a table or some of its partitions hold, as the log alone tells."""
+"""The row counts of a table and of its partitions, from the log alone."""
 
 from datetime import date
 from pathlib import Path
@@ -15,7 +15,7 @@ BY_MONTH = "observed_month"
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    """Three rows of January, in two files, and one of March."""
+    """A table with three rows of January, in two files, and one of March."""
     for months in ([JANUARY, MARCH], [JANUARY, JANUARY]):
         rows = pa.table({"id": range(2), BY_MONTH: pa.array(months, pa.date32())})
         write_deltalake(tmp_path / "t", rows, partition_by=[BY_MONTH], mode="append")
@@ -26,13 +26,13 @@ def uri(tmp_path: Path) -> str:
     ("months", "rows"),
     [(["2023-01-01"], 3), (["2023-03-01", "2023-02-01"], 1), (["2023-01-01", "2023-03-01"], 4), ([], 0), (None, 4)],
 )
-def test_the_rows_of_some_partitions_are_those_of_their_files(uri, months, rows):
+def test_the_rows_of_partitions_are_counted_from_their_files(uri, months, rows):
     assert count_rows(uri, BY_MONTH, months) == rows
 
 
-def test_a_table_without_partitions_is_counted_whole(uri):
+def test_a_table_without_partitions_is_counted_as_a_whole(uri):
     assert count_rows(uri) == count_rows(uri, None, ["2023-01-01"]) == 4
 
 
-def test_where_there_is_no_table_there_are_no_rows(tmp_path):
+def test_a_missing_table_has_no_rows(tmp_path):
     assert count_rows(str(tmp_path / "none"), BY_MONTH, ["2023-01-01"]) == 0

@@ -1,4 +1,4 @@
-"""A commit is on the disk before anybody hears of it, and what a power cut left of another one is not taken for it."""
+"""A commit is synced before it is reported, and a commit that a power failure left incomplete is detected."""
 
 import json
 import os
@@ -40,17 +40,17 @@ print("reported", flush=True)
 """
 
 
-def unsynced(layout: Layout, *more: tuple[object, ...]) -> Layout:
-    """Commit a row as one does who is killed before it is on the disk."""
-    append_quickly(replace(layout, sync=False), rows(*(more or (OSLO,))), next_commit(layout))
+def commit_unsynced(layout: Layout) -> Layout:
+    """Commit a row like a process that is killed before the row is synced."""
+    append_quickly(replace(layout, sync=False), rows(OSLO), next_commit(layout))
     return layout
 
 
 def newest_file(layout: Layout) -> Path:
-    """The file of rows that the newest version added."""
+    """Return the data file that the newest version added."""
     table = DeltaTable(layout.uri)
-    before = DeltaTable(layout.uri, version=table.version() - 1).file_uris()
-    (file,) = {*table.file_uris()} - {*before}
+    older_files = DeltaTable(layout.uri, version=table.version() - 1).file_uris()
+    (file,) = {*table.file_uris()} - {*older_files}
     return Path(file)
 
 
@@ -58,148 +58,145 @@ def entry(layout: Layout, version: int) -> Path:
     return Path(layout.uri, "_delta_log", f"{version:020d}.json")
 
 
-def cut(file: Path, to: int = 0) -> None:
-    os.truncate(file, to)
+def truncate(file: Path, size: int = 0) -> None:
+    os.truncate(file, size)
 
 
-def synced_once(folder: Path) -> Layout:
-    """A table of two versions, which are on the disk."""
+def synced_table(folder: Path) -> Layout:
+    """Return a table with two versions, both synced."""
     layout = made(folder, PARIS)
     append_quickly(layout, rows(NOWHERE), next_commit(layout))
     return layout
 
 
-def parted(folder: Path) -> Layout:
-    """A table in partitions, as version 0."""
+def partitioned_table(folder: Path) -> Layout:
+    """Return a table with partitions, at version 0."""
     layout = made(folder, PARIS)
     shutil.rmtree(layout.uri)
     write_deltalake(layout.uri, rows(PARIS), partition_by=["at"], configuration=layout.statistics_properties)
     return replace(layout, partition_by="at")
 
 
-def traced(layout: Layout, how: str, told: Path) -> list[str]:
-    """What a process that appends a row asked the system for, in order, by the names of files in the table."""
-    command = [STRACE or "", "-f", "-y", "-o", str(told), "-e", "trace=fsync,link,linkat,rename,write"]
-    subprocess.run([*command, sys.executable, "-c", APPEND, layout.uri, how], check=True, capture_output=True)
+def trace_append(layout: Layout, mode: str, output: Path) -> list[str]:
+    """Return the system calls of a process that appends a row, in order, by the names of files in the table."""
+    command = [STRACE or "", "-f", "-y", "-o", str(output), "-e", "trace=fsync,link,linkat,rename,write"]
+    subprocess.run([*command, sys.executable, "-c", APPEND, layout.uri, mode], check=True, capture_output=True)
     folder = re.escape(layout.uri)
-    calls = rf'(fsync\(\d+<{folder}[^>]*>|link(?:at)?\([^\n]*\.json"|write\(1[^\n]*"reported)'
-    found = re.findall(calls, told.read_text())
-    return [re.sub(rf"fsync\(\d+<{folder}/?([^>]*)>", r"\1", each) for each in found]
+    pattern = rf'(fsync\(\d+<{folder}[^>]*>|link(?:at)?\([^\n]*\.json"|write\(1[^\n]*"reported)'
+    calls = re.findall(pattern, output.read_text())
+    return [re.sub(rf"fsync\(\d+<{folder}/?([^>]*)>", r"\1", call) for call in calls]
 
 
 @pytest.mark.skipif(STRACE is None, reason="strace is not installed")
 def test_files_then_their_folders_then_the_entry_are_synced_before_a_commit_is_reported(tmp_path: Path) -> None:
-    layout = parted(tmp_path)
+    layout = partitioned_table(tmp_path)
     append_quickly(layout, rows(PARIS), next_commit(layout))
-    asked = traced(layout, "synced", tmp_path / "told")
+    calls = trace_append(layout, "synced", tmp_path / "trace")
     file = str(newest_file(layout).relative_to(layout.uri))
     log = f"_delta_log/{2:020d}.json"
-    linked, *synced, reported = [each for each in asked if not each.startswith("_delta_log/.")]
-    assert linked.startswith("link") and reported.startswith("write"), "the commit was made first, and reported last"
+    linked, *synced, reported = [call for call in calls if not call.startswith("_delta_log/.")]
+    assert linked.startswith("link") and reported.startswith("write"), "the commit is made first and reported last"
     assert set(synced) == {file, str(Path(file).parent), "", log, "_delta_log"} and len(synced) == 5
-    assert {*synced[:3]} == {file, str(Path(file).parent), ""}, "the entry that names them comes after them"
+    assert {*synced[:3]} == {file, str(Path(file).parent), ""}, "the entry is synced after the files that it names"
 
 
 @pytest.mark.skipif(STRACE is None, reason="strace is not installed")
-def test_nothing_is_synced_where_that_is_turned_off(tmp_path: Path) -> None:
-    layout = parted(tmp_path)
-    assert [each.split("(")[0] for each in traced(layout, "off", tmp_path / "told")] == ["linkat", "write"]
+def test_nothing_is_synced_if_sync_is_off(tmp_path: Path) -> None:
+    layout = partitioned_table(tmp_path)
+    assert [call.split("(")[0] for call in trace_append(layout, "off", tmp_path / "trace")] == ["linkat", "write"]
 
 
-def test_what_is_on_the_disk_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = synced_once(tmp_path)
-    read: list[Path] = []
-    real = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda file: read.append(file) or real(file))
-    monkeypatch.setattr("os.fsync", lambda _: pytest.fail("it was synced already"))
+def test_synced_commits_are_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = synced_table(tmp_path)
+    files_read: list[Path] = []
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: files_read.append(file) or read_bytes(file))
+    monkeypatch.setattr("os.fsync", lambda _: pytest.fail("already synced"))
     for _ in range(2):
         require_whole(layout.uri)
         sync_commits(layout.uri)
-    assert {file.name for file in read} == {"t.synced"}
+    assert {file.name for file in files_read} == {"t.synced"}
 
 
-TORN: dict[str, tuple[Callable[[Layout], object], str]] = {
-    "a file of no bytes": (lambda layout: cut(newest_file(layout)), "a file of its rows has 0 of"),
-    "a file that lacks its end": (lambda layout: cut(newest_file(layout), 100), "a file of its rows has 100 of"),
+DAMAGES: dict[str, tuple[Callable[[Layout], object], str]] = {
+    "an empty file": (lambda layout: truncate(newest_file(layout)), "a data file has 0 of"),
+    "a truncated file": (lambda layout: truncate(newest_file(layout), 100), "a data file has 100 of"),
     "a file of zeros": (
         lambda layout: newest_file(layout).write_bytes(bytes(newest_file(layout).stat().st_size)),
-        "does not end as one",
+        "does not end as a Parquet file",
     ),
-    "a file that is missing": (lambda layout: newest_file(layout).unlink(), "a file of its rows is missing"),
+    "a missing file": (lambda layout: newest_file(layout).unlink(), "a data file is missing"),
 }
 
 
-@pytest.mark.parametrize(("tear", "fact"), TORN.values(), ids=TORN)
-def test_a_commit_whose_files_were_cut_off_is_named_with_the_version_before(
-    tmp_path: Path, tear: Callable[[Layout], object], fact: str
-) -> None:
-    layout = unsynced(synced_once(tmp_path))
+@pytest.mark.parametrize(("damage", "problem"), DAMAGES.values(), ids=DAMAGES)
+def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layout], object], problem: str) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
     require_whole(layout.uri)
     file = newest_file(layout)
-    tear(layout)
-    with pytest.raises(TableDamagedError, match=rf"Version 2 of t was cut off.*{fact}") as told:
+    damage(layout)
+    with pytest.raises(TableDamagedError, match=rf"Version 2 of t is incomplete.*{problem}") as raised:
         require_whole(layout.uri)
-    assert "TO VERSION AS OF 1" in str(told.value) and str(file) in str(told.value)
+    assert "TO VERSION AS OF 1" in str(raised.value) and str(file) in str(raised.value)
     DeltaTable(layout.uri).restore(1)
     require_whole(layout.uri)
 
 
-def test_the_first_of_several_is_named(tmp_path: Path) -> None:
-    layout = unsynced(unsynced(synced_once(tmp_path)))
-    torn = newest_file(layout)
-    unsynced(layout)
-    cut(newest_file(layout))
-    cut(torn)
+def test_the_first_of_several_incomplete_commits_is_reported(tmp_path: Path) -> None:
+    layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
+    first_damaged = newest_file(layout)
+    commit_unsynced(layout)
+    truncate(newest_file(layout))
+    truncate(first_damaged)
     with pytest.raises(TableDamagedError, match="Version 3 of t"):
         require_whole(layout.uri)
 
 
-LOGS: dict[str, Callable[[Path], object]] = {
-    "is empty": cut,
-    "is cut off": lambda file: cut(file, file.stat().st_size - 20),
-    "is of zeros": lambda file: file.write_bytes(bytes(100)),
+DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
+    "empty": truncate,
+    "truncated": lambda file: truncate(file, file.stat().st_size - 20),
+    "zeros": lambda file: file.write_bytes(bytes(100)),
 }
 
 
-@pytest.mark.parametrize("tear", LOGS.values(), ids=LOGS)
-def test_an_entry_that_was_cut_off_is_told_by_whoever_opens_the_table(
-    tmp_path: Path, tear: Callable[[Path], object]
-) -> None:
-    layout = unsynced(synced_once(tmp_path))
-    tear(entry(layout, 2))
-    for look in (require_whole, open_anew):
-        with pytest.raises(TableDamagedError, match=r"Version 2 of t was cut off.*versions after 1, "):
-            look(layout.uri)
+@pytest.mark.parametrize("damage", DAMAGED_ENTRIES.values(), ids=DAMAGED_ENTRIES)
+def test_a_truncated_entry_is_reported_on_open(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
+    damage(entry(layout, 2))
+    for check in (require_whole, open_anew):
+        with pytest.raises(TableDamagedError, match=r"Version 2 of t is incomplete.*versions after 1 "):
+            check(layout.uri)
     entry(layout, 2).unlink()
     require_whole(layout.uri)
     assert DeltaTable(layout.uri).version() == 1
 
 
-def test_an_entry_that_was_cut_at_the_end_of_a_line_is_told(tmp_path: Path) -> None:
-    layout = unsynced(synced_once(tmp_path))
+def test_an_entry_that_is_truncated_after_a_line_is_reported(tmp_path: Path) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "txn"]
     entry(layout, 2).write_bytes(lines[0])
-    with pytest.raises(TableDamagedError, match=r"Version 2 of t was cut off.*lacks a part.*versions after 1, "):
+    with pytest.raises(TableDamagedError, match=r"Version 2 of t is incomplete.*names less.*versions after 1 "):
         require_whole(layout.uri)
 
 
-@pytest.mark.parametrize("left", range(1, 4))
-def test_a_merge_that_lacks_any_of_its_files_is_told(tmp_path: Path, left: int) -> None:
-    layout = synced_once(tmp_path)
+@pytest.mark.parametrize("line_count", range(1, 4))
+def test_a_merge_with_missing_files_is_reported(tmp_path: Path, line_count: int) -> None:
+    layout = synced_table(tmp_path)
     changed = rows((*PARIS[:3], 9, False), (*OSLO, False))
     merge_quickly(replace(layout, sync=False), changed, ["place"], "gone", next_commit(layout))
     require_whole(layout.uri)
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "remove", "txn"]
-    entry(layout, 2).write_bytes(b"".join(lines[:left]))
-    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off") if left < 3 else nullcontext():
+    entry(layout, 2).write_bytes(b"".join(lines[:line_count]))
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete") if line_count < 3 else nullcontext():
         require_whole(layout.uri)
 
 
-def entry_of_spark(kind: str, counted: dict[str, str], *others: dict[str, object]) -> list[dict[str, object]]:
-    said = Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json()
-    return [{"commitInfo": {"operation": kind, "operationMetrics": counted, "userMetadata": said}}, *others]
+def entry_of_spark(operation: str, metrics: dict[str, str], *actions: dict[str, object]) -> list[dict[str, object]]:
+    metadata = Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json()
+    info = {"operation": operation, "operationMetrics": metrics, "userMetadata": metadata}
+    return [{"commitInfo": info}, *actions]
 
 
 ADD: dict[str, object] = {"add": {"path": "a", "size": 1, "stats": '{"numRecords":3}'}}
@@ -209,7 +206,7 @@ APPENDED = {"numFiles": "2", "numOutputRows": "6"}
 
 
 @pytest.mark.parametrize(
-    ("actions", "few"),
+    ("actions", "is_incomplete"),
     [
         (entry_of_spark("MERGE", MERGED, ADD, REMOVE), False),
         (entry_of_spark("MERGE", MERGED, ADD), True),
@@ -222,75 +219,76 @@ APPENDED = {"numFiles": "2", "numOutputRows": "6"}
         ([{"commitInfo": {"operation": "MERGE", "operationMetrics": MERGED}}], False),
     ],
 )
-def test_an_entry_of_spark_is_compared_with_its_counts(actions: list[dict[str, object]], few: bool) -> None:
-    assert is_cut(actions) == few
+def test_an_entry_of_spark_is_compared_with_its_counts(actions: list[dict[str, object]], is_incomplete: bool) -> None:
+    assert is_cut(actions) == is_incomplete
 
 
-def test_a_commit_by_whatever_way_stops_at_what_a_power_cut_left(tmp_path: Path) -> None:
-    layout = unsynced(synced_once(tmp_path))
+def test_every_kind_of_commit_stops_at_an_incomplete_one(tmp_path: Path) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
     marker = tmp_path / ".locks" / "t.synced"
-    before = marker.read_bytes()
-    cut(newest_file(layout))
-    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off"):
-        commit_otherwise(layout, next_commit(layout), lambda: pytest.fail("nothing is written"))
-    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off"), alone(layout):
-        pytest.fail("nothing is written")
-    assert marker.read_bytes() == before and read_ledger(layout.uri, "t").version == 2
+    marker_before = marker.read_bytes()
+    truncate(newest_file(layout))
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"):
+        commit_otherwise(layout, next_commit(layout), lambda: pytest.fail("nothing may be written"))
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), alone(layout):
+        pytest.fail("nothing may be written")
+    assert marker.read_bytes() == marker_before and read_ledger(layout.uri, "t").version == 2
 
 
-def test_one_amid_others_of_which_nobody_knows_whether_they_were_synced_is_damage(tmp_path: Path) -> None:
-    layout = unsynced(unsynced(synced_once(tmp_path)))
-    cut(entry(layout, 2))
+def test_without_a_marker_an_incomplete_entry_before_others_is_damage(tmp_path: Path) -> None:
+    layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
+    truncate(entry(layout, 2))
     (tmp_path / ".locks" / "t.synced").unlink()
     require_whole(layout.uri)
-    with pytest.raises(TableDamagedError, match="Bring it back from a backup"):
+    with pytest.raises(TableDamagedError, match="Restore the table from a backup"):
         read_ledger(layout.uri, "t", whole=True)
 
 
-def test_an_entry_that_is_missing_before_another_is_told(tmp_path: Path) -> None:
-    layout = unsynced(unsynced(synced_once(tmp_path)))
+def test_a_missing_entry_before_another_one_is_reported(tmp_path: Path) -> None:
+    layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     entry(layout, 2).unlink()
-    with pytest.raises(TableDamagedError, match="Version 2 of t was cut off"):
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"):
         require_whole(layout.uri)
 
 
-def test_a_checkpoint_that_was_cut_off_is_to_be_deleted(tmp_path: Path) -> None:
-    layout = unsynced(synced_once(tmp_path))
+def test_a_truncated_checkpoint_has_to_be_deleted(tmp_path: Path) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
     DeltaTable(layout.uri).create_checkpoint()
     checkpoint = entry(layout, 2).with_suffix(".checkpoint.parquet")
-    cut(checkpoint)
-    for look in (require_whole, open_anew):
-        with pytest.raises(TableDamagedError, match=r"its checkpoint is cut off.*Delete that, and _last_checkpoint"):
-            look(layout.uri)
-    for each in (checkpoint, checkpoint.with_name("_last_checkpoint")):
-        each.unlink()
+    truncate(checkpoint)
+    message = r"its checkpoint is truncated.*Delete that checkpoint, and _last_checkpoint"
+    for check in (require_whole, open_anew):
+        with pytest.raises(TableDamagedError, match=message):
+            check(layout.uri)
+    for file in (checkpoint, checkpoint.with_name("_last_checkpoint")):
+        file.unlink()
     require_whole(layout.uri)
     assert DeltaTable(layout.uri).version() == 2
 
 
-@pytest.mark.parametrize("marker", ["lost", "empty", "of another log", "of a table made anew"])
-def test_a_marker_that_tells_nothing_has_more_compared(tmp_path: Path, marker: str) -> None:
-    layout = unsynced(synced_once(tmp_path))
-    there = tmp_path / ".locks" / "t.synced"
-    assert there.exists()
-    if marker == "lost":
-        there.unlink()
-    elif marker == "empty":
-        there.write_bytes(b"")
-    elif marker == "of another log":
+@pytest.mark.parametrize("state", ["lost", "empty", "of another log", "of a recreated table"])
+def test_without_a_valid_marker_more_entries_are_compared(tmp_path: Path, state: str) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
+    marker = tmp_path / ".locks" / "t.synced"
+    assert marker.exists()
+    if state == "lost":
+        marker.unlink()
+    elif state == "empty":
+        marker.write_bytes(b"")
+    elif state == "of another log":
         shutil.copytree(layout.uri, tmp_path / "copy")
         shutil.rmtree(layout.uri)
         (tmp_path / "copy").rename(layout.uri)
     else:
-        there.write_text('{"version": 7, "entry": [1, 2, 3]}')
+        marker.write_text('{"version": 7, "entry": [1, 2, 3]}')
     require_whole(layout.uri)
-    cut(newest_file(layout))
+    truncate(newest_file(layout))
     with pytest.raises(TableDamagedError, match="Version 2"):
         require_whole(layout.uri)
 
 
-def test_files_that_are_no_longer_needed_are_not_missed(tmp_path: Path) -> None:
-    layout = unsynced(synced_once(tmp_path))
+def test_removed_files_may_be_missing(tmp_path: Path) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
     merge_quickly(replace(layout, sync=False), rows((*OSLO[:3], 9, False)), ["place"], "gone", next_commit(layout))
     for file in {*DeltaTable(layout.uri, version=2).file_uris()} - {*DeltaTable(layout.uri).file_uris()}:
         Path(file).unlink()
@@ -299,48 +297,47 @@ def test_files_that_are_no_longer_needed_are_not_missed(tmp_path: Path) -> None:
     require_whole(layout.uri)
 
 
-def test_what_somebody_else_committed_is_synced_with_the_next_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layout = synced_once(tmp_path)
+def test_a_foreign_commit_is_synced_with_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = synced_table(tmp_path)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
-    theirs, synced, real = newest_file(layout), set[str](), os.fsync
+    foreign_file, synced_names, fsync = newest_file(layout), set[str](), os.fsync
 
-    def noted(opened: int) -> None:
-        synced.add(Path(f"/proc/self/fd/{opened}").readlink().name if sys.platform == "linux" else "")
-        real(opened)
+    def record_sync(descriptor: int) -> None:
+        synced_names.add(Path(f"/proc/self/fd/{descriptor}").readlink().name if sys.platform == "linux" else "")
+        fsync(descriptor)
 
-    monkeypatch.setattr("os.fsync", noted)
+    monkeypatch.setattr("os.fsync", record_sync)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     if sys.platform == "linux":
-        assert {theirs.name, newest_file(layout).name, entry(layout, 2).name, entry(layout, 3).name} <= synced
+        entries = {entry(layout, 2).name, entry(layout, 3).name}
+        assert {foreign_file.name, newest_file(layout).name, *entries} <= synced_names
 
 
-def test_a_disk_that_refuses_to_sync_fails_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = synced_once(tmp_path)
+def test_a_failed_sync_fails_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = synced_table(tmp_path)
 
-    def refused(_: int) -> None:
+    def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", refused)
+    monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(TableError, match="No space left"):
         append_quickly(layout, rows(OSLO), next_commit(layout))
 
 
-def test_files_that_lie_elsewhere_are_found_where_they_are(tmp_path: Path) -> None:
-    """As those of a clone, whose log names them by their whole paths; some are in a store."""
-    layout = unsynced(synced_once(tmp_path))
+def test_files_outside_the_table_are_checked(tmp_path: Path) -> None:
+    """The log of a clone names its files by absolute paths; some are in a store."""
+    layout = commit_unsynced(synced_table(tmp_path))
     file, log = newest_file(layout), entry(layout, 2)
-    told = log.read_text()
+    text = log.read_text()
     file.rename(tmp_path / "else where.parquet")
     for path in ("s3://bucket/file.parquet", f"file://{tmp_path}/else%20where.parquet"):
-        log.write_text("\n" + told.replace(file.name, path))
+        log.write_text("\n" + text.replace(file.name, path))
         require_whole(layout.uri)
-    cut(tmp_path / "else where.parquet")
+    truncate(tmp_path / "else where.parquet")
     with pytest.raises(TableDamagedError, match=r"Version 2.*else where\.parquet"):
         require_whole(layout.uri)
 
 
-def test_a_table_in_a_store_is_left_to_the_store() -> None:
+def test_a_table_in_an_object_store_is_not_checked() -> None:
     require_whole("s3://bucket/t")
     sync_commits("s3://bucket/t")

@@ -1,4 +1,4 @@
-"""What was read of a log is read again as soon as anything was written there."""
+"""A cached log is read again as soon as the log changes."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from lakehouse.errors import StoreRefusedError
 from lakehouse.ledger import log_cache
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
-from lakehouse.ledger.log_cache import _MOST, Kept
+from lakehouse.ledger.log_cache import _MAX_VALUES, LogCache
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
@@ -24,9 +24,9 @@ Change = Callable[[Layout, Path], None]
 
 
 @pytest.fixture(autouse=True)
-def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test wrote a moment ago counts as written long ago."""
-    monkeypatch.setattr(log_cache, "_TICK", -(10**12))
+def no_clock_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that a test has just written count as old."""
+    monkeypatch.setattr(log_cache, "_CLOCK_TICK", -(10**12))
 
 
 def commit(layout: Layout, _: Path) -> None:
@@ -37,130 +37,128 @@ def commit_of_ours(layout: Layout, _: Path) -> None:
     append_quickly(layout, rows(OSLO), next_commit(layout))
 
 
-def bring_back(layout: Layout, copy: Path) -> None:
-    """The same version, from a backup."""
+def restore_backup(layout: Layout, copy: Path) -> None:
+    """Restore the same version from a backup."""
     shutil.rmtree(layout.uri)
     shutil.copytree(copy, layout.uri)
 
 
-def go_back(layout: Layout, _: Path) -> None:
-    """The newest commit is taken away, as where a backup is copied over a table."""
+def delete_newest(layout: Layout, _: Path) -> None:
+    """Delete the newest commit, as if a backup is copied over a table."""
     Path(layout.uri, "_delta_log", f"{1:020d}.json").unlink()
 
 
-def forget(layout: Layout, _: Path) -> None:
-    """As the log expires."""
+def expire(layout: Layout, _: Path) -> None:
+    """Expire a part of the log."""
     DeltaTable(layout.uri).create_checkpoint()
     Path(layout.uri, "_delta_log", f"{0:020d}.json").unlink()
 
 
-def damage(layout: Layout, _: Path) -> None:
-    """In place: of another file only its contents tell."""
+def change_in_place(layout: Layout, _: Path) -> None:
+    """Change the contents of a file but keep its name."""
     file = Path(layout.uri, "_delta_log", f"{0:020d}.json")
     file.write_text(file.read_text().replace("WRITE", "WROTE"))
 
 
 @pytest.mark.invariant(1)
-@pytest.mark.parametrize("change", [commit, commit_of_ours, bring_back, go_back, forget, damage])
-def test_it_is_kept_until_something_is_written(tmp_path: Path, change: Change) -> None:
+@pytest.mark.parametrize("change", [commit, commit_of_ours, restore_backup, delete_newest, expire, change_in_place])
+def test_tables_and_ledgers_are_cached_until_the_log_changes(tmp_path: Path, change: Change) -> None:
     layout = made(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     shutil.copytree(layout.uri, tmp_path / "copy")
     opened, ledger = open_table(layout.uri), read_ledger(layout.uri, "t")
     assert open_table(layout.uri) is opened and read_ledger(layout.uri, "t") is ledger
     change(layout, tmp_path / "copy")
-    again = open_table(layout.uri)
-    assert again is not opened and read_ledger(layout.uri, "t") is not ledger
-    assert again is not None and again.version() == DeltaTable(layout.uri).version()
+    opened_again = open_table(layout.uri)
+    assert opened_again is not opened and read_ledger(layout.uri, "t") is not ledger
+    assert opened_again is not None and opened_again.version() == DeltaTable(layout.uri).version()
     assert read_ledger(layout.uri, "t") == read_ledger(layout.uri, "t", whole=True)
 
 
-def test_a_whole_history_is_always_read(tmp_path: Path) -> None:
+def test_a_whole_history_is_never_cached(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     assert read_ledger(layout.uri, "t", whole=True) is not read_ledger(layout.uri, "t", whole=True)
 
 
 @contextmanager
-def forbidden(folder: Path) -> Iterator[None]:
-    """Nobody may look into a folder; root becomes somebody else for that."""
-    root, mode = os.geteuid() == 0, folder.stat().st_mode
+def without_access(folder: Path) -> Iterator[None]:
+    """Remove all access to a folder; root becomes another user meanwhile."""
+    is_root, mode = os.geteuid() == 0, folder.stat().st_mode
     folder.chmod(0)
-    if root:
+    if is_root:
         os.seteuid(65534)
     try:
         yield
     finally:
-        if root:
+        if is_root:
             os.seteuid(0)
         folder.chmod(mode)
 
 
-def test_what_may_no_longer_be_read_is_told_as_such_though_it_was_kept(tmp_path: Path) -> None:
+def test_lost_permissions_are_reported_although_the_ledger_is_cached(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     read_ledger(layout.uri, "t")
-    with forbidden(Path(layout.uri)), pytest.raises(StoreRefusedError, match="Permission denied"):
+    with without_access(Path(layout.uri)), pytest.raises(StoreRefusedError, match="Permission denied"):
         read_ledger(layout.uri, "t")
 
 
-class Reads:
-    """Versions of a table, as they are read one after another, while somebody does something to it."""
+class CachedReads:
+    """Returns the next of some versions for each read that is not cached; ``meanwhile`` runs during the read."""
 
     def __init__(self, *versions: int) -> None:
-        self.kept, self.versions = Kept[list[int]](lambda value: value[0]), list(versions)
+        self.cache, self.versions = LogCache[list[int]](lambda value: value[0]), list(versions)
 
-    def __call__(self, layout: Layout, asked: int = 0, meanwhile: Callable[[], object] = lambda: None) -> int:
+    def __call__(self, layout: Layout, key: int = 0, meanwhile: Callable[[], object] = lambda: None) -> int:
         def read() -> list[int]:
             meanwhile()
-            return [self.versions.pop(0), asked]
+            return [self.versions.pop(0), key]
 
-        return self.kept.read(asked, layout.uri, read)[0]
+        return self.cache.read(key, layout.uri, read)[0]
 
 
-def test_what_was_read_of_a_version_that_is_not_the_newest_is_not_kept(tmp_path: Path) -> None:
-    layout, read = made(tmp_path, PARIS), Reads(0, 1, 2)
+def test_a_version_that_is_not_the_newest_is_not_cached(tmp_path: Path) -> None:
+    layout, read = made(tmp_path, PARIS), CachedReads(0, 1, 2)
     commit(layout, tmp_path)
     assert [read(layout), read(layout), read(layout)] == [0, 1, 1]
 
 
-def test_what_was_read_while_another_table_took_its_place_is_not_kept(tmp_path: Path) -> None:
-    layout, read = made(tmp_path, PARIS), Reads(0, 0)
+def test_a_table_that_is_replaced_during_the_read_is_not_cached(tmp_path: Path) -> None:
+    layout, read = made(tmp_path, PARIS), CachedReads(0, 0)
     shutil.copytree(layout.uri, tmp_path / "copy")
-    read(layout, meanwhile=lambda: bring_back(layout, tmp_path / "copy"))
+    read(layout, meanwhile=lambda: restore_backup(layout, tmp_path / "copy"))
     read(layout)
     assert not read.versions
 
 
-def test_what_was_read_while_a_commit_was_written_over_is_not_kept(
+def test_a_commit_that_is_changed_during_the_read_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by a backup that is copied over the log: that changes neither the folder nor the names in it."""
+    """A backup that is copied over the log changes neither the folder nor the names in it."""
     monkeypatch.undo()
-    layout, read = made(tmp_path, PARIS), Reads(0, 0)
-    read(layout, meanwhile=lambda: damage(layout, tmp_path))
+    layout, read = made(tmp_path, PARIS), CachedReads(0, 0)
+    read(layout, meanwhile=lambda: change_in_place(layout, tmp_path))
     read(layout)
     assert not read.versions
 
 
-def test_what_was_read_in_the_moment_of_a_change_is_kept_a_moment_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_is_cached_once_its_last_change_is_old_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    layout, read = made(tmp_path, PARIS), Reads(*[0] * 1_000)
+    layout, read = made(tmp_path, PARIS), CachedReads(*[0] * 1_000)
     wait_until(lambda: (len(read.versions), read(layout))[0] == len(read.versions), 10)
 
 
-def test_so_much_is_kept_and_nothing_of_a_store(tmp_path: Path) -> None:
-    layout, read = made(tmp_path, PARIS), Reads(*[0] * (_MOST + 4))
-    for asked in (*range(_MOST + 1), _MOST, 1, 0):
-        read(layout, asked)
-    assert len(read.versions) == 2, "the first was read again"
-    stored = replace(layout, uri="s3://bucket/t")
-    read(stored)
-    read(stored)
+def test_the_cache_is_limited_and_holds_no_tables_in_stores(tmp_path: Path) -> None:
+    layout, read = made(tmp_path, PARIS), CachedReads(*[0] * (_MAX_VALUES + 4))
+    for key in (*range(_MAX_VALUES + 1), _MAX_VALUES, 1, 0):
+        read(layout, key)
+    assert len(read.versions) == 2, "the first value is read again"
+    in_store = replace(layout, uri="s3://bucket/t")
+    read(in_store)
+    read(in_store)
     assert not read.versions
 
 
-def test_whoever_writes_changes_nothing_that_others_look_at(tmp_path: Path) -> None:
+def test_a_writer_does_not_change_a_table_that_is_shared(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     opened = open_table(layout.uri)
     commit_of_ours(layout, tmp_path)

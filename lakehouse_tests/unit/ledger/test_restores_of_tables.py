@@ -1,4 +1,4 @@
-"""RESTORE on real tables without a JVM: the version it put back is told by the files, never by a clock."""
+"""RESTORE on real tables without a JVM: the files show the restored version, never a clock."""
 
 import json
 from datetime import timedelta
@@ -14,21 +14,21 @@ from lakehouse_tests.helpers.tables.logs import NAME
 pytestmark = pytest.mark.invariant(1)
 
 
-def test_a_moment_between_the_time_of_a_commit_and_that_of_its_file_puts_the_version_before_back(table):
-    moment = table.committed_at(2) + timedelta(milliseconds=2)
-    table.put_file_time(2, moment + timedelta(milliseconds=3))
-    table.restore_by_time(1, f"{moment:%Y-%m-%d %H:%M:%S.%f}")  # Delta goes by the file: version 2 came later
+def test_a_time_between_a_commit_and_its_file_restores_the_version_before(table):
+    time = table.committed_at(2) + timedelta(milliseconds=2)
+    table.put_file_time(2, time + timedelta(milliseconds=3))
+    table.restore_by_time(1, f"{time:%Y-%m-%d %H:%M:%S.%f}")  # Delta uses the time of the file: version 2 is later
     assert table.progress == 1 == len(table.rows)
     assert table.ledger.undone == {2, 3}
 
 
-def test_a_moment_in_another_zone_puts_the_version_back_whose_files_are_there(table):
-    moment = table.committed_at(1) + timedelta(hours=2)
-    table.restore_by_time(1, f"{moment:%Y-%m-%d %H:%M:%S.%f}")
+def test_a_time_in_another_zone_restores_the_version_with_the_active_files(table):
+    time = table.committed_at(1) + timedelta(hours=2)
+    table.restore_by_time(1, f"{time:%Y-%m-%d %H:%M:%S.%f}")
     assert table.progress == 1
 
 
-def test_delta_rs_names_the_moment_otherwise(table):
+def test_delta_rs_names_the_time_differently(table):
     table.table.restore(table.committed_at(2))
     assert table.table.history(1)[0]["operationParameters"].keys() == {"datetime"}
     assert table.progress == len(table.rows)
@@ -40,28 +40,28 @@ def test_delta_rs_names_the_version_as_spark_does(table):
     assert table.progress == 1
 
 
-def test_files_that_a_compaction_replaced_come_back_with_the_version_before_it(table):
+def test_files_that_a_compaction_replaced_are_restored_with_an_older_version(table):
     table.table.optimize.compact()
     table.merge(7)
     table.restore_by_time(2)
     assert table.progress == 2 == len(table.rows)
 
 
-def test_a_compacted_version_is_put_back_as_such(table):
+def test_a_compacted_version_is_restored(table):
     table.table.optimize.compact()
     table.batches(2)
     table.restore_by_time(4)
     assert table.progress == 3 == len(table.rows)
 
 
-def test_a_restore_that_was_restored_brings_back_what_it_undid(table):
+def test_restoring_a_version_before_a_restore_makes_undone_commits_valid_again(table):
     table.restore_by_time(1)
     table.restore_by_time(3)
     assert table.progress == 3 == len(table.rows)
     assert table.ledger.undone == set()
 
 
-def test_a_version_before_another_restore_is_put_back(table):
+def test_a_version_after_another_restore_is_restored(table):
     table.restore_by_time(1)
     table.merge(7)
     table.merge(8)
@@ -70,80 +70,80 @@ def test_a_version_before_another_restore_is_put_back(table):
     assert table.ledger.undone == {2, 3, 5}
 
 
-def test_of_versions_with_the_same_files_the_oldest_counts(table):
+def test_the_oldest_version_with_the_same_files_is_assumed(table):
     table.merge_nothing()  # all its records were stale
     table.merge(7)
     table.restore_by_time(4)
     assert table.progress == 3 == len(table.rows)
 
 
-def test_of_versions_with_the_same_files_only_one_counts_up_to_which_a_commit_of_ours_is_left(table):
+def test_a_version_before_all_remaining_commits_of_ours_is_not_assumed(table):
     table.table.optimize.compact()
     table.merge_nothing("maintenance")
     table.merge(7)
-    table.clean(4)  # the compaction is the oldest that is left
+    table.clean(4)  # the compaction is the oldest remaining commit
     table.restore_by_time(5)
     assert require_told(table.ledger, NAME).progress.positions == {0: 4}
     assert table.ledger.undone == {5}
 
 
-def test_files_that_are_described_anew_are_the_same_files(table):
+def test_files_with_new_statistics_are_the_same_files(table):
     added = [line for line in table.log_file(1).read_text().splitlines() if line.startswith('{"add"')]
-    anew = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added]
+    new_lines = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added]
     info = json.dumps({"commitInfo": {"timestamp": 1, "operation": "COMPUTE STATS", "operationParameters": {}}})
-    table.log_file(4).write_text("\n".join([info, *anew]))
+    table.log_file(4).write_text("\n".join([info, *new_lines]))
     table.merge(7)
     table.restore_by_time(2)
     assert table.progress == 2
-    table.clean(3)  # nothing older is told of the file
-    restores._versions_put_back.cache_clear()
+    table.clean(3)  # no older commit mentions the file
+    restores._versions_with_same_files.cache_clear()
     assert table.ledger.undone >= {3}
 
 
-def test_where_no_version_had_these_files_the_error_says_both_ways_on(table):
-    made = table.restore_by_time(2)
+def test_the_error_for_an_unknown_restore_names_both_remedies(table):
+    restore = table.restore_by_time(2)
     lines = table.log_file(1).read_text().splitlines()
     (path,) = [json.loads(line)["add"]["path"] for line in lines if line.startswith('{"add"')]
-    gone = json.dumps({"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}})
-    table.log_file(made).write_text(f"{table.log_file(made).read_text()}\n{gone}\n")  # it was not to be found
+    removal = json.dumps({"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}})
+    table.log_file(restore).write_text(f"{table.log_file(restore).read_text()}\n{removal}\n")  # a lost file
     with pytest.raises(LedgerError, match=r"TO VERSION AS OF .*lakehouse recover-progress t"):
         require_told(table.ledger, NAME)
     table.restore(2)
     assert require_told(table.ledger, NAME) and table.progress == 2
 
 
-def test_where_the_log_no_longer_holds_the_version_the_ledger_does_not_tell(table):
-    made = table.restore_by_time(1)
+def test_a_restore_of_an_expired_version_is_unknown(table):
+    restore = table.restore_by_time(1)
     table.clean(3)
-    with pytest.raises(LedgerError, match=f"RESTORE of version {made} put back"):
+    with pytest.raises(LedgerError, match=f"RESTORE in version {restore} restored"):
         require_told(table.ledger, NAME)
 
 
-def test_what_was_committed_on_top_of_a_restore_tells_the_progress_whatever_it_put_back(table):
+def test_a_batch_after_an_unknown_restore_records_the_progress(table):
     table.restore_by_time(1)
     table.merge(7)
     table.clean(3)
     for whole in (False, True):
         ledger = require_told(read_ledger(str(table.folder), NAME, whole=whole), NAME)
         assert ledger.progress.positions == {0: 4}
-        assert ledger.undone == {3}  # nothing resolved by it is taken for merged
+        assert ledger.undone == {3}  # what it resolved is not taken for merged
 
 
-def test_only_a_restore_to_a_moment_makes_the_log_be_read_and_only_once(table, monkeypatch):
-    read: list[int] = []
+def test_the_log_is_read_once_and_only_for_a_restore_to_a_time(table, monkeypatch):
+    versions_read: list[int] = []
 
-    def counted(uri: str, newest: int):
-        read.append(newest)
+    def record_read(uri: str, newest: int):
+        versions_read.append(newest)
         return file_changes(uri, newest)
 
-    monkeypatch.setattr(restores, "file_changes", counted)
+    monkeypatch.setattr(restores, "file_changes", record_read)
     table.restore(2)
-    assert (table.progress, read) == (2, [])
-    made = table.restore_by_time(1)
-    assert (table.progress, table.progress, read) == (1, 1, [made])
+    assert (table.progress, versions_read) == (2, [])
+    restore = table.restore_by_time(1)
+    assert (table.progress, table.progress, versions_read) == (1, 1, [restore])
 
 
-def test_what_a_restore_undid_beyond_the_newest_hundred_commits_is_told(table):
+def test_commits_undone_before_the_newest_hundred_are_known(table):
     table.batches(2)
     for _ in range(100):
         table.write()
@@ -152,7 +152,7 @@ def test_what_a_restore_undid_beyond_the_newest_hundred_commits_is_told(table):
     assert table.ledger.undone == {4, 5}
 
 
-def test_what_a_restore_undid_is_told_until_a_batch_has_stored_it(table):
+def test_undone_commits_are_known_until_a_batch_has_stored_them(table):
     table.restore(1)
     for _ in range(100):
         table.write()

@@ -1,4 +1,4 @@
-"""A store that does not answer, one that lets nobody in and a damaged table are three errors, each with its way on."""
+"""A store that does not respond, a store that denies access and a damaged table are errors with their own remedies."""
 
 import errno
 import os
@@ -33,61 +33,61 @@ STORES: dict[str, tuple[Store, type[TableError], str]] = {
     "unknown key": (lambda: stores.answering(403, "InvalidAccessKeyId"), StoreRefusedError, "InvalidAccessKeyId"),
     "wrong secret": (lambda: stores.answering(403, "SignatureDoesNotMatch"), StoreRefusedError, "SignatureDoes"),
 }
-WAYS_ON = {
-    StoreUnreachableError: "Run it again when the store answers",
-    StoreRefusedError: "Correct the permissions, or renew the credentials",
-    TableDamagedError: "Bring it back from a backup",
+REMEDIES = {
+    StoreUnreachableError: "Run it again when the store responds",
+    StoreRefusedError: "Correct the permissions or renew the credentials",
+    TableDamagedError: "Restore the table from a backup",
 }
 
 
-def told(look: Callable[[], object]) -> LakehouseError:
-    with pytest.raises(LakehouseError) as caught:
-        look()
-    assert "away" not in str(caught.value)  # to move a table away loses what its topic no longer holds
-    assert len(str(caught.value).splitlines()) == 1
-    return caught.value
+def raised_by(read: Callable[[], object]) -> LakehouseError:
+    with pytest.raises(LakehouseError) as raised:
+        read()
+    assert "away" not in str(raised.value)  # moving a table away loses records that its topic no longer holds
+    assert len(str(raised.value).splitlines()) == 1
+    return raised.value
 
 
-@pytest.mark.timeout(60)  # by itself deltalake asks a store that hangs for three minutes
-@pytest.mark.parametrize("how", STORES)
-def test_a_store_that_does_not_serve_says_nothing_of_the_table(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.timeout(60)  # by default deltalake waits three minutes for a store that hangs
+@pytest.mark.parametrize("case", STORES)
+def test_a_failing_store_does_not_mean_a_damaged_table(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_options, "_PATIENCE", {**store_options._PATIENCE, "timeout": "1s", "retry_timeout": "1s"})
-    store, kind, said = STORES[how]
+    store, error_type, message = STORES[case]
     with store() as root:
-        error = told(lambda: read_ledger(f"{root}/t", "t"))
-    assert type(error) is kind
-    assert re.search(f"{said}.*s3://bucket/t.*{WAYS_ON[kind]}", str(error))
+        error = raised_by(lambda: read_ledger(f"{root}/t", "t"))
+    assert type(error) is error_type
+    assert re.search(f"{message}.*s3://bucket/t.*{REMEDIES[error_type]}", str(error))
 
 
-LOOKS: dict[str, Callable[[str], object]] = {
+READS: dict[str, Callable[[str], object]] = {
     "a query": lambda root: table_names(Settings(tables=root, _env_file=None), ["t"]),
-    "the files maintenance counts": lambda root: log.active_files(f"{root}/t"),
-    "the history maintenance reads": lambda root: log.read_history(f"{root}/t"),
+    "the files that maintenance counts": lambda root: log.active_files(f"{root}/t"),
+    "the history that maintenance reads": lambda root: log.read_history(f"{root}/t"),
 }
 
 
-@pytest.mark.parametrize("how", LOOKS)
-def test_whoever_looks_is_told_the_same_of_the_store(how: str) -> None:
+@pytest.mark.parametrize("case", READS)
+def test_every_reader_gets_the_same_error_of_the_store(case: str) -> None:
     with stores.closed() as root:
-        error = told(lambda: LOOKS[how](root))
+        error = raised_by(lambda: READS[case](root))
     assert type(error) is StoreUnreachableError
 
 
-def test_a_bucket_that_is_not_there_is_a_wrong_place_and_no_damage() -> None:
+def test_a_missing_bucket_is_a_wrong_place_and_no_damage() -> None:
     with stores.answering(404, "NoSuchBucket") as root:
-        error = told(lambda: read_ledger(f"{root}/t", "t"))
+        error = raised_by(lambda: read_ledger(f"{root}/t", "t"))
     assert type(error) is TableError
     assert re.search("NoSuchBucket.*LAKEHOUSE_TABLES names the right place", str(error))
 
 
-def test_what_a_store_is_asked_for_is_not_repeated_with_its_signature() -> None:
-    with pytest.raises(StoreRefusedError) as caught, log_failures("abfss://t"):
+def test_the_signature_of_a_request_is_not_repeated() -> None:
+    with pytest.raises(StoreRefusedError) as raised, log_failures("abfss://t"):
         raise OSError("Error performing GET https://account/t?sv=1&sig=SECRET in 5ms\n  \x1b[31m↳\x1b[0m 403 Forbidden")
-    assert "SECRET" not in str(caught.value)
-    assert "GET https://account/t: 403 Forbidden" in str(caught.value)
+    assert "SECRET" not in str(raised.value)
+    assert "GET https://account/t: 403 Forbidden" in str(raised.value)
 
 
-def test_a_table_in_an_object_store_is_read_and_its_restores_are_told(tmp_path: Path) -> None:
+def test_a_table_in_an_object_store_is_read_with_its_restores(tmp_path: Path) -> None:
     table = Written.create(tmp_path / "t")
     table.batches(3)
     table.restore_by_time(2)
@@ -97,35 +97,35 @@ def test_a_table_in_an_object_store_is_read_and_its_restores_are_told(tmp_path: 
         assert not read_ledger(f"{root}/another", "another").exists
 
 
-def cut(table: Written, version: int) -> None:
+def truncate(table: Written, version: int) -> None:
     file = table.log_file(version)
     file.write_bytes(file.read_bytes()[:40])
 
 
-def without_its_checkpoint(table: Written) -> None:
+def delete_checkpoint(table: Written) -> None:
     table.clean(2)
     for part in table.folder.glob("_delta_log/*.parquet"):
         part.unlink()
 
 
 DAMAGES: dict[str, Callable[[Written], object]] = {
-    "a commit cut short": lambda table: cut(table, 2),
-    "a commit missing": lambda table: table.log_file(2).unlink(),
-    "a checkpoint missing": without_its_checkpoint,
+    "a truncated commit": lambda table: truncate(table, 2),
+    "a missing commit": lambda table: table.log_file(2).unlink(),
+    "a missing checkpoint": delete_checkpoint,
 }
 
 
-@pytest.mark.parametrize("how", DAMAGES)
-def test_what_is_damaged_says_so_and_asks_for_a_backup(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("case", DAMAGES)
+def test_a_damaged_table_is_reported_with_the_advice_to_restore_a_backup(tmp_path: Path, case: str) -> None:
     table = Written.create(tmp_path / "t")
     table.batches(3)
-    DAMAGES[how](table)
-    error = told(lambda: table.ledger)
+    DAMAGES[case](table)
+    error = raised_by(lambda: table.ledger)
     assert type(error) is TableDamagedError
-    assert re.search(f"log cannot be read, it is damaged.*{WAYS_ON[TableDamagedError]}", str(error))
+    assert re.search(f"log is damaged and cannot be read.*{REMEDIES[TableDamagedError]}", str(error))
 
 
-def test_a_log_that_may_not_be_read_is_not_damaged(tmp_path: Path) -> None:
+def test_a_log_without_permissions_is_not_damaged(tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("only root can become another user")
     table = Written.create(tmp_path / "t")
@@ -136,42 +136,44 @@ def test_a_log_that_may_not_be_read_is_not_damaged(tmp_path: Path) -> None:
     table.log_file(1).chmod(0)
     os.seteuid(65534)
     try:
-        error = told(lambda: table.ledger)
+        error = raised_by(lambda: table.ledger)
     finally:
         os.seteuid(0)
     assert type(error) is StoreRefusedError
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "said"),
+    ("number", "error_type", "message"),
     [
         (errno.ENOSPC, TableError, "No space left on device"),
         (errno.EROFS, TableError, "read-only"),
-        (errno.EACCES, StoreRefusedError, "may not be read or written"),
+        (errno.EACCES, StoreRefusedError, "Access to the table's files is denied"),
         (errno.ETIMEDOUT, StoreUnreachableError, "cannot be reached"),
         (errno.EIO, TableError, "Input/output error"),
     ],
 )
-def test_the_disk_is_understood_by_the_number_of_its_error(number: int, kind: type[TableError], said: str) -> None:
+def test_an_error_of_the_disk_is_recognised_by_its_number(
+    number: int, error_type: type[TableError], message: str
+) -> None:
     error = disk_failure(OSError(number, os.strerror(number), "/tables/t"), "/tables/t")
-    assert type(error) is kind
-    assert said in str(error)
+    assert type(error) is error_type
+    assert message in str(error)
 
 
-def test_how_long_a_store_was_asked_is_not_told_since_it_is_never_the_same() -> None:
-    def said(elapsed: str) -> str:
-        with pytest.raises(StoreUnreachableError) as caught, log_failures("s3://t"):
+def test_the_elapsed_time_is_left_out_so_that_errors_are_equal() -> None:
+    def message(elapsed: str) -> str:
+        with pytest.raises(StoreUnreachableError) as raised, log_failures("s3://t"):
             raise OSError(
                 f"Generic S3 error: Error performing GET http://h/b in {elapsed}, after 3 retries, max_retries: 10, "
                 f"retry_timeout: 20s - HTTP error: error sending request: Connection refused in {elapsed}"
             )
-        return str(caught.value)
+        return str(raised.value)
 
-    assert said("537.206607ms") == said("1.2s") == said("980µs")
-    assert "after 3 retries" in said("1s")
+    assert message("537.206607ms") == message("1.2s") == message("980µs")
+    assert "after 3 retries" in message("1s")
 
 
-LOOK = """
+PROGRAM = """
 from lakehouse.ledger.log import is_table
 from lakehouse.errors import LakehouseError
 try:
@@ -181,10 +183,10 @@ except LakehouseError as error:
 """
 
 
-def test_what_the_client_of_a_store_logs_of_its_attempts_is_not_printed() -> None:
+def test_log_lines_of_the_store_client_are_not_printed() -> None:
     with stores.answering(403, "AccessDenied"):
-        told = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "RUST_LOG"))}
-        told |= {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_SERVICE_ENDPOINT": os.environ["AWS_ENDPOINT_URL"]}
-        done = subprocess.run([sys.executable, "-c", LOOK], env=told, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("The table's files may not be read")
-    assert done.stderr == ""
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "RUST_LOG"))}
+        env |= {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_SERVICE_ENDPOINT": os.environ["AWS_ENDPOINT_URL"]}
+        process = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
+    assert process.stdout.startswith("Access to the table's files is denied")
+    assert process.stderr == ""

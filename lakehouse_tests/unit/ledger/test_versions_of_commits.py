@@ -1,4 +1,4 @@
-"""A commit has the version that its file is named by, whatever the commits around it say of themselves."""
+"""A commit has the version in the name of its file, no matter what the commits around it contain."""
 
 import json
 
@@ -14,8 +14,8 @@ from lakehouse_tests.helpers.tables.logs import NAME, Written
 pytestmark = pytest.mark.invariant(1)
 
 
-def write_silently(table: Written, *rows: int) -> int:
-    """A commit of somebody else that says nothing of itself, as Delta allows; returns its version."""
+def write_without_info(table: Written, *rows: int) -> int:
+    """Commit without ``commitInfo``, which Delta allows; return the version."""
     table.write(*rows)
     file = table.log_file(table.version)
     lines = [line for line in file.read_text().splitlines() if "commitInfo" not in json.loads(line)]
@@ -24,38 +24,38 @@ def write_silently(table: Written, *rows: int) -> int:
 
 
 def versions(table: Written) -> dict[int, int]:
-    """The version of each commit of ours, by its number."""
+    """Return the version of each commit of ours, by its number."""
     return {entry.commit.number: entry.version for entry in table.ledger.entries}
 
 
-def test_a_commit_that_says_nothing_shifts_no_older_version_and_is_foreign(table):
-    silent = write_silently(table, 7)
+def test_a_commit_without_info_is_foreign_and_shifts_no_version(table):
+    version = write_without_info(table, 7)
     table.merge(8)
     assert versions(table) == {1: 1, 2: 2, 3: 3, 4: 5}
     (foreign,) = table.ledger.foreign
-    assert (foreign.version, foreign.operation) == (silent, "UNKNOWN")
+    assert (foreign.version, foreign.operation) == (version, "UNKNOWN")
     assert abs(foreign.committed_at - table.committed_at(3)).total_seconds() < 3600
     assert table.ledger.complete
 
 
-def test_a_batch_on_top_of_a_restore_is_not_void_for_a_silent_commit_after_it(table):
+def test_a_commit_without_info_does_not_void_a_batch_after_a_restore(table):
     table.restore(2)
     table.merge(7)
-    write_silently(table, 8)
+    write_without_info(table, 8)
     assert (table.progress, table.ledger.undone) == (4, {3})
 
 
-def test_a_change_is_not_taken_for_maintenance_for_silent_commits_after_it(table):
+def test_commits_without_info_do_not_turn_a_change_into_maintenance(table):
     table.table.optimize.compact()
     table.batches(2)
-    write_silently(table, 7)
-    write_silently(table, 8)
+    write_without_info(table, 7)
+    write_without_info(table, 8)
     assert table.ledger.unchanged == {4}
     assert table.ledger.next_change(4) == 5
 
 
-def test_also_in_a_log_that_was_cleaned_up_and_beyond_the_newest_hundred(table):
-    write_silently(table, 7)
+def test_versions_are_right_in_a_cleaned_log_and_beyond_the_newest_hundred(table):
+    write_without_info(table, 7)
     table.merge(8)
     table.clean(2)
     assert versions(table) == {2: 2, 3: 3, 4: 5}
@@ -65,40 +65,40 @@ def test_also_in_a_log_that_was_cleaned_up_and_beyond_the_newest_hundred(table):
     assert versions(table) == {3: 3, 4: 5}
 
 
-def test_also_in_an_object_store(table, tmp_path):
-    write_silently(table, 7)
+def test_versions_are_right_in_an_object_store(table, tmp_path):
+    write_without_info(table, 7)
     with stores.serving(tmp_path) as root:
-        told = log.read_history(f"{root}/t", 3)
-    assert [info["version"] for info in told] == [4, 3, 2]
-    assert told[1:] == log.read_history(str(table.folder), 3)[1:]
+        history = log.read_history(f"{root}/t", 3)
+    assert [info["version"] for info in history] == [4, 3, 2]
+    assert history[1:] == log.read_history(str(table.folder), 3)[1:]
 
 
-def test_commits_made_since_a_table_was_opened_shift_no_version(table, monkeypatch):
-    def opened_then_overtaken(uri: str) -> DeltaTable:
-        opened = DeltaTable(uri)
+def test_commits_after_a_table_was_opened_shift_no_version(table, monkeypatch):
+    def open_then_commit(uri: str) -> DeltaTable:
+        opened_table = DeltaTable(uri)
         table.merge(7)
         table.write(8)
-        return opened
+        return opened_table
 
-    monkeypatch.setattr(ledger, "open_table", opened_then_overtaken)
-    told = read_ledger(str(table.folder), NAME)
-    assert (told.version, told.transaction) == (3, 3)
-    assert [(entry.version, entry.commit.number) for entry in told.entries] == [(3, 3), (2, 2), (1, 1)]
+    monkeypatch.setattr(ledger, "open_table", open_then_commit)
+    read = read_ledger(str(table.folder), NAME)
+    assert (read.version, read.transaction) == (3, 3)
+    assert [(entry.version, entry.commit.number) for entry in read.entries] == [(3, 3), (2, 2), (1, 1)]
 
 
-def test_a_log_read_by_name_tells_what_deltalake_tells(table):
+def test_a_log_that_is_read_by_name_equals_that_of_deltalake(table):
     table.restore(2)
     expected = table.table.history()
-    by_name = list(log._by_name(str(table.folder), table.version))
+    by_name = list(log._read_by_name(str(table.folder), table.version))
     assert by_name == expected
 
 
 @pytest.mark.slow
-def test_a_history_that_is_counted_right_is_not_read_twice(table, monkeypatch):
-    def refused(*_: object) -> None:
+def test_a_history_with_right_versions_is_not_read_twice(table, monkeypatch):
+    def fail(*_: object) -> None:
         raise AssertionError("read by name")
 
-    monkeypatch.setattr(log, "_by_name", refused)
+    monkeypatch.setattr(log, "_read_by_name", fail)
     assert versions(table) == {1: 1, 2: 2, 3: 3}
     table.clean(2)
     assert versions(table) == {2: 2, 3: 3}
@@ -107,7 +107,7 @@ def test_a_history_that_is_counted_right_is_not_read_twice(table, monkeypatch):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_an_empty_commit_amid_the_log_is_damage(table, version):
+def test_an_empty_commit_within_the_log_is_damage(table, version):
     table.log_file(version).write_text("")
     with pytest.raises(TableDamagedError, match=f"{version:020d}.json"):
         _ = table.ledger

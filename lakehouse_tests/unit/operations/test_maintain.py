@@ -80,7 +80,7 @@ def test_what_the_ledger_of_a_merged_table_does_not_tell_is_carried_on_by_no_mai
     maintain.maintain(contexts[0])
     untold = Ledger("/t", exists=True, untold=3)
     assert worked["orders_rejected"].require(untold) is untold
-    with pytest.raises(LedgerError, match="RESTORE of version 3"):
+    with pytest.raises(LedgerError, match="RESTORE in version 3"):
         worked["orders"].require(untold)
 
 

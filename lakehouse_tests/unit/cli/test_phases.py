@@ -42,5 +42,5 @@ def test_the_phase_is_the_one_that_began_last_and_none_before_the_first() -> Non
 
 def test_what_a_person_has_to_know_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with phases.phases():
-        LOG.warning("Stopping what writes %s", "t")
-    assert "Stopping what writes t" in capsys.readouterr().err
+        LOG.warning("Stopping the statement that writes %s", "t")
+    assert "Stopping the statement that writes t" in capsys.readouterr().err

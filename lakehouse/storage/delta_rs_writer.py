@@ -47,21 +47,22 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
     return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit, write))
 
 
-def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], gone: str, commit: Commit) -> Entry:
+def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_column: str, commit: Commit) -> Entry:
     """Merge rows, one for each key, in one commit that carries ``commit``.
 
-    A row is deleted if its column ``gone`` is true, updated if a column outside the key differs, inserted if its key is
-    missing. NULL equals NULL. Raises what ``append_quickly`` raises.
+    A row is deleted if its ``deleted_column`` is true, updated if a column outside the key differs, inserted if its key
+    is missing. NULL equals NULL. Raises what ``append_quickly`` raises.
     """
     value_columns = [name for name in layout.names if name not in key]
 
     def write(table: DeltaTable) -> None:
-        source = _cast_rows(rows.drop_columns([gone]), table).append_column(gone, rows[gone])
+        source = _cast_rows(rows.drop_columns([deleted_column]), table)
+        source = source.append_column(deleted_column, rows[deleted_column])
         fence = _fence(layout, rows, commit)
         merge = table.merge(source, _equal(key), source_alias="s", target_alias="t", streamed_exec=False, **fence)
-        merge = merge.when_matched_delete(f"s.{gone}")
+        merge = merge.when_matched_delete(f"s.{deleted_column}")
         merge = merge.when_matched_update(_from_source(value_columns), f"NOT ({_equal(value_columns)})")
-        merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{gone}").execute()
+        merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{deleted_column}").execute()
         if table.version() == commit.table_version:  # deltalake skips the commit if a merge changes nothing (seen)
             write_deltalake(table, pa.schema(table.schema()).empty_table(), mode="append", **fence)
 

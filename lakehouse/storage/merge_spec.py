@@ -55,16 +55,16 @@ def equal_values(names: Sequence[str]) -> str:
     return " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in names)
 
 
-def keyed_spec(names: Sequence[str], key: Sequence[str], gone: str) -> MergeSpec:
-    """Return a MERGE of rows, one for each key, with these columns; a row whose column ``gone`` is true is deleted."""
+def keyed_spec(names: Sequence[str], key: Sequence[str], deleted_column: str) -> MergeSpec:
+    """Return a MERGE of rows, one for each key, with these columns; rows with a true ``deleted_column`` are deleted."""
     value_columns = [name for name in names if name not in key]
     return MergeSpec(
         equal_values(key),
         from_source(value_columns),
         from_source(names),
         update_if=f"NOT ({equal_values(value_columns)})" if value_columns else "",
-        insert_if=f"NOT s.{gone}",
-        delete_if=f"s.{gone}",
+        insert_if=f"NOT s.{deleted_column}",
+        delete_if=f"s.{deleted_column}",
     )
 
 

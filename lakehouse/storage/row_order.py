@@ -128,13 +128,17 @@ def stored_with(table: StreamTable, name: str) -> dict[str, str]:
     order but no value, the record erased the value. An order that is older than the version column has the version of
     the row if both come from the same record. Otherwise its version is unknown, and NULL.
     """
-    kept, row = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
-    has_row_order = f"{kept}position IS NULL AND {kept}base IS NULL AND t.`{name}` IS NOT NULL"
-    fields = {field.name: f"IF({has_row_order}, {row}{field.name}, {kept}{field.name})" for field in ORDER}
+    kept_prefix, row_prefix = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
+    has_row_order = f"{kept_prefix}position IS NULL AND {kept_prefix}base IS NULL AND t.`{name}` IS NOT NULL"
+    fields = {
+        field.name: f"IF({has_row_order}, {row_prefix}{field.name}, {kept_prefix}{field.name})" for field in ORDER
+    }
     if table.version:
         identity_fields = ("source", "position", "partition", "time")
-        is_same_record = " AND ".join(f"{fields[field]} = {row}{field}" for field in identity_fields)
-        fields["version"] = f"IF({kept}version IS NULL AND {is_same_record}, t.`{table.version}`, {kept}version)"
+        is_same_record = " AND ".join(f"{fields[field]} = {row_prefix}{field}" for field in identity_fields)
+        fields["version"] = (
+            f"IF({kept_prefix}version IS NULL AND {is_same_record}, t.`{table.version}`, {kept_prefix}version)"
+        )
     return fields
 
 

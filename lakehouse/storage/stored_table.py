@@ -64,15 +64,15 @@ class StoredTable:
     layout: Layout
     require: Callable[[Ledger], Ledger] = field(default=_accept_ledger, repr=False, compare=False)
 
-    def ensure(self, before: Callable[[], None] | None = ask_nothing) -> bool:
+    def ensure(self, before_rewrite: Callable[[], None] | None = ask_nothing) -> bool:
         """Create or change the table with ``ensure_table``; return whether anything was committed."""
-        return ensure_table(self.spark, self.layout, before) is None
+        return ensure_table(self.spark, self.layout, before_rewrite) is None
 
     def ensured_ledger(
-        self, before: Callable[[], None] | None = ask_nothing, rewriting: Rewriting | None = None
+        self, before_rewrite: Callable[[], None] | None = ask_nothing, rewriting: Rewriting | None = None
     ) -> Ledger:
         """Create or change the table with ``ensure_table``; return its ledger, read only once if possible."""
-        unchanged_ledger = ensure_table(self.spark, self.layout, before, rewriting)
+        unchanged_ledger = ensure_table(self.spark, self.layout, before_rewrite, rewriting)
         return self.ledger() if unchanged_ledger is None else self._check_ledger(unchanged_ledger)
 
     def ledger(self, *, whole: bool = False) -> Ledger:
@@ -112,17 +112,19 @@ class StoredTable:
         """MERGE rows by ``spec`` in one commit that carries ``commit``; raises what ``commit_merge`` raises."""
         return commit_merge(self.spark, self.layout, rows, spec, commit)
 
-    def merge_keyed(self, rows: DataFrame, by: Sequence[str], gone: str, commit: Commit, expected: Expected) -> Entry:
+    def merge_keyed(
+        self, rows: DataFrame, by: Sequence[str], deleted_column: str, commit: Commit, expected: Expected
+    ) -> Entry:
         """Merge rows, one for each value of ``by``, in one commit that carries ``commit``.
 
-        A row is written only if one of its columns differs. It is deleted if its column ``gone`` is true. NULL equals
-        NULL. Raises what ``commit_merge`` raises.
+        A row is written only if one of its columns differs. It is deleted if its ``deleted_column`` is true. NULL
+        equals NULL. Raises what ``commit_merge`` raises.
         """
         is_eligible = is_quick_to_merge(self.layout, expected.rows, text=expected.text)  # rows may be in any partition
         arrow_rows = collected(rows) if is_eligible else None
         if arrow_rows is not None:
-            return merge_quickly(self.layout, arrow_rows, by, gone, commit)
-        return self.merge(rows, keyed_spec(self.layout.names, by, gone), commit)
+            return merge_quickly(self.layout, arrow_rows, by, deleted_column, commit)
+        return self.merge(rows, keyed_spec(self.layout.names, by, deleted_column), commit)
 
     def store_compared(
         self,

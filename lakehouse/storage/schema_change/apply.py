@@ -27,31 +27,32 @@ def ask_nothing() -> None:
 def ensure_table(
     spark: SparkSession,
     layout: Layout,
-    before: Callable[[], None] | None = ask_nothing,
+    before_rewrite: Callable[[], None] | None = ask_nothing,
     rewriting: Rewriting | None = None,
 ) -> Ledger | None:
     """Create the table if it is missing, add and widen columns, and correct its properties, such as file retention.
 
-    Calls ``before``, which may raise, and then widens columns. If it is ``None``, columns are not widened, and a later
-    call stores the declaration. With ``rewriting``, other column types and partitions are changed too.
+    Calls ``before_rewrite``, which may raise, and then widens columns. If it is ``None``, columns are not widened, and
+    a later call stores the declaration. With ``rewriting``, other column types and partitions are changed too.
     Returns the ledger that it read if it committed nothing, as a second call does, else ``None``.
 
     Raises ``TableError`` if the table does not fit (a column has another type or was dropped, or the partitions
     differ), if it cannot be read or created, or if a power cut left it incomplete. Raises ``ConflictError`` if another
     writer created it at the same moment.
     """
-    layout = layout if before else replace(layout, declares="")
+    layout = layout if before_rewrite else replace(layout, declares="")
     if layout.sync:
         require_whole(layout.uri)
     compare = partial(_compare_or_create, spark, layout, rewriting)
     with spark_failures(layout.uri), conflicts(layout.name):
         is_created = open_table(layout.uri) is None
         diff = compare()
-    is_rewritten, has_new_form = before is not None and diff.written, diff.parted is not None or bool(diff.recast)
-    if before and is_rewritten:
+    is_rewritten = before_rewrite is not None and diff.written
+    has_new_form = diff.parted is not None or bool(diff.recast)
+    if before_rewrite and is_rewritten:
         if diff.parted is not None:  # the new partition column may be one of the missing columns
             _add_columns(spark, layout, diff)
-        reform(spark, layout, diff, rewriting or Rewriting(), before)
+        reform(spark, layout, diff, rewriting or Rewriting(), before_rewrite)
         diff = compare()
     _add_columns(spark, layout, diff)
     properties = {**diff.properties, **(layout.statistics_properties if has_new_form else {})}

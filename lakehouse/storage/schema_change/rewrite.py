@@ -21,10 +21,12 @@ Partition = Day | Month | Year | Value
 _EXAMPLE_LENGTH = 40  # characters shown of a value that does not fit
 
 
-def reform(spark: SparkSession, layout: Layout, diff: Lack, rewriting: Rewriting, before: Callable[[], None]) -> None:
+def reform(
+    spark: SparkSession, layout: Layout, diff: Lack, rewriting: Rewriting, before_rewrite: Callable[[], None]
+) -> None:
     """Rewrite a table with the column types and partitions of its layout, in one commit that continues its ledger.
 
-    Calls ``before`` after it has excluded our other writers; an exception of ``before`` ends the rewrite.
+    Calls ``before_rewrite`` after it has excluded our other writers; an exception that it raises ends the rewrite.
 
     Raises ``TableError`` if a value would change; nothing is written then. Raises ``ConflictError`` if another writer
     of ours was first. Raises ``TableError`` if another program committed between reading and writing: the rewrite
@@ -34,7 +36,7 @@ def reform(spark: SparkSession, layout: Layout, diff: Lack, rewriting: Rewriting
         leave_statistics(spark, layout, {*(diff.parted or ()), *(path[0] for path, _ in diff.columns)})
     with alone(layout):
         ledger = read_ledger(layout.uri, layout.name)
-        before()
+        before_rewrite()
         rows = read_table(spark, layout, ledger.version)
         commit = ledger.next_commit("rewrite", "")
         entry = commit_overwrite(spark, layout, _convert_rows(layout, diff, rewriting, rows), commit)
@@ -154,16 +156,17 @@ def _columns_with_bounds(layout: Layout) -> list[str]:
     return [name for name in names if name not in layout.partitions]
 
 
-def leave_statistics(spark: SparkSession, layout: Layout, but: Collection[str] = ()) -> None:
+def leave_statistics(spark: SparkSession, layout: Layout, excluded: Collection[str] = ()) -> None:
     """Restrict the statistics columns to those that exist and support statistics both before and after a rewrite.
 
-    ``but`` are the columns to leave out. After the rows are written, the columns of the layout are set again. If that
-    does not happen, the next run sees that other columns of ours are set. So if no column is left, this sets another.
+    ``excluded`` are the columns to leave out. After the rows are written, the columns of the layout are set again. If
+    that does not happen, the next run sees that other columns of ours are set. So this sets another column if none is
+    left.
     """
     layout_columns = layout.statistics_properties.get(STATISTICS, "").split(",")
-    names = [name for name in layout_columns if name not in ("", *but)]
+    names = [name for name in layout_columns if name not in ("", *excluded)]
     if layout_columns != [""] and not names:
-        names = [name for name in _columns_with_bounds(layout) if name not in but][:1]
+        names = [name for name in _columns_with_bounds(layout) if name not in excluded][:1]
     statement = f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({quoted(STATISTICS)})"
     if names:
         statement = f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({quoted(STATISTICS)} = {quoted(','.join(names))})"

@@ -14,18 +14,18 @@ DAY, NOTE = TableColumn("day", "DATE", "d"), TableColumn("note", "STRING", "d")
 FLAG, LIST = TableColumn("flag", "BOOLEAN", "d"), TableColumn("list", "ARRAY<INT>", "d")
 
 
-def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, but: Sequence[str]) -> str:
+def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, excluded: Sequence[str]) -> str:
     """Return the statistics columns while the rows are written."""
     statements: list[str] = []
     monkeypatch.setattr(rewrite, "upkeep", lambda _spark, _layout, statement: statements.append(statement))
     spark: Any = None
-    rewrite.leave_statistics(spark, layout, but)
+    rewrite.leave_statistics(spark, layout, excluded)
     (statement,) = statements
     return statement.split("= '")[1].split("'")[0] if " SET " in statement else ""
 
 
 @pytest.mark.parametrize(
-    ("columns", "but", "statistics"),
+    ("columns", "excluded", "statistics"),
     [
         ([DAY, NOTE, RECORD], ["day"], "note"),
         ([DAY, FLAG, LIST, RECORD], ["day"], "_record"),
@@ -34,10 +34,10 @@ def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, b
     ],
 )
 def test_a_rewrite_that_is_killed_after_its_commit_leaves_statistics_that_the_next_run_corrects(
-    monkeypatch: pytest.MonkeyPatch, columns: list[TableColumn], but: list[str], statistics: str
+    monkeypatch: pytest.MonkeyPatch, columns: list[TableColumn], excluded: list[str], statistics: str
 ) -> None:
     layout = Layout("t", "/t", "d", columns, statistics=["day"], change_data=True)
-    assert statistics_during_rewrite(monkeypatch, layout, but) == statistics
+    assert statistics_during_rewrite(monkeypatch, layout, excluded) == statistics
     corrections = layout.corrections(layout.properties | {STATISTICS: statistics})
     assert corrections == ({} if statistics == "day" else {STATISTICS: "day"})
 

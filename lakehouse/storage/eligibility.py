@@ -23,10 +23,10 @@ from lakehouse.settings.store import Store
 from lakehouse.storage.layout import STATISTICS, Layout, paths
 from lakehouse.storage.table_files import MOST_FILES, path_of
 
-MOST_ROWS = 500_000  # of a commit, in memory of this process
+MOST_ROWS = 500_000  # of a commit, in the memory of this process
 _ALWAYS_ELIGIBLE_ROWS = 1_000  # in memory, however wide the rows are
 _MOST_ROWS_OF_UNKNOWN_SIZE = 50_000  # in memory if their width is estimated from files, whose texts may be compressed
-MOST_HELD = 128 * 1024 * 1024  # bytes of rows in memory
+MOST_MEMORY = 128 * 1024 * 1024  # bytes of rows in memory
 _VALUE_SIZE = 16  # most bytes of a value, except texts
 _TYPE_SIZES = {"INT": 4, "DATE": 4, "BIGINT": 8, "DOUBLE": 8, "TIMESTAMP": 8}  # types with smaller values
 _MOST_FILE_BYTES = 64 * 1024 * 1024  # of such rows in files like those of the table, or of rows that are copied
@@ -118,7 +118,7 @@ def _fits_memory(table: DeltaTable, layout: Layout, rows: int, text: int | None)
         text = 0
     if text is not None:
         types = [column.type.upper() for _, column in paths(layout.columns) if not column.fields]
-        return rows * sum(_TYPE_SIZES.get(type_, _VALUE_SIZE) for type_ in types) + text <= MOST_HELD
+        return rows * sum(_TYPE_SIZES.get(type_, _VALUE_SIZE) for type_ in types) + text <= MOST_MEMORY
     if rows <= _ALWAYS_ELIGIBLE_ROWS:
         return True
     if rows > _MOST_ROWS_OF_UNKNOWN_SIZE:

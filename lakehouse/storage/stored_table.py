@@ -17,7 +17,7 @@ from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.spark.sessions import collected
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
-from lakehouse.storage.eligibility import MOST_HELD, is_quick, is_quick_to_merge
+from lakehouse.storage.eligibility import MOST_MEMORY, is_quick, is_quick_to_merge
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
 from lakehouse.storage.schema_change.apply import ask_nothing, ensure_table
@@ -156,7 +156,7 @@ class StoredTable:
         if not count or not is_quick_to_merge(self.layout, count, partitions, expected.text):
             return None
         rows = collected(compare_few(self.rows_covering(commit.table_version, partitions)))
-        if rows is None or rows.nbytes > MOST_HELD:  # kept values from stored rows add to the expected size
+        if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
             return None
         # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit
         if rows.num_rows != count or pc.all(rows[STALE]).as_py():

@@ -235,7 +235,7 @@ def test_spark_stores_rows_that_are_too_large_all_stale_or_have_duplicate_keys(
 def test_spark_stores_rows_that_need_more_memory_than_expected(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_table, "MOST_HELD", 0)
+    monkeypatch.setattr(stored_table, "MOST_MEMORY", 0)
     Writers(monkeypatch, compared_rows(False, True))
     assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
 

@@ -52,7 +52,7 @@ def write_address(engine: Path, start: str) -> None:
 
 
 @contextmanager
-def hold_engine_lock(engine: Path) -> Iterator[None]:
+def living(engine: Path) -> Iterator[None]:
     """Hold an engine's lock like its process."""
     lock = os.open(engine / "lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -92,7 +92,7 @@ def test_a_statement_on_a_dead_engine_has_ended(uri: str, note: Path, engine: Pa
 def test_a_statement_on_an_engine_that_was_restarted_has_ended(uri: str, note: Path, engine: Path) -> None:
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     write_address(engine, "another, whose process may have the same number")
-    with hold_engine_lock(engine), table_lock(uri, "t"):
+    with living(engine), table_lock(uri, "t"):
         assert not note.exists()
 
 
@@ -101,7 +101,7 @@ def test_a_statement_that_may_still_run_on_an_engine_excludes_other_writers(
 ) -> None:
     monkeypatch.setattr(writer_note, "_PATIENCE", 0.3)
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
-    with hold_engine_lock(engine):
+    with living(engine):
         with pytest.raises(TableError, match=r"may still write t\b.*t\.writer.*lakehouse up"), table_lock(uri, "t"):
             pytest.fail("nobody may write now")
         assert note.exists()

@@ -67,8 +67,8 @@ def test_a_column_with_another_field_is_refused(table: Table) -> None:
     with pytest.raises(TableError, match="Column place of t still holds values from 'city'") as error:
         table.compare(ID, OTHER)
     assert "another name" in str(error.value)
-    renamed = replace(OTHER, name="quarter")
-    assert [path for path, _ in table.compare(ID, renamed).columns] == [("quarter",)]
+    renamed_column = replace(OTHER, name="quarter")
+    assert [path for path, _ in table.compare(ID, renamed_column).columns] == [("quarter",)]
 
 
 def test_a_column_with_another_field_is_refused_after_other_changes_of_the_declaration(table: Table) -> None:

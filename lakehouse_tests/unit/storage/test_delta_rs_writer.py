@@ -57,18 +57,18 @@ def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_other
 def test_a_merge_that_changes_nothing_is_a_commit_without_a_file(tmp_path: Path, row: tuple[Any, ...]) -> None:
     """The commit records the consumed version."""
     layout = made(tmp_path, PARIS)
-    before = DeltaTable(layout.uri).file_uris()
+    files_before = DeltaTable(layout.uri).file_uris()
     entry = merge_quickly(layout, rows(row), ["place", "at"], "gone", next_commit(layout))
     assert (entry.version, entry.metrics.inserted, entry.metrics.updated, entry.metrics.deleted) == (1, 0, 0, 0)
-    assert DeltaTable(layout.uri).file_uris() == before and stored(layout) == [PARIS]
+    assert DeltaTable(layout.uri).file_uris() == files_before and stored(layout) == [PARIS]
 
 
 @pytest.mark.invariant(10)
 def test_an_append_of_nothing_is_a_commit_without_a_file(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
-    before = DeltaTable(layout.uri).file_uris()
+    files_before = DeltaTable(layout.uri).file_uris()
     assert append_quickly(layout, SCHEMA.empty_table(), next_commit(layout)).version == 1
-    assert DeltaTable(layout.uri).file_uris() == before
+    assert DeltaTable(layout.uri).file_uris() == files_before
 
 
 @pytest.mark.invariant(10)

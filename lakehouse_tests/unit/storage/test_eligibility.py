@@ -90,8 +90,8 @@ def test_a_table_with_a_column_without_nulls_is_not_eligible(tmp_path: Path) -> 
 
 
 def test_rows_as_wide_as_stored_rows_must_fit_into_memory(tmp_path: Path) -> None:
-    wide = made(tmp_path, (secrets.token_hex(20_000), Decimal(1), FAR, 1))
-    assert is_quick(wide, 1_000) and not is_quick(wide, 50_000)
+    wide_rows = made(tmp_path, (secrets.token_hex(20_000), Decimal(1), FAR, 1))
+    assert is_quick(wide_rows, 1_000) and not is_quick(wide_rows, 50_000)
     assert is_quick(made(tmp_path / "empty"), 1_000) and not is_quick(made(tmp_path / "new"), 1_001), (
         "the width is unknown"
     )
@@ -99,12 +99,14 @@ def test_rows_as_wide_as_stored_rows_must_fit_into_memory(tmp_path: Path) -> Non
 
 def test_many_rows_are_eligible_if_the_size_of_their_text_is_known(tmp_path: Path) -> None:
     """Their size on the disk is no measure: equal texts are stored once."""
-    repeated = made(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
-    assert Path(DeltaTable(repeated.uri).file_uris()[0]).stat().st_size < 1_000_000
-    assert not is_quick(repeated, 500_000) and not is_quick_to_merge(repeated, 500_000)
-    assert is_quick(repeated, 500_000, 1_000) and is_quick_to_merge(repeated, 500_000, text=1_000)
-    assert not is_quick(repeated, 500_000, 500_000 * 1_200)
-    numbers = replace(repeated, columns=repeated.columns[1:], uri=str(tmp_path / "numbers"), statistics=("at",))
+    repeated_texts = made(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
+    assert Path(DeltaTable(repeated_texts.uri).file_uris()[0]).stat().st_size < 1_000_000
+    assert not is_quick(repeated_texts, 500_000) and not is_quick_to_merge(repeated_texts, 500_000)
+    assert is_quick(repeated_texts, 500_000, 1_000) and is_quick_to_merge(repeated_texts, 500_000, text=1_000)
+    assert not is_quick(repeated_texts, 500_000, 500_000 * 1_200)
+    numbers = replace(
+        repeated_texts, columns=repeated_texts.columns[1:], uri=str(tmp_path / "numbers"), statistics=("at",)
+    )
     number_rows = rows(PARIS).drop_columns(["place"])
     write_deltalake(numbers.uri, number_rows, configuration=numbers.statistics_properties)
     assert is_quick(numbers, 500_000), "they contain no text"
@@ -176,8 +178,8 @@ def test_a_merge_into_few_partitions_of_a_table_with_a_change_feed_is_eligible(t
 def test_a_table_with_column_metadata_other_than_a_comment_is_not_eligible(
     tmp_path: Path, name: str, is_eligible: bool, inside: bool
 ) -> None:
-    described = pa.field("n", pa.int64(), metadata={name: '{"expression": {"expression": "n > 0"}}'})
-    field = pa.field("n", pa.struct([described])) if inside else described
+    described_field = pa.field("n", pa.int64(), metadata={name: '{"expression": {"expression": "n > 0"}}'})
+    field = pa.field("n", pa.struct([described_field])) if inside else described_field
     columns = [TableColumn("k", "INT", "d"), TableColumn("n", "as above", "d")]
     layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",))
     DeltaTable.create(layout.uri, pa.schema([("k", pa.int32()), field]), configuration=layout.properties)

@@ -79,7 +79,7 @@ def has_note(home: Path) -> bool:
 
 
 def test_a_second_ctrl_c_and_a_failing_engine_do_not_end_the_wait(home: Path) -> None:
-    ended, interrupts = Event(), []
+    statement_ended, interrupts = Event(), []
 
     def interrupt() -> None:
         interrupts.append(1)
@@ -87,16 +87,16 @@ def test_a_second_ctrl_c_and_a_failing_engine_do_not_end_the_wait(home: Path) ->
             raise KeyboardInterrupt
         if len(interrupts) == 2:
             raise SparkConnectGrpcException("not now")
-        ended.set()
+        statement_ended.set()
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
     session = Session(home / "engine", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write(session, home, work)
-    assert ended.is_set()
+    assert statement_ended.is_set()
     assert not has_note(home)
     assert session.conf == {ENGINE: str(home / "engine")}
     assert session.release_session_on_close
@@ -107,11 +107,11 @@ def test_a_session_whose_statement_may_still_run_keeps_its_fence_is_not_released
 ) -> None:
     monkeypatch.setattr(statement, "_PATIENCE", 0.2)
     monkeypatch.setattr(statement, "_POLL", 0.05)
-    ended = Event()
+    statement_ended = Event()
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
     session = Session(home / "engine", lambda: None)
     try:
@@ -124,29 +124,29 @@ def test_a_session_whose_statement_may_still_run_keeps_its_fence_is_not_released
             write(session, home, lambda: pytest.fail("written"))
         assert session.conf["fence"] == "1"
     finally:
-        ended.set()
+        statement_ended.set()
 
 
 @pytest.mark.timeout(60)
 def test_an_engine_that_hangs_is_not_waited_for_longer_than_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts the interrupt and never answers."""
     monkeypatch.setattr(statement, "_PATIENCE", 1.0)
-    never, interrupts = Event(), []
+    end_of_test, interrupts = Event(), []
 
     def hang() -> None:
         interrupts.append(1)
-        never.wait()
+        end_of_test.wait()
 
     def work() -> None:
         press_ctrl_c()
-        never.wait()
+        end_of_test.wait()
 
     session = Session(home / "engine", hang)
     with pytest.raises(KeyboardInterrupt):
         write(session, home, work)
     assert len(interrupts) == 1
     assert has_note(home) and not session.release_session_on_close
-    never.set()
+    end_of_test.set()
 
 
 def test_in_our_own_java_fence_and_lock_stay_until_the_statement_has_ended(home: Path) -> None:
@@ -171,12 +171,12 @@ def test_in_our_own_java_fence_and_lock_stay_if_the_statement_does_not_end_and_i
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statement, "_PATIENCE", 0.2)
-    ended = Event()
+    statement_ended = Event()
     session = OwnSession(lambda: None)
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -186,18 +186,18 @@ def test_in_our_own_java_fence_and_lock_stay_if_the_statement_does_not_end_and_i
         with pytest.raises(EngineLostError, match="in this Spark session. Run it again"):
             write(session, home, lambda: pytest.fail("written"))
     finally:
-        ended.set()
+        statement_ended.set()
 
 
 def test_after_ctrl_c_a_warning_says_that_the_statement_is_being_stopped(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ended = Event()
+    statement_ended = Event()
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
     with pytest.raises(KeyboardInterrupt):
-        write(OwnSession(ended.set), home, work)
+        write(OwnSession(statement_ended.set), home, work)
     assert "Stopping the statement that writes" in caplog.text

@@ -214,18 +214,18 @@ def test_the_note_is_kept_if_the_engine_did_not_report_the_end_of_the_statement(
 
 
 def test_an_interrupted_wait_interrupts_the_statement_and_waits_for_its_end(uri: str, note: Path, engine: Path) -> None:
-    session, ended = Session(engine), Event()
+    session, statement_ended = Session(engine), Event()
     former_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def work() -> None:
         signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)  # wakes the waiting thread
         assert session.interrupted.wait(10)
-        ended.set()
+        statement_ended.set()
 
     try:
         with pytest.raises(KeyboardInterrupt):
             run(session, uri, work)
     finally:
         signal.signal(signal.SIGINT, former_handler)
-    assert ended.is_set()
+    assert statement_ended.is_set()
     assert not note.exists()

@@ -1,10 +1,10 @@
-"""Change feed and rollups: what changed in the merged table since the version consumed, in one commit each.
+"""Change feed and rollups: each update reads what changed in the merged table and makes one commit.
 
-Each derived table says in its own commit which table (id) and version it has consumed. Another id, a lower
-version, or change data that was vacuumed means that the changes cannot be read: a rollup is then rebuilt,
-the feed writes the net difference, flagged as reconciled.
+Each commit of a derived table records the table (id) and the version that it has consumed. The changes cannot be read
+if the id is another one, the version is lower, or VACUUM deleted the change data. Then a rollup is rebuilt, and the
+feed writes the net difference, marked as reconciled.
 
-``changes`` reads what changed, ``feed`` and ``rollup`` write it, ``refresh`` brings both up to the merged table. A new
-kind of derived table is a module beside ``feed`` and ``rollup``, and a function in ``refresh``. It is made of
-``lakehouse.storage`` and knows nothing of batches.
+``changes`` reads the changes, ``feed`` and ``rollup`` write them, ``refresh`` updates both to the version of the merged
+table. A new kind of derived table is a module next to ``feed`` and ``rollup``, and a function in ``refresh``. This
+package is built on ``lakehouse.storage`` and does not use batches.
 """

@@ -1,4 +1,4 @@
-"""What changed in the merged table since a version that a derived table has consumed."""
+"""The changes of the merged table since the version that a derived table has consumed."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,19 +20,21 @@ from lakehouse.storage.row_order import identity
 from lakehouse.storage.statement import session_settings
 from lakehouse.storage.stored_table import StoredTable
 
-_OTHER_COLUMNS = {"spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"}
-# what was read last: feed and rollups of a table mostly ask for the same
-_HELD: list[tuple[object, DataFrame | None]] = []
-_NO_CHANGES = (Trouble.OTHER_COLUMNS, Trouble.GONE)
+_ALLOW_OTHER_COLUMNS = {
+    "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true"
+}
+# the changes that were read last: feed and rollups of a table usually read the same
+_CACHED_CHANGES: list[tuple[object, DataFrame | None]] = []
+_UNREADABLE = (Trouble.OTHER_COLUMNS, Trouble.GONE)
 
 
 @dataclass(frozen=True)
 class Derived:
-    """What one update of a derived table did.
+    """The result of one update of a derived table.
 
-    ``source_version`` is the version of the merged table it now stands for, ``changed`` how many rows
-    were inserted, updated or deleted. ``rebuilt``: it was made anew instead of from the changes. ``written`` are,
-    of a rollup, the groups it touched as they were computed; ``None`` where it touched none.
+    ``source_version`` is the version of the merged table that it now corresponds to. ``changed`` is the number of rows
+    that were inserted, updated or deleted. ``rebuilt``: it was computed from all rows and not from the changes.
+    ``written`` are the changed groups of a rollup as computed; ``None`` if there are none.
     """
 
     name: str
@@ -44,13 +46,13 @@ class Derived:
 
     @property
     def facts(self) -> dict[str, int | str | bool]:
-        """What it did, in figures."""
+        """The values of the result by name, without ``written``."""
         return {name: getattr(self, name) for name in ("name", "version", "source_version", "changed", "rebuilt")}
 
 
 @dataclass(frozen=True)
 class Upstream:
-    """The merged table a derived table follows, with its declaration and its ledger."""
+    """The merged table of a derived table, with its declaration and its ledger."""
 
     table: StreamTable
     merged: StoredTable
@@ -58,54 +60,57 @@ class Upstream:
 
     @property
     def read_version(self) -> int:
-        """The version to read: it has the rows of the version to consume, in files that are kept."""
+        """The version to read: it has the rows of the version to consume, in files that still exist."""
         return self.ledger.version
 
     def as_of(self, version: int) -> "Upstream":
-        """The same table as an earlier version had it, read from the newest version with the same rows."""
-        newest = min(self.ledger.next_change(version) - 1, self.ledger.version)
-        return replace(self, ledger=replace(self.ledger, version=newest))
+        """Return the table as of an earlier version, read from the newest version with the same rows."""
+        read_version = min(self.ledger.next_change(version) - 1, self.ledger.version)
+        return replace(self, ledger=replace(self.ledger, version=read_version))
 
     @property
     def row_columns(self) -> dict[str, str]:
-        """What a row says besides its key, by type: declared columns and the partition column."""
+        """The types of the columns outside the key, by name: declared columns and the partition column."""
         return {column.name: column.type for column in self.table.stored if column.name not in self.table.key}
 
 
 def changed_rows(upstream: Upstream, consumed: Consumed | None) -> int | None:
-    """How many rows changed since a version, as our commits tell; ``None`` where others committed, or there is none."""
+    """Return how many rows changed since a version by our commits; ``None`` if it is unknown.
+
+    It is unknown if other programs committed, or if nothing was consumed yet.
+    """
     if consumed is None:
         return None
     ledger = upstream.ledger
-    counted = {entry.version: entry.metrics for entry in ledger.entries}
+    metrics = {entry.version: entry.metrics for entry in ledger.entries}
     versions = [v for v in range(consumed.version + 1, ledger.version + 1) if v not in ledger.unchanged]
-    if not all(version in counted for version in versions):
+    if not all(version in metrics for version in versions):
         return None
-    return sum(counted[v].inserted + counted[v].updated + counted[v].deleted for v in versions)
+    return sum(metrics[v].inserted + metrics[v].updated + metrics[v].deleted for v in versions)
 
 
 @contextmanager
 def changes_since(upstream: Upstream, consumed: Consumed | None) -> Iterator[DataFrame | None]:
-    """The net changes since a version, read once for all that derives from the table in this session.
+    """Yield the net changes since a version, read once for all derived tables of a table in this session.
 
-    Where the work with them fails, they are read anew the next time: what was held may be what is gone.
+    If the block fails, the changes are read again the next time: the cached data may be lost.
     """
     spark, uri = upstream.merged.spark, upstream.merged.layout.uri
-    asked = (spark, uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
-    before, changes = _HELD.pop() if _HELD else (None, None)
-    if changes is None or before != asked:
+    cache_key = (spark, uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
+    cached_key, changes = _CACHED_CHANGES.pop() if _CACHED_CHANGES else (None, None)
+    if changes is None or cached_key != cache_key:
         with rows_expected(spark, changed_rows(upstream, consumed)):
             changes = net_changes(upstream, consumed)
     yield changes
-    _HELD[:] = [(asked, changes)]
+    _CACHED_CHANGES[:] = [(cache_key, changes)]
 
 
 def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | None:
-    """Return the changes of the merged table since a version, netted, or ``None`` where they are gone.
+    """Return the net changes of the merged table since a version, or ``None`` if they can no longer be read.
 
-    Out: one row for each key (of a log table: record) and version that changed it: the key, ``source_version``,
-    ``committed_at``, ``_before`` and ``_after`` (structs of the other columns, NULL where there was or is no row). A
-    pair that is equal in all of them is no change.
+    There is one row for each key (in a log table: record) and version that changed it, with the key,
+    ``source_version``, ``committed_at``, ``_before`` and ``_after``. The last two are structs of the other columns, and
+    NULL if there is no such row. If both are equal, there is no change.
     """
     if consumed and not still_holds(upstream.ledger, consumed):
         return None
@@ -114,51 +119,52 @@ def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | No
         return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.OTHER_COLUMNS):
-            return _over_other_columns(upstream, start)
+            return _read_across_other_columns(upstream, start)
         if is_gone(error):
             return None
         raise
 
 
-def _over_other_columns(upstream: Upstream, start: int) -> DataFrame | None:
-    """Read changes of versions that had other columns, as before a rewrite; ``None`` where that cannot be.
+def _read_across_other_columns(upstream: Upstream, start: int) -> DataFrame | None:
+    """Read changes of versions with other columns, as before a rewrite; return ``None`` if that is not possible.
 
-    Delta refuses such a range as a whole. No columns are read but the declared ones, which the table has now; where one
-    was missing or of another type in between, the read fails.
+    By default, Delta refuses such a range as a whole. This reads only declared columns, which the table has now. The
+    read fails if one of them was missing or had another type in a version.
     """
     try:
-        with session_settings(upstream.merged.spark, _OTHER_COLUMNS):
+        with session_settings(upstream.merged.spark, _ALLOW_OTHER_COLUMNS):
             return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        trouble = trouble_of(error, (*PASSING, *_NO_CHANGES))
-        if trouble in _NO_CHANGES or (trouble is None and isinstance(error, AnalysisException)):
+        trouble = trouble_of(error, (*PASSING, *_UNREADABLE))
+        if trouble in _UNREADABLE or (trouble is None and isinstance(error, AnalysisException)):
             return None
         raise
 
 
 def _read_changes(upstream: Upstream, start: int) -> DataFrame:
     changes = upstream.merged.changes(start, upstream.ledger.rows_version)
-    types, each = upstream.row_columns, _greatest(upstream.row_columns)
-    before = F.expr(f"{each} FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
-    after = F.expr(f"{each} FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
-    # rows of a log table that somebody else wrote may say the same of their record, or all the same: each is counted
-    more = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
-    own = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
+    types, greatest = upstream.row_columns, _greatest_row(upstream.row_columns)
+    before = F.expr(f"{greatest} FILTER (WHERE _change_type IN ('update_preimage', 'delete'))")
+    after = F.expr(f"{greatest} FILTER (WHERE _change_type IN ('update_postimage', 'insert'))")
+    # other programs may write several rows of one record, even equal rows, into a log table: count all of them
+    surplus = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
+    value_columns = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
     grouped = changes.groupBy(
-        *map(F.expr, identity(upstream.table)), *(own if upstream.table.is_log else []), "_commit_version"
+        *map(F.expr, identity(upstream.table)), *(value_columns if upstream.table.is_log else []), "_commit_version"
     )
-    netted = grouped.agg(
+    net_rows = grouped.agg(
         F.max("_commit_timestamp").alias("committed_at"),
         before.alias(staged.BEFORE),
         after.alias(staged.AFTER),
-        F.expr(more).alias("_more"),
+        F.expr(surplus).alias("_surplus"),
     )
-    differ = f"NOT ({comparable_row(staged.BEFORE, types)} <=> {comparable_row(staged.AFTER, types)}) OR _more <> 0"
-    return netted.withColumnRenamed("_commit_version", "source_version").where(differ).drop("_more")
+    is_equal = f"{comparable_row(staged.BEFORE, types)} <=> {comparable_row(staged.AFTER, types)}"
+    is_changed = f"NOT ({is_equal}) OR _surplus <> 0"
+    return net_rows.withColumnRenamed("_commit_version", "source_version").where(is_changed).drop("_surplus")
 
 
-def _greatest(types: Mapping[str, str]) -> str:
-    """Of rows of these columns the greatest, in SQL: of several of a key, which only others write, always the same."""
+def _greatest_row(types: Mapping[str, str]) -> str:
+    """Return SQL for the greatest of several rows: with duplicate keys, from other programs, the choice is stable."""
     row = f"struct({', '.join(f'`{name}`' for name in types)})"
     order = f"struct({', '.join(comparable(f'`{name}`', type_) for name, type_ in types.items())})"
     return f"max({row})" if order == row else f"max_by({row}, {order})"
@@ -171,7 +177,7 @@ def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
 
 
 def derived_from(name: str, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:
-    """Tell what the commit of a derived table did."""
-    counted = entry.metrics
-    changed = counted.inserted + counted.updated + counted.deleted
+    """Return the result of an update from the commit of a derived table."""
+    metrics = entry.metrics
+    changed = metrics.inserted + metrics.updated + metrics.deleted
     return Derived(name, entry.version, upstream.ledger.rows_version, changed, rebuilt)

@@ -1,4 +1,4 @@
-"""Bring the derived tables of a merged table up to its version."""
+"""Updates the derived tables of a merged table to its version."""
 
 import logging
 from collections.abc import Callable
@@ -17,20 +17,20 @@ _log = logging.getLogger(__name__)
 
 
 def upstream_of(context: TableContext) -> Upstream:
-    """Return the merged table, with the columns declared now; ``TableError`` where there is none yet."""
+    """Return the merged table with the columns of its current declaration; ``TableError`` if it does not exist."""
     table, ledger = context.table, context.ledger()
     if not ledger.exists:
         action = f"Merge it first: lakehouse merge {table.name}"
         raise TableError(f"Table {table.name} does not exist yet", where=ledger.uri, action=action)
     merged = context.merged
-    committed = merged.ensure(None)
-    return Upstream(table, merged, context.ledger() if committed else ledger)
+    is_changed = merged.ensure(None)
+    return Upstream(table, merged, context.ledger() if is_changed else ledger)
 
 
 def caught_up(
     context: TableContext, work: Callable[[], T], on_derived: Callable[[Derived], None] = lambda _: None
 ) -> T:
-    """Do something with the merged table; where its derived tables have to be brought up to date before, do that."""
+    """Run ``work`` on the merged table; if it requires up-to-date derived tables, refresh them and run it again."""
     try:
         return work()
     except NotConsumedError:
@@ -40,25 +40,25 @@ def caught_up(
 
 
 def refresh_all(context: TableContext) -> list[Derived]:
-    """Bring the change feed, where there is one, and every rollup up to the merged table."""
-    feed_first = [] if context.table.is_log else [refresh_changes(context)]
-    return [*feed_first, *(refresh_rollup(context, each) for each in context.table.rollups)]
+    """Update the change feed, if the table has one, and every rollup to the version of the merged table."""
+    feed_results = [] if context.table.is_log else [refresh_changes(context)]
+    return [*feed_results, *(refresh_rollup(context, declaration) for declaration in context.table.rollups)]
 
 
 def refresh_changes(context: TableContext) -> Derived:
-    """Write the changes since the version the feed has consumed; a second run writes nothing."""
-    stored = context.stored(feed.changes_layout)
-    _log.info("Deriving %s", stored.layout.name)
-    return again(lambda: feed.update_changes(upstream_of(context), stored, context.run))
+    """Write the changes since the version that the feed has consumed; a second run writes nothing."""
+    feed_table = context.stored(feed.changes_layout)
+    _log.info("Deriving %s", feed_table.layout.name)
+    return again(lambda: feed.update_changes(upstream_of(context), feed_table, context.run))
 
 
-def refresh_rollup(context: TableContext, declared: Rollup) -> Derived:
-    """Recompute the groups that changed since the version the rollup has consumed; a second run writes nothing.
+def refresh_rollup(context: TableContext, declaration: Rollup) -> Derived:
+    """Recompute the groups that changed since the version that the rollup has consumed; a second run writes nothing.
 
-    Raises ``TableError`` where a measure cannot be computed for some rows: the rollup is as it was then.
+    Raises ``TableError`` if a measure cannot be computed for some rows; the rollup is unchanged then.
     """
-    stored = StoredTable(context.spark, rollup.rollup_layout(context.table, declared, context.settings))
-    _log.info("Deriving %s", stored.layout.name)
-    # within each try: what is translated around it names no table
-    update = spark_failures(stored.layout.uri)(rollup.update_rollup)
-    return again(lambda: update(upstream_of(context), declared, stored, context.run))
+    rollup_table = StoredTable(context.spark, rollup.rollup_layout(context.table, declaration, context.settings))
+    _log.info("Deriving %s", rollup_table.layout.name)
+    # inside each attempt: the translation of errors in ``again`` does not name the table
+    update = spark_failures(rollup_table.layout.uri)(rollup.update_rollup)
+    return again(lambda: update(upstream_of(context), declaration, rollup_table, context.run))

@@ -1,4 +1,4 @@
-"""Rollups: the groups that changes touched, recomputed as of the version consumed."""
+"""Rollups: the groups with changed rows are recomputed as of the consumed version."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -18,15 +18,17 @@ from lakehouse.storage.merge_spec import MergeSpec, equal_values, from_source
 from lakehouse.storage.schema_change.diff import remade_columns
 from lakehouse.storage.stored_table import Expected, StoredTable
 
-_GONE = "_is_gone"  # says of a group that no row is left in it
+_GONE = "_is_gone"  # true for a group without rows
 
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
-    """How a rollup is stored: one row for each group."""
-    stored = {column.name: column for column in table.stored}
-    # where any type is another one, every group is computed anew: two may be one then
-    columns = [replace(TableColumn.declared(stored[name]), recomputed=True) for name in rollup.by]
-    columns += [TableColumn(name, each.type, each.doc, recomputed=True) for name, each in rollup.measures.items()]
+    """Return the layout of a rollup: one row for each group."""
+    source_columns = {column.name: column for column in table.stored}
+    # if any type changes, every group is recomputed: two groups may become one
+    columns = [replace(TableColumn.declared(source_columns[name]), recomputed=True) for name in rollup.by]
+    columns += [
+        TableColumn(name, measure.type, measure.doc, recomputed=True) for name, measure in rollup.measures.items()
+    ]
     uri = settings.table_uri(rollup.name)
     return Layout(
         rollup.name,
@@ -41,64 +43,64 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
     )
 
 
-def update_rollup(upstream: Upstream, rollup: Rollup, stored: StoredTable, run: str) -> Derived:
-    """Recompute the groups that changes touched, as of the version consumed; at that version, write nothing.
+def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable, run: str) -> Derived:
+    """Recompute the groups with changed rows as of the consumed version; write nothing if there is no new version.
 
-    Where the changes cannot be told, or the rollup is declared otherwise than before, all of it is made anew.
+    If the changes cannot be read or the declaration of the rollup changed, the whole rollup is recomputed.
     """
-    spark, layout, ledger = stored.spark, stored.layout, stored.ensured_ledger()
-    # then every group is computed anew: no stored value is converted
-    other_types = bool(remade_columns(layout))
-    same = is_as_declared(ledger, rollup) and not other_types
-    if same and upstream.ledger.is_consumed(ledger.consumed):
+    spark, layout, ledger = rollup_table.spark, rollup_table.layout, rollup_table.ensured_ledger()
+    # then every group is recomputed: no stored value is converted
+    has_other_types = bool(remade_columns(layout))
+    is_unchanged = is_as_declared(ledger, rollup) and not has_other_types
+    if is_unchanged and upstream.ledger.is_consumed(ledger.consumed):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit = derived_commit(ledger, upstream, run).with_fields(declaration=rollup.fingerprint)
-    changed = changed_rows(upstream, ledger.consumed)
-    if same and ledger.consumed:
+    changed_count = changed_rows(upstream, ledger.consumed)
+    if is_unchanged and ledger.consumed:
         with changes_since(upstream, ledger.consumed) as changes:
             if changes is not None:
-                with rows_expected(spark, changed):
-                    touched = held(spark, _touched_groups(changes, rollup), changed)
-                    partitions = _partitions(upstream.table, touched)
+                with rows_expected(spark, changed_count):
+                    groups = held(spark, _changed_groups(changes, rollup), changed_count)
+                    partitions = _find_partitions(upstream.table, groups)
                 source = upstream.merged.layout
-                met = count_rows(source.uri, source.partition_by, partitions)
-                with rows_expected(spark, changed, met):
-                    rows = _recomputed_groups(upstream, rollup, touched, partitions).localCheckpoint()
-                    entry = stored.merge_keyed(rows, rollup.by, _GONE, commit, Expected(changed))
+                source_count = count_rows(source.uri, source.partition_by, partitions)
+                with rows_expected(spark, changed_count, source_count):
+                    rows = _recompute_groups(upstream, rollup, groups, partitions).localCheckpoint()
+                    entry = rollup_table.merge_keyed(rows, rollup.by, _GONE, commit, Expected(changed_count))
                 return replace(derived_from(layout.name, upstream, entry, rebuilt=False), written=rows)
-    # a column, since a literal would leave Spark no equality to join by
-    rows = recompute(upstream, rollup).withColumns({"_stays": F.lit(False), _GONE: F.lit(False)})
+    # a column: with a literal, Spark would find no equality to join by
+    rows = recompute(upstream, rollup).withColumns({"_can_match": F.lit(False), _GONE: F.lit(False)})
     rows = rows.localCheckpoint()
-    if other_types:
-        entry = stored.replace_rows(rows.select(*layout.names), commit)
+    if has_other_types:
+        entry = rollup_table.replace_rows(rows.select(*layout.names), commit)
     else:
-        entry = stored.merge(rows, _rebuild_spec(rollup), commit)
+        entry = rollup_table.merge(rows, _rebuild_spec(rollup), commit)
     return replace(derived_from(layout.name, upstream, entry, rebuilt=True), written=rows)
 
 
 def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:
-    """The groups as computed (``Derived.written``) that do not stand in the stored rollup as they were computed."""
-    same = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.by)
-    equal = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in rollup.measures)
-    joined = written.alias("s").join(stored.withColumn("_found", F.lit(True)).alias("t"), F.expr(same), "left")
-    found = "t._found IS NOT NULL"
-    return joined.where(f"IF(s.{_GONE}, {found}, NOT ({found} AND {equal}))").select(*(f"s.{c}" for c in rollup.by))
+    """Return the computed groups (``Derived.written``) whose stored rows in the rollup differ from them."""
+    same_group = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.by)
+    same_measures = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.measures)
+    stored_rows = stored.withColumn("_is_stored", F.lit(True)).alias("t")
+    joined = written.alias("s").join(stored_rows, F.expr(same_group), "left")
+    is_stored = "t._is_stored IS NOT NULL"
+    is_different = f"IF(s.{_GONE}, {is_stored}, NOT ({is_stored} AND {same_measures}))"
+    return joined.where(is_different).select(*(f"s.{name}" for name in rollup.by))
 
 
 def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
-    """Whether the rollup was last written under this declaration."""
+    """Whether the last commit of the rollup has this declaration."""
     return ledger.newest is not None and ledger.newest.commit.declaration == rollup.fingerprint
 
 
-def _recomputed_groups(
-    upstream: Upstream, rollup: Rollup, touched: DataFrame, partitions: list[str] | None
-) -> DataFrame:
-    """The groups that changes touched, with their measures, or with ``_is_gone`` where no row is left."""
-    groups = recompute(upstream, rollup, touched, partitions)
-    same = " AND ".join(f"g.`{c}` <=> s.`{c}`" for c in rollup.by)
+def _recompute_groups(upstream: Upstream, rollup: Rollup, groups: DataFrame, partitions: list[str] | None) -> DataFrame:
+    """Recompute the measures of groups; ``_is_gone`` is true for a group without rows."""
+    rows = recompute(upstream, rollup, groups, partitions).withColumn("_has_rows", F.lit(True))
+    same_group = " AND ".join(f"g.`{name}` <=> s.`{name}`" for name in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
-    source = touched.alias("g").join(groups.withColumn("_found", F.lit(True)).alias("s"), F.expr(same), "left")
-    return source.select("g.*", *measures, F.expr("s._found IS NULL").alias(_GONE))
+    source = groups.alias("g").join(rows.alias("s"), F.expr(same_group), "left")
+    return source.select("g.*", *measures, F.expr("s._has_rows IS NULL").alias(_GONE))
 
 
 def recompute(
@@ -107,41 +109,42 @@ def recompute(
     groups: DataFrame | None = None,
     partitions: Collection[str] | None = None,
 ) -> DataFrame:
-    """Compute a rollup from the merged table as of the version to consume: all groups, or the given ones.
+    """Compute a rollup from the merged table as of the version to consume, for all groups or for ``groups``.
 
-    ``partitions`` are the partitions in which every row of the groups is, so that files are pruned.
+    ``partitions`` contain every row of the groups, so that Delta skips the files of other partitions.
     """
     merged, version = upstream.merged, upstream.read_version
     rows = merged.rows(version)
     if groups is not None:
         rows = merged.rows_covering(version, partitions)
-        same = " AND ".join(f"r.`{c}` <=> g.`{c}`" for c in rollup.by)
+        same_group = " AND ".join(f"r.`{name}` <=> g.`{name}`" for name in rollup.by)
         column = f"`{merged.layout.partition_by}`"
-        near = "true" if partitions is None else is_within(column, merged.layout, partitions)
-        rows = rows.where(near).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same), "left_semi")
-    figures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
-    return rows.groupBy(*rollup.by).agg(*figures)
+        condition = "true" if partitions is None else is_within(column, merged.layout, partitions)
+        rows = rows.where(condition).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same_group), "left_semi")
+    measures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
+    return rows.groupBy(*rollup.by).agg(*measures)
 
 
-def _partitions(table: StreamTable, groups: DataFrame) -> list[str] | None:
-    """The partitions that the groups lie in; ``None`` where they may lie in any."""
+def _find_partitions(table: StreamTable, groups: DataFrame) -> list[str] | None:
+    """Return the partitions of the rows of the groups; ``None`` if they may be in any partition."""
     if table.partition_by is None or table.partition_by.name not in groups.columns:
         return None
     partition = F.col(table.partition_by.name)
-    ((found, without),) = groups.agg(F.collect_set(partition.cast("string")), F.count_if(partition.isNull())).collect()
-    return None if without else list(found)
+    values, nulls = F.collect_set(partition.cast("string")), F.count_if(partition.isNull())
+    ((partitions, null_count),) = groups.agg(values, nulls).collect()
+    return None if null_count else list(partitions)
 
 
-def _touched_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
-    def groups(side: str) -> DataFrame:
-        of_row = set(changes.select(f"{side}.*").columns)
-        columns = [F.col(f"{side}.{c}" if c in of_row else c).alias(c) for c in rollup.by]
+def _changed_groups(changes: DataFrame, rollup: Rollup) -> DataFrame:
+    def select_groups(side: str) -> DataFrame:
+        row_columns = set(changes.select(f"{side}.*").columns)
+        columns = [F.col(f"{side}.{name}" if name in row_columns else name).alias(name) for name in rollup.by]
         return changes.where(f"{side} IS NOT NULL").select(*columns)
 
-    return groups(staged.BEFORE).union(groups(staged.AFTER)).distinct()
+    return select_groups(staged.BEFORE).union(select_groups(staged.AFTER)).distinct()
 
 
 def _rebuild_spec(rollup: Rollup) -> MergeSpec:
-    """Replace every row, also those of a declaration with other groups or measures."""
-    same = f"{equal_values(rollup.by)} AND s._stays"
-    return MergeSpec(same, insert=from_source([*rollup.by, *rollup.measures]), delete_unmatched=True)
+    """Return a MERGE that replaces every row, also after a declaration with other groups or measures."""
+    never_equal = f"{equal_values(rollup.by)} AND s._can_match"
+    return MergeSpec(never_equal, insert=from_source([*rollup.by, *rollup.measures]), delete_unmatched=True)

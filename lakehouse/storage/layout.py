@@ -1,4 +1,4 @@
-"""How a table is stored: its columns, partitions and properties. Text for statements; no input or output."""
+"""How a table is stored: its columns, partitions and properties. Makes the text of statements; no input or output."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,22 +12,24 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.nested_types import nested
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
-KEY = "lakehouse.key"  # the columns that tell one row from another, in the order of their names
-VERSION_COLUMN = "lakehouse.version"  # by which the values of kept columns are told to be newer
-DECLARES = "lakehouse.declaration"  # what was declared when rows came last, as facts, and what former columns took
-DECLARED = "lakehouse.columns"  # those of ours that the table ever had; all others are somebody else's
+KEY = "lakehouse.key"  # the columns of the key, sorted by name
+VERSION_COLUMN = "lakehouse.version"  # the version column that orders the values of kept columns
+DECLARES = (
+    "lakehouse.declaration"  # the declaration of the last commit of rows, as facts, and the sources of former columns
+)
+DECLARED = "lakehouse.columns"  # every column of ours that the table ever had; all others belong to other programs
 STATISTICS = "delta.dataSkippingStatsColumns"
-TEXT_BOUND = 32  # characters of a text that the log keeps, as a bound of a file or of a batch
+TEXT_BOUND = 32  # characters of a text that the log keeps as the bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"
-_LOG_RETENTION = timedelta(days=30)  # at least: the history is the ledger
+_LOG_RETENTION = timedelta(days=30)  # minimum: the history is the ledger
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column as it stands in a table: its name, Spark SQL type and what it means; a struct has ``fields``.
+    """A column of a table: its name, Spark SQL type and meaning; a struct has ``fields``.
 
-    ``widens``: where the table has a narrower type for it, it is given this one. ``recomputed``: any other type is
-    given up for this one, since the whole table is computed anew then.
+    ``widens``: a narrower type in the table is changed to this one. ``recomputed``: any other type in the table is
+    changed to this one, since the whole table is then recomputed.
     """
 
     name: str
@@ -39,50 +41,50 @@ class TableColumn:
 
     @classmethod
     def declared(cls, column: Column, name: str = "", doc: str = "") -> "TableColumn":
-        """A declared column, or one that follows from it, of another name and meaning."""
+        """Make the column of a declared one, or a derived column with another name and meaning."""
         return cls(name or column.name, column.type, doc or column.doc, widens=column.widened_from is not None)
 
     @classmethod
     def struct(cls, name: str, doc: str, fields: Iterable["TableColumn"]) -> "TableColumn":
-        """A column of named fields."""
+        """Make a column of named fields."""
         inner = tuple(fields)
-        return cls(name, f"STRUCT<{', '.join(f'`{each.name}`: {each.type}' for each in inner)}>", doc, inner)
+        return cls(name, f"STRUCT<{', '.join(f'`{field.name}`: {field.type}' for field in inner)}>", doc, inner)
 
     @property
     def definition(self) -> str:
         """The column in a statement that creates or adds it."""
-        return f"`{self.name}` {self._commented} COMMENT {quoted(self.doc)}"
+        return f"`{self.name}` {self._type_with_comments} COMMENT {quoted(self.doc)}"
 
     @property
-    def _commented(self) -> str:
-        inner = (f"`{each.name}`: {each._commented} COMMENT {quoted(each.doc)}" for each in self.fields)
+    def _type_with_comments(self) -> str:
+        inner = (f"`{field.name}`: {field._type_with_comments} COMMENT {quoted(field.doc)}" for field in self.fields)
         return f"STRUCT<{', '.join(inner)}>" if self.fields else self.type
 
 
 Paths = Iterator[tuple[tuple[str, ...], TableColumn]]
 
 
-def paths(columns: Iterable[TableColumn], above: tuple[str, ...] = ()) -> Paths:
-    """Every column and every field of a struct, each after the one it is in, with the names that lead to it."""
+def paths(columns: Iterable[TableColumn], parent_path: tuple[str, ...] = ()) -> Paths:
+    """Yield every column and every field of a struct with its path of names; a struct comes before its fields."""
     for column in columns:
-        path = (*above, column.name)
+        path = (*parent_path, column.name)
         yield path, column
         yield from paths(column.fields, path)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is stored: where, its columns, its partition column and the columns with statistics.
+    """How a table is stored: its location, columns, partition column and the columns with statistics.
 
-    ``change_data`` keeps the changes of each version, for tables that others are derived from; ``retention``
-    is how far back the table can be read as it was then, at least. Without its ``anchors`` a row means
-    nothing: these columns are never added later. By its ``key`` rows are merged: it never changes. ``declaration`` is
-    the hash of what the columns follow from.
-    ``cluster_by`` are the columns by which compaction puts rows together. ``of`` is the declaration that it follows
-    from, and ``declares`` what that says, as facts, where the table keeps them.
-    ``fixed`` columns are given no other type but a wider one: by them a record is the same, or newer.
-    ``kept_by`` is the version column whose values stand beside those of kept columns: once there is one, it stays.
-    ``sync``: on a local disk, a commit is on the disk before anybody hears of it.
+    ``change_data`` keeps the changes of each version, for tables that have derived tables. ``retention`` is the minimum
+    time for which former versions can be read. ``anchors`` are columns without which a row means nothing: they are
+    never added later. ``key`` are the columns by which rows are merged: they never change. ``declaration`` is the hash
+    of the declaration that determines the columns.
+    ``cluster_by`` are the columns by which compaction groups rows. ``of`` is the name of the declaration. ``declares``
+    is its content as facts, if the table stores them.
+    ``fixed`` columns may only become wider: they identify a record or order it.
+    ``kept_by`` is the version column whose values are stored with kept columns: once it is set, it never changes.
+    ``sync``: on a local disk, a commit is flushed to the disk before it is reported.
     """
 
     name: str
@@ -110,28 +112,31 @@ class Layout:
 
     @property
     def rewrite(self) -> str:
-        """The command that writes every row as the layout says."""
+        """The command that rewrites every row by the layout."""
         return f"lakehouse rewrite {self.of}"
 
     @property
     def compaction(self) -> str:
-        """The statement that writes small files as few large ones, rows with like values together."""
+        """The statement that combines small files into few large ones and groups rows with similar values."""
         columns = ", ".join(f"`{name}`" for name in self.cluster_by)
         return f"OPTIMIZE {self.sql}" + (f" ZORDER BY ({columns})" if columns else "")
 
     def writing_anew(self, partitions: Collection[str | None]) -> str:
-        """The statement that writes every file of some partitions anew; ``None`` is that of NULL, or the whole table.
+        """The statement that rewrites every file of some partitions.
 
-        Compaction by itself passes over a file that has no other beside it; one that orders rows does not.
+        ``None`` is the partition of NULL, or the whole table if it has no partitions. Plain compaction skips a single
+        file in a partition; compaction that orders rows does not.
         """
-        named = self.statistics_properties.get(STATISTICS, "").split(",")[0]
-        plain = (each.name for each in self.columns if not nested(each.type) and each.name != self.partition_by)
-        order = ", ".join(f"`{name}`" for name in self.cluster_by or [named or next(plain)])
+        statistics_column = self.statistics_properties.get(STATISTICS, "").split(",")[0]
+        flat_columns = (
+            column.name for column in self.columns if not nested(column.type) and column.name != self.partition_by
+        )
+        order = ", ".join(f"`{name}`" for name in self.cluster_by or [statistics_column or next(flat_columns)])
         where = ""
         if self.partition_by:
-            column, told = f"`{self.partition_by}`", [each for each in partitions if each is not None]
-            within = [is_within(column, self, told)] if told else []
-            where = f" WHERE {' OR '.join([*within, *([f'{column} IS NULL'] if None in partitions else [])])}"
+            column, values = f"`{self.partition_by}`", [value for value in partitions if value is not None]
+            conditions = [is_within(column, self, values)] if values else []
+            where = f" WHERE {' OR '.join([*conditions, *([f'{column} IS NULL'] if None in partitions else [])])}"
         return f"OPTIMIZE {self.sql}{where} ZORDER BY ({order})"
 
     @property
@@ -146,81 +151,84 @@ class Layout:
 
     @property
     def lasting(self) -> dict[str, str]:
-        """The table properties that have to stand whoever changes them."""
-        named = {KEY: ",".join(sorted(self.key))} if self.key else {}
-        named |= {VERSION_COLUMN: self.kept_by} if self.kept_by else {}
-        return self.retention_properties | named | ({CHANGE_DATA: "true"} if self.change_data else {})
+        """The table properties that are restored if another program changes them."""
+        properties = {KEY: ",".join(sorted(self.key))} if self.key else {}
+        properties |= {VERSION_COLUMN: self.kept_by} if self.kept_by else {}
+        return self.retention_properties | properties | ({CHANGE_DATA: "true"} if self.change_data else {})
 
-    def corrections(self, stands: Mapping[str, str]) -> dict[str, str]:
-        """The lasting properties that a table with these has to be given; a log may be kept longer than it must.
+    def corrections(self, stored: Mapping[str, str]) -> dict[str, str]:
+        """Return the lasting properties that a table with ``stored`` properties needs; its log may be kept longer.
 
-        So are the columns with statistics, where those that it has are ours, and no others.
+        The statistics columns are corrected only if all that are set are our own columns.
         """
-        wrong = {name: value for name, value in self.lasting.items() if stands.get(name) != value}
-        if _seconds(stands.get(_KEEP_LOG, "")) >= _seconds(self.lasting[_KEEP_LOG]):
+        wrong = {name: value for name, value in self.lasting.items() if stored.get(name) != value}
+        if _parse_interval(stored.get(_KEEP_LOG, "")) >= _parse_interval(self.lasting[_KEEP_LOG]):
             wrong.pop(_KEEP_LOG, None)
-        wanted, named = (of.get(STATISTICS, "") for of in (self.statistics_properties, stands))
-        ever = sorted({*filter(None, stands.get(DECLARED, "").split(",")), *self.names})
-        of_ours = bool(named) and {*named.split(",")} <= {*ever}  # and others were declared since
-        if of_ours and wanted and {*named.split(",")} != {*wanted.split(",")}:
-            wrong[STATISTICS] = wanted
-        if self.declares and stands.get(DECLARED, "") != ",".join(ever):
-            wrong[DECLARED] = ",".join(ever)
-        declares = with_former(stands.get(DECLARES, ""), self.declares)
-        if declares and stands.get(DECLARES) != declares:
+        statistics, stored_statistics = self.statistics_properties.get(STATISTICS, ""), stored.get(STATISTICS, "")
+        own_columns = sorted({*filter(None, stored.get(DECLARED, "").split(",")), *self.names})
+        is_ours = bool(stored_statistics) and {*stored_statistics.split(",")} <= {*own_columns}
+        if is_ours and statistics and {*stored_statistics.split(",")} != {*statistics.split(",")}:
+            wrong[STATISTICS] = statistics
+        if self.declares and stored.get(DECLARED, "") != ",".join(own_columns):
+            wrong[DECLARED] = ",".join(own_columns)
+        declares = with_former(stored.get(DECLARES, ""), self.declares)
+        if declares and stored.get(DECLARES) != declares:
             wrong[DECLARES] = declares
         return wrong
 
     @property
     def properties(self) -> dict[str, str]:
         """The table properties with which it is created."""
-        ever = {DECLARED: ",".join(sorted(self.names))} if self.change_data else {}
-        said = {DECLARES: self.declares} if self.declares else {}
-        return {CHANGE_DATA: "false"} | self.lasting | ever | said | self.statistics_properties
+        own_columns = {DECLARED: ",".join(sorted(self.names))} if self.change_data else {}
+        declaration = {DECLARES: self.declares} if self.declares else {}
+        return {CHANGE_DATA: "false"} | self.lasting | own_columns | declaration | self.statistics_properties
 
     @property
     def statistics_properties(self) -> dict[str, str]:
-        """The table property that names the columns of which each file tells its least and greatest value.
+        """The table property that names the columns whose minimum and maximum are recorded for each file.
 
-        Delta takes no BOOLEAN and no partition column there (seen: the table cannot be made). Where none is left, it
-        chooses by itself.
+        Delta accepts no BOOLEAN and no partition column there (seen: the table cannot be created). If no column is
+        left, Delta chooses the columns.
         """
         types = {column.name: column.type for column in self.columns}
-        named = [name for name in self.statistics if types[name] != "BOOLEAN" and name != self.partition_by]
-        return {STATISTICS: ",".join(named)} if named else {}
+        names = [name for name in self.statistics if types[name] != "BOOLEAN" and name != self.partition_by]
+        return {STATISTICS: ",".join(names)} if names else {}
 
     @property
     def retention_properties(self) -> dict[str, str]:
-        """The table properties that make the retention hold; VACUUM knows no other."""
-        kept = {"delta.deletedFileRetentionDuration": self.retention}
-        kept[_KEEP_LOG] = max(self.retention, _LOG_RETENTION)
-        return {name: f"interval {max(1, round(time.total_seconds()))} seconds" for name, time in kept.items()}
+        """The table properties that enforce the retention: VACUUM reads only these."""
+        durations = {"delta.deletedFileRetentionDuration": self.retention}
+        durations[_KEEP_LOG] = max(self.retention, _LOG_RETENTION)
+        return {name: f"interval {max(1, round(time.total_seconds()))} seconds" for name, time in durations.items()}
 
 
-def _seconds(interval: str) -> int:
-    """How long an interval is, as Delta writes one; 0 where it is written otherwise."""
+def _parse_interval(interval: str) -> int:
+    """Return the seconds of an interval in Delta's format; 0 if the format is another."""
     units = {"week": 604_800.0, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
     units |= {"millisecond": 1e-3, "microsecond": 1e-6}
     if not re.fullmatch(rf"(interval)?(\s*\d+\s+({'|'.join(units)})s?)+", interval.strip().lower()):
         return 0
-    found = re.findall(r"(\d+)\s+([a-z]+?)s?\b", interval.lower())
-    return round(sum(int(many) * units[unit] for many, unit in found))
+    parts = re.findall(r"(\d+)\s+([a-z]+?)s?\b", interval.lower())
+    return round(sum(int(count) * units[unit] for count, unit in parts))
 
 
-def listed(properties: Mapping[str, str]) -> str:
-    """Properties as a statement lists them."""
+def list_properties(properties: Mapping[str, str]) -> str:
+    """Return the list of properties for a SQL statement."""
     return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
 
 
 def is_within(column: str, layout: Layout, partitions: Iterable[str]) -> str:
-    """A condition that holds for the rows in some partitions, given as text; ``column`` is how a statement names it."""
-    (kind,) = (each.type for each in layout.columns if each.name == layout.partition_by)
-    named = ", ".join(literal(partition, kind) for partition in sorted(partitions))
-    return f"{column} IN ({named})" if named else "false"
+    """Return a condition that selects the rows of some partitions; ``column`` is the partition column in SQL.
+
+    The partitions are values as text. No partition selects no row.
+    """
+    (column_type,) = (table_column.type for table_column in layout.columns if table_column.name == layout.partition_by)
+    values = ", ".join(literal(partition, column_type) for partition in sorted(partitions))
+    return f"{column} IN ({values})" if values else "false"
 
 
 def literal(value: str, kind: str) -> str:
-    """A number or a time, given as text, in Spark SQL."""
+    """Return a number or a time, passed as text, in Spark SQL; ``kind`` is its type."""
     if kind in ("DATE", "TIMESTAMP"):
         return f"{kind} '{value}'"
     return f"{Decimal(value)}BD" if kind.startswith("DECIMAL") else str(int(value))

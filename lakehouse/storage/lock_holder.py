@@ -1,4 +1,4 @@
-"""Who holds the lock of a table and since when: a note beside it for those who wait, on which only words depend."""
+"""A note with the holder of a table's lock and its start time. It is shown to waiting processes and decides nothing."""
 
 import json
 import os
@@ -8,18 +8,18 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-_LONGEST = 1000  # characters of a note
-_work = {"what": ""}  # what this process does, as a person knows it
+_MAX_LENGTH = 1000  # characters of a note
+_work = {"what": ""}  # the work of this process: a command or a Dagster run
 
 
-def name_work(what: str) -> None:
-    """Say what this process does from now on: a verb, or a run of Dagster."""
-    _work["what"] = what
+def name_work(name: str) -> None:
+    """Name the work of this process from now on: a command or a Dagster run."""
+    _work["what"] = name
 
 
 @contextmanager
-def noted(lock: Path) -> Iterator[None]:
-    """Note that this process has the lock, until it gives it back; a disk that refuses the note changes nothing."""
+def note_holder(lock: Path) -> Iterator[None]:
+    """Note that this process holds the lock, and delete the note at the end; errors of the disk are ignored."""
     note = _note_of(lock)
     with suppress(OSError):
         note.write_text(json.dumps([_work["what"], os.getpid(), time.time()]), encoding="utf-8")
@@ -31,19 +31,19 @@ def noted(lock: Path) -> Iterator[None]:
 
 
 def holder_of(lock: Path) -> str:
-    """Who has the lock, in words: ``another writer`` where no note tells it, or anything else stands in that."""
+    """Describe the holder of the lock; ``another writer`` if there is no note, or if it is not valid."""
     try:
         with _note_of(lock).open(encoding="utf-8") as note:
-            what, process, since = json.loads(note.read(_LONGEST))
-        moment = datetime.fromtimestamp(since, UTC)
-        known = type(process) is int and what.isprintable()
+            work_name, process_id, since = json.loads(note.read(_MAX_LENGTH))
+        start = datetime.fromtimestamp(since, UTC)
+        is_valid = type(process_id) is int and work_name.isprintable()
     except (AttributeError, OSError, OverflowError, RecursionError, TypeError, ValueError):
-        known = False
-    if not known:
+        is_valid = False
+    if not is_valid:
         return "another writer"
-    whose = "this process" if process == os.getpid() else f"process {process}"
-    day = "" if moment.date() == datetime.now(UTC).date() else f"{moment:%Y-%m-%d} "
-    return f"{what or 'a program'} ({whose}, since {day}{moment:%H:%M:%S} UTC)"
+    process = "this process" if process_id == os.getpid() else f"process {process_id}"
+    day = "" if start.date() == datetime.now(UTC).date() else f"{start:%Y-%m-%d} "
+    return f"{work_name or 'a program'} ({process}, since {day}{start:%H:%M:%S} UTC)"
 
 
 def _note_of(lock: Path) -> Path:

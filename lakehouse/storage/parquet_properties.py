@@ -1,4 +1,4 @@
-"""Data files as Spark writes them: the codec, the size of row groups, and what the log tells of each."""
+"""Makes deltalake write data files like Spark: codec, size of row groups, and length of bounds in the log."""
 
 from collections import Counter
 from functools import reduce
@@ -17,54 +17,54 @@ from lakehouse.storage.layout import TEXT_BOUND, Layout
 from lakehouse.storage.table_files import path_of
 
 CODEC: Final = "SNAPPY"  # Spark's default
-ROW_GROUP = 128 * 1024 * 1024  # bytes of the largest one that Spark writes
-_OF_ROWS = ROW_GROUP // 2  # bytes of rows in one; as much may be copied beside them
-_MOST_REWRITTEN = 8 * ROW_GROUP  # bytes of a partition that is written anew for one file of it
-_VALUE = 16  # bytes of a value at most, but for texts
+ROW_GROUP = 128 * 1024 * 1024  # bytes of the largest row group that Spark writes
+_GROUP_ROWS = ROW_GROUP // 2  # bytes of rows in a row group; the other half is for copies
+_MOST_REWRITTEN = 8 * ROW_GROUP  # bytes of a partition that is rewritten because of one file
+_VALUE_SIZE = 16  # most bytes of a value, except texts
 
 
 def writer_properties(rows: pa.Table) -> WriterProperties:
-    """How deltalake writes these rows, so that files and log are as Spark's."""
-    most = _rows_of_a_group(rows)
-    return WriterProperties(compression=CODEC, statistics_truncate_length=TEXT_BOUND, max_row_group_size=most)
+    """Return the settings with which deltalake writes files and log entries like Spark's."""
+    group_size = _count_group_rows(rows)
+    return WriterProperties(compression=CODEC, statistics_truncate_length=TEXT_BOUND, max_row_group_size=group_size)
 
 
-def _rows_of_a_group(rows: pa.Table) -> int | None:
-    """How many of the widest rows fit into a row group: so many of any do. ``None``: all of them."""
-    if rows.nbytes <= _OF_ROWS:
+def _count_group_rows(rows: pa.Table) -> int | None:
+    """Return how many of the widest rows fit into a row group, so that any rows fit; ``None`` if all rows fit."""
+    if rows.nbytes <= _GROUP_ROWS:
         return None
     while any(pa.types.is_struct(field.type) for field in rows.schema):
         rows = rows.flatten()
-    texts = [column for column in rows.columns if pa.types.is_string(column.type)]
-    widths = [pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()) for column in texts]
-    values = pa.chunked_array([pa.repeat(_VALUE * rows.num_columns, rows.num_rows)])
-    sums = pc.cumulative_sum(reduce(pc.add, widths, values.cast(pa.int64())).sort("descending"))
-    return max(1, int(pc.sum(pc.less_equal(sums, _OF_ROWS)).as_py()))
+    text_columns = [column for column in rows.columns if pa.types.is_string(column.type)]
+    text_sizes = [pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()) for column in text_columns]
+    value_sizes = pa.chunked_array([pa.repeat(_VALUE_SIZE * rows.num_columns, rows.num_rows)])
+    total_sizes = pc.cumulative_sum(reduce(pc.add, text_sizes, value_sizes.cast(pa.int64())).sort("descending"))
+    return max(1, int(pc.sum(pc.less_equal(total_sizes, _GROUP_ROWS)).as_py()))
 
 
 def partitions_without_codec(layout: Layout) -> set[str | None]:
-    """The partitions with a file that is not compressed, of a table on a local disk: deltalake has written such there.
+    """Return the partitions with uncompressed files, which deltalake once wrote into tables on local disks.
 
-    ``None`` is the partition of NULL, or a table that has none. A file whose name tells a codec, as Spark's and ours
-    do, is not opened, and a partition that is larger than a gibibyte is left to the next compaction.
+    ``None`` is the partition of NULL, or a table without partitions. A file whose name contains a codec, as in Spark's
+    files and ours, is not opened. A partition that is larger than a gibibyte is left to the next compaction.
     """
     table = open_table(layout.uri) if Store(layout.uri).is_path else None
     if table is None:
         return set()
     files = active_files(table, layout.uri, layout.partition_by).to_pylist()
-    sizes: Counter[str | None] = Counter()
+    partition_sizes: Counter[str | None] = Counter()
     for file in files:
-        sizes[file["partition"]] += file["size"]
-    few = [file for file in files if sizes[file["partition"]] <= _MOST_REWRITTEN]
-    return {file["partition"] for file in few if _lacks_codec(path_of(layout, file["path"]))}
+        partition_sizes[file["partition"]] += file["size"]
+    files_to_check = [file for file in files if partition_sizes[file["partition"]] <= _MOST_REWRITTEN]
+    return {file["partition"] for file in files_to_check if _is_uncompressed(path_of(layout, file["path"]))}
 
 
-def _lacks_codec(file: Path) -> bool:
+def _is_uncompressed(file: Path) -> bool:
     if "." in file.stem:
         return False
     try:
-        said = pq.read_metadata(file)
-    except (OSError, ValueError):  # missing or damaged: Spark says so
+        metadata = pq.read_metadata(file)
+    except (OSError, ValueError):  # missing or damaged: Spark reports it
         return False
-    groups = (said.row_group(number) for number in range(said.num_row_groups))
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
     return any(group.column(0).compression == "UNCOMPRESSED" for group in groups)

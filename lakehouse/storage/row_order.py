@@ -1,9 +1,9 @@
-"""The order of rows: what makes one newer than another, as the merged table stores it and as SQL compares it.
+"""The order of rows: how the merged table stores it, and how SQL decides which row is newer.
 
-It is total: a declared version column first, then the source's own order (``sequence``, NULL where it has none, as a
-topic of Kafka), then broker timestamp, partition, position and, for rows without a position, the number of the commit
-that brought them from the base table. It is stored in one column (``_record``; of kept columns in ``_kept``) and
-compared as a struct built in place, in which NULL is smallest: base rows are older than any record.
+The order is total. It compares the declared version column first, then the source's own order (``sequence``, NULL if
+the source has none, like Kafka), then broker timestamp, partition and position. Rows without a position are compared by
+the number of the commit that inserted them from base files. The order is stored in one column (``_record``; for kept
+columns in ``_kept``) and compared as a struct, in which NULL is smallest: base rows are older than any record.
 """
 
 from dataclasses import dataclass
@@ -14,45 +14,47 @@ from lakehouse.declaration.snapshot import facts_of
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 
-_SOURCE = "Which source, as kind:identity; of Kafka the ids of cluster and topic, as kafka:CLUSTER/TOPIC."
+_SOURCE = "The source, as kind:identity; for Kafka the ids of cluster and topic, as kafka:CLUSTER/TOPIC."
 POSITION = (
     TableColumn("source", "STRING", _SOURCE),
     TableColumn("partition", "INT", "Partition of the source."),
-    TableColumn("position", "BIGINT", "Position in the partition; of Kafka the offset."),
-    TableColumn("sequence", "BIGINT", "Place in the source's own order; NULL where it has none, as Kafka."),
+    TableColumn("position", "BIGINT", "Position in the partition; for Kafka the offset."),
+    TableColumn("sequence", "BIGINT", "Position in the source's own order; NULL if it has none, like Kafka."),
 )
-"""Where a record stands, the same in every table that names one."""
-_PLACE = ("source", "partition", "position")
-IDENTITY_FIELDS = (*_PLACE, "time")
-"""What tells a record from any other: its sequence does not, which may be learned later."""
-_LOGGED = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."))
-ORDER = (*_LOGGED, TableColumn("base", "BIGINT", "Number of the commit that brought the base row; NULL for records."))
-"""What a record or a base row stands by; of a base row all but ``base`` is NULL."""
+"""The position of a record, the same in every table that stores one."""
+_POSITION_FIELDS = ("source", "partition", "position")
+IDENTITY_FIELDS = (*_POSITION_FIELDS, "time")
+"""The fields that identify a record. The sequence does not: it may become known later."""
+_RECORD_FIELDS = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker received the record, UTC."))
+_BASE_FIELD = TableColumn("base", "BIGINT", "Number of the commit that inserted the base row; NULL for records.")
+ORDER = (*_RECORD_FIELDS, _BASE_FIELD)
+"""The fields of the order of a record or a base row; of a base row all but ``base`` are NULL."""
 KEPT = "_kept"
-_RECORD_DOC = "The newest record of the row, or where its base row came from."
-_LOGGED_DOC = "The record of the row: where it stands, and when the broker got it."
-_KEPT_DOC = "Of each column that is merged by itself, what it came with."
+_KEYED_DOC = "The newest record of the row, or the origin of its base row."
+_LOG_DOC = "The record of the row: its position, and when the broker received it."
+_KEPT_DOC = "The record that each kept column's value came with."
 
 
 def merged_layout(table: StreamTable, settings: Settings) -> Layout:
-    """How the merged table is stored: declared columns, partition column, the order of the row and of kept columns.
+    """Return the layout of the merged table: declared columns, partition column, order of the row and of kept columns.
 
-    Of a log table, whose rows replace none, the record of the row instead of its order.
+    A log table, whose rows replace none, stores the record of the row instead of its order.
     """
     columns = [TableColumn.declared(column) for column in table.stored]
-    said = (_LOGGED_DOC, _LOGGED) if table.is_log else (_RECORD_DOC, ORDER)
-    columns.append(TableColumn.struct(RECORD, *said))
+    doc, fields = (_LOG_DOC, _RECORD_FIELDS) if table.is_log else (_KEYED_DOC, ORDER)
+    columns.append(TableColumn.struct(RECORD, doc, fields))
     if table.keep:
-        orders = [TableColumn.struct(n, _kept_doc(n), kept_order(table)) for n in table.keep]
+        orders = [TableColumn.struct(name, _kept_doc(name), kept_order(table)) for name in table.keep]
         columns.append(TableColumn.struct(KEPT, _KEPT_DOC, orders))
-    named = table.key or [*(c.name for c in table.columns if c.type in ("TIMESTAMP", "DATE")), RECORD]
+    time_columns = (column.name for column in table.columns if column.type in ("TIMESTAMP", "DATE"))
+    statistics = table.key or [*time_columns, RECORD]
     return Layout(
         table.name,
         settings.table_uri(table.name),
         table.doc,
         columns,
         table.partition_by.name if table.partition_by else None,
-        statistics=[*named, *(name for name in table.cluster_by if name not in named)],
+        statistics=[*statistics, *(name for name in table.cluster_by if name not in statistics)],
         change_data=True,
         retention=table.retention,
         anchors=[*table.key, RECORD],
@@ -68,22 +70,22 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
 
 
 def identity(table: StreamTable) -> tuple[str, ...]:
-    """What tells one row of the merged table from another, in SQL: the key, or place and time of the row's record."""
+    """Return the SQL of what identifies a row of the merged table: the key, or position and time of its record."""
     return tuple(f"`{name}`" for name in table.key) or tuple(f"{RECORD}.{name} AS _{name}" for name in IDENTITY_FIELDS)
 
 
-def same_place(one: str, other: str) -> str:
-    """Whether two records stand at the same place, in SQL; the source's own order is no part of it."""
-    return " AND ".join(f"{one}.{name} = {other}.{name}" for name in _PLACE)
+def same_place(left: str, right: str) -> str:
+    """Return the SQL condition that two records have the same position; the source's own order is not part of it."""
+    return " AND ".join(f"{left}.{name} = {right}.{name}" for name in _POSITION_FIELDS)
 
 
-def same_record(one: str, other: str, *more: str) -> str:
-    """Whether two rows name the same record, in SQL, and have the same in ``more``; NULL equals NULL."""
-    return " AND ".join(f"{one}.{name} <=> {other}.{name}" for name in (*IDENTITY_FIELDS, *more))
+def same_record(left: str, right: str, *fields: str) -> str:
+    """Return the SQL condition that two rows have the same record and are equal in ``fields``; NULL equals NULL."""
+    return " AND ".join(f"{left}.{name} <=> {right}.{name}" for name in (*IDENTITY_FIELDS, *fields))
 
 
 def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:
-    """The fields of the order of a kept column: as those of a row, and the declared version."""
+    """Return the order fields of a kept column: those of a row, and the declared version."""
     if not table.version:
         return ORDER
     return (
@@ -97,60 +99,64 @@ def _kept_doc(name: str) -> str:
 
 
 def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str:
-    """The order of a row, or of a kept column of it, as a SQL struct that compares rightly.
+    """Return the order of a row, or of its kept column ``name``, as a comparable SQL struct.
 
-    ``side`` is the alias of a row as it is stored (``t``) or is going to be (``s``); without one, of a record that was
-    read.
+    ``side`` is the alias of a stored row (``t``) or of a row to store (``s``). It is empty for a record that was read.
     """
-    at = _came_with(table, side, name)
+    fields = _order_fields(table, side, name)
     by_time = ("sequence", "time", "partition", "position")
-    parts = [at[name] for name in (("position",) if table.order == "offset" else by_time)]
+    parts = [fields[name] for name in (("position",) if table.order == "offset" else by_time)]
     if table.version:
-        # a version counts between records only: base rows are older whatever they say
-        parts.insert(0, f"IF({at['position']} IS NULL, NULL, {at['version']})")
-    return f"struct({', '.join([*parts, at['base']])})"
+        # versions order records only: base rows are older than records in any case
+        parts.insert(0, f"IF({fields['position']} IS NULL, NULL, {fields['version']})")
+    return f"struct({', '.join([*parts, fields['base']])})"
 
 
-def _came_with(table: StreamTable, side: str, name: str | None) -> dict[str, str]:
-    """The fields of an order in SQL."""
+def _order_fields(table: StreamTable, side: str, name: str | None) -> dict[str, str]:
+    """Return the fields of an order in SQL, by name."""
     if name and side == "t":
         return stored_with(table, name)
-    before = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
-    version = f"{before}version" if name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
-    return {"version": version} | {c.name: f"{before}{c.name}" for c in ORDER}
+    prefix = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
+    version = f"{prefix}version" if name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
+    return {"version": version} | {field.name: f"{prefix}{field.name}" for field in ORDER}
 
 
 def stored_with(table: StreamTable, name: str) -> dict[str, str]:
-    """What the stored value (of ``t``) of a kept column came with: the fields of its order in SQL.
+    """Return the order fields, in SQL, of the stored value (of ``t``) of a kept column.
 
-    A value without an order beside it came while the column was not kept: with its row. Where there is an order and no
-    value, that was erased by the record. The version of an order from
-    before one was declared is that of the row, where both came with one record; else nobody knows it, and it is NULL.
+    A value without its own order was stored before the column was kept, so it has the order of its row. If there is an
+    order but no value, the record erased the value. An order that is older than the version column has the version of
+    the row if both come from the same record. Otherwise its version is unknown, and NULL.
     """
-    kept, row = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
-    with_row = f"{kept}position IS NULL AND {kept}base IS NULL AND t.`{name}` IS NOT NULL"
-    fields = {c.name: f"IF({with_row}, {row}{c.name}, {kept}{c.name})" for c in ORDER}
+    kept_prefix, row_prefix = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
+    has_row_order = f"{kept_prefix}position IS NULL AND {kept_prefix}base IS NULL AND t.`{name}` IS NOT NULL"
+    fields = {
+        field.name: f"IF({has_row_order}, {row_prefix}{field.name}, {kept_prefix}{field.name})" for field in ORDER
+    }
     if table.version:
-        same = " AND ".join(f"{fields[each]} = {row}{each}" for each in ("source", "position", "partition", "time"))
-        fields["version"] = f"IF({kept}version IS NULL AND {same}, t.`{table.version}`, {kept}version)"
+        identity_fields = ("source", "position", "partition", "time")
+        is_same_record = " AND ".join(f"{fields[field]} = {row_prefix}{field}" for field in identity_fields)
+        fields["version"] = (
+            f"IF({kept_prefix}version IS NULL AND {is_same_record}, t.`{table.version}`, {kept_prefix}version)"
+        )
     return fields
 
 
 @dataclass(frozen=True)
 class Newer:
-    """When a source row ``s`` is newer than the target row ``t``: as a whole, and for each kept column."""
+    """SQL conditions that a source row ``s`` is newer than target row ``t``: as a whole, and for each kept column."""
 
     row: str
     keep: dict[str, str]
 
 
 def newer_than_stored(table: StreamTable) -> Newer:
-    """When a source row is newer than the stored one of its key.
+    """Return the conditions that a source row is newer than the stored row with its key.
 
-    Where it brings nothing for a kept column it has no order of it, which is newer than none.
+    A source row without a value for a kept column has no order for it, and so it is never newer.
     """
 
-    def beats(name: str | None = None) -> str:
+    def compare_orders(name: str | None = None) -> str:
         return f"{order_of(table, 's', name)} > {order_of(table, 't', name)}"
 
-    return Newer(f"({beats()})", {name: f"({beats(name)})" for name in table.keep})
+    return Newer(f"({compare_orders()})", {name: f"({compare_orders(name)})" for name in table.keep})

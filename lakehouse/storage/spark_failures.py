@@ -1,4 +1,4 @@
-"""What Spark says of a table that it cannot read or write, as errors that name the table and the way on."""
+"""Translates the errors of Spark for a table that it cannot read or write: ours name the table and what to do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,21 +8,21 @@ from lakehouse.ledger.table_failures import explained
 
 @contextmanager
 def spark_failures(uri: str = "") -> Iterator[None]:
-    """Turn what Spark says of a table it cannot read or write into ``TableError``; other errors pass.
+    """Raise ``TableError`` instead of Spark's error about a table that it cannot read or write; pass other errors on.
 
-    ``ExecutorLostError`` where it lost what it held, ``EngineLostError`` where a Spark Connect server or our own Java
-    ended.
+    Raises ``ExecutorLostError`` if Spark lost cached data, ``EngineLostError`` if a Spark Connect server or our own
+    Java process ended.
     """
-    from py4j.protocol import Py4JJavaError, Py4JNetworkError  # noqa: PLC0415 - what only looks at tables needs no Spark
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError  # noqa: PLC0415 - not every reader of tables has Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        told = explained(error, uri)
-        if told is None:
+        table_error = explained(error, uri)
+        if table_error is None:
             raise
-        raise told from error
+        raise table_error from error
     except Py4JNetworkError as error:
         from lakehouse.spark.own_spark import lost_java  # noqa: PLC0415
 

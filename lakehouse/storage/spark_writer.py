@@ -1,4 +1,4 @@
-"""Writing a Delta table: the one fenced commit through which every row of ours goes, and upkeep."""
+"""Writes Delta tables with Spark: every row is written in one fenced commit; upkeep changes no row."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,10 +21,10 @@ from lakehouse.storage.statement import run_statement
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# what is merged is held, or as fixed as a version: Delta need not hold it once more
-_HELD = {"spark.databricks.delta.merge.materializeSource": "none"}
-# a task that runs again, since its executor died, counts its rows again: Delta commits no MERGE whose counts
-# contradict each other, nor one that counted other rows of its source the second time
+# the source of a merge is cached or reads a fixed version, so Delta need not cache it again
+_NO_SOURCE_CACHE = {"spark.databricks.delta.merge.materializeSource": "none"}
+# a task that is repeated after its executor died counts its rows again: Delta refuses a MERGE whose counts contradict
+# each other, or whose source has other rows the second time
 _COUNTED_ONCE = {
     "spark.databricks.delta.commandInvariantChecksThrow": "true",
     "spark.databricks.delta.merge.failIfSourceChanged": "true",
@@ -32,17 +32,17 @@ _COUNTED_ONCE = {
 
 
 def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
-    """Run a statement that changes no row; its commits say that they are ours.
+    """Run a statement that changes no row; its commits are marked as ours.
 
-    Raises ``ConflictError`` where another writer was first.
+    Raises ``ConflictError`` if another writer was first.
     """
-    said = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
+    metadata = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
     with _writing(layout):
-        run_statement(spark, layout.uri, lambda: spark.sql(statement).collect(), said)
+        run_statement(spark, layout.uri, lambda: spark.sql(statement).collect(), metadata)
 
 
 def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:
-    """The rows of a table, now or as of a version."""
+    """Return the rows of a table, of the newest or of a given version."""
     reader = spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)
@@ -50,7 +50,7 @@ def read_table(spark: SparkSession, layout: Layout, version: int | None = None) 
 
 
 def read_changes(spark: SparkSession, layout: Layout, first: int, last: int) -> DataFrame:
-    """The change data of the commits from one version to another, with both; Delta may have deleted it (VACUUM)."""
+    """Return the change data of the versions from ``first`` to ``last``, both included; VACUUM may have deleted it."""
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     return reader.option("startingVersion", first).option("endingVersion", last).load(layout.uri)
 
@@ -58,11 +58,11 @@ def read_changes(spark: SparkSession, layout: Layout, first: int, last: int) -> 
 def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, spec: MergeSpec, commit: Commit) -> Entry:
     """MERGE ``source`` (as ``s``) into the table (as ``t``) by ``spec`` in one commit that carries ``commit``.
 
-    The commit takes the table's next transaction number: a
-    number that is taken makes Delta skip the statement. Returns the entry that the history now holds.
-    Raises ``TableError`` where the disk or the table fails, ``ConflictError`` where another writer was first: nothing
-    was written then. ``ConflictError`` also where a RESTORE came between plan and commit: the commit is void, its rows
-    are in the table, and its ranges are read again.
+    The commit takes the table's next transaction number: if the number is taken, Delta skips the statement. Returns the
+    entry that the history now contains.
+    Raises ``TableError`` if the disk or the table fails, ``ConflictError`` if another writer was first; nothing is
+    written then. Also raises ``ConflictError`` if a RESTORE came between plan and commit. The commit is then void: its
+    rows are in the table, and its ranges are read again.
     """
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
@@ -71,16 +71,16 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, spec: M
             merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {spec.clauses}"
             run_statement(spark, layout.uri, lambda: spark.sql(merge).collect(), _fence(layout.name, commit))
     finally:
-        with suppress(PySparkException):  # it goes with its session
+        with suppress(PySparkException):  # the view ends with its session
             spark.catalog.dropTempView(view)
     return _require_committed(layout, commit)
 
 
 def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
-    """Append rows in one commit that carries ``commit``, fenced as a MERGE is; nothing of the table is read.
+    """Append rows in one commit that carries ``commit``, fenced like a MERGE, without reading the table.
 
-    Raises what ``commit_merge`` raises. An append does not conflict with a RESTORE between plan and commit either:
-    whoever appends has to see to it that rows of a void commit do not come a second time.
+    Raises what ``commit_merge`` raises. Like a MERGE, an append does not conflict with a RESTORE between plan and
+    commit: the caller has to make sure that rows of a void commit are not appended twice.
     """
     writer = rows.write.format("delta").mode("append")
     with _writing(layout):
@@ -89,9 +89,9 @@ def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: 
 
 
 def commit_otherwise(layout: Layout, commit: Commit, write: Callable[[], object]) -> Entry:
-    """Make a commit that carries ``commit`` by a writer that is not Spark, as the only one of ours.
+    """Make a commit that carries ``commit`` by a writer other than Spark, as the only writer of ours.
 
-    Raises ``ConflictError`` where it does not count.
+    Raises ``ConflictError`` if the commit does not count.
     """
     with _writing(layout):
         write()
@@ -102,37 +102,37 @@ def _require_committed(layout: Layout, commit: Commit) -> Entry:
     entry = find_commit(layout.uri, layout.name, commit)
     if entry is None:
         raise ConflictError(
-            f"Commit {commit.number} of {layout.name} does not count: it was made by another writer, or is void, since"
-            " it was planned before a RESTORE",
+            f"Commit {commit.number} of {layout.name} does not count: another writer made it, or it is void because a"
+            " RESTORE came after it was planned",
             where=layout.uri,
         )
     return entry
 
 
 def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
-    """Replace all rows and columns of a table in one commit that carries ``commit``, fenced as a MERGE is.
+    """Replace all rows and columns of a table in one commit that carries ``commit``, fenced like a MERGE.
 
-    For who holds the table ``alone`` since it read the rows.
+    The caller must hold the table ``alone`` from the moment it reads the rows.
     """
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     fence = {"txnAppId": app_id(layout.name), "txnVersion": str(commit.number)}
-    said = {_USER_METADATA: commit.model_dump_json()}
-    run_statement(spark, layout.uri, lambda: partitioned(writer.options(**fence), layout).save(layout.uri), said)
+    metadata = {_USER_METADATA: commit.model_dump_json()}
+    run_statement(spark, layout.uri, lambda: partitioned(writer.options(**fence), layout).save(layout.uri), metadata)
     return _require_committed(layout, commit)
 
 
 def partitioned(writer: DataFrameWriter, layout: Layout) -> DataFrameWriter:
-    """A writer of files in the partitions of the layout."""
+    """Return the writer with the partitions of the layout."""
     return writer.partitionBy(layout.partition_by) if layout.partition_by else writer
 
 
 def _fence(name: str, commit: Commit) -> dict[str, str]:
-    """The transaction number and the metadata of a commit, as settings; and exact counts, where they are proof.
+    """Return the transaction number and the metadata of a commit as settings, and exact counts if the ledger uses them.
 
-    Elsewhere Delta may leave out to count a source, which would then look like a contradiction.
+    For other commits Delta may not count the source, which would look like a contradiction.
     """
     return {
-        **_HELD,
+        **_NO_SOURCE_CACHE,
         **(_COUNTED_ONCE if commit.kind in MERGED else {}),
         _TXN_APP_ID: app_id(name),
         _TXN_VERSION: str(commit.number),
@@ -142,17 +142,17 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
 
 @contextmanager
 def _writing(layout: Layout) -> Iterator[None]:
-    """Run one statement that writes, by whatever writer, alone."""
+    """Run one statement that writes as the only writer, with Spark or deltalake."""
     with alone(layout):
         yield
 
 
 @contextmanager
 def alone(layout: Layout) -> Iterator[None]:
-    """Write as the only one of ours on a local disk; what fails is told as an error of ours.
+    """Write as the only writer of ours on a local disk, and translate errors of Spark into ours.
 
-    What was committed is on the disk when this returns. Raises ``TableDamagedError``, before anything is written,
-    where a power cut left only a part of an earlier commit.
+    The commits are flushed to the disk when this returns. Raises ``TableDamagedError``, before anything is written, if
+    a power cut left an earlier commit incomplete.
     """
     with spark_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
         if layout.sync:
@@ -164,10 +164,10 @@ def alone(layout: Layout) -> Iterator[None]:
 
 @contextmanager
 def conflicts(name: str) -> Iterator[None]:
-    """Turn Delta's concurrency errors, also of a creation by two writers at once, into ``ConflictError``."""
+    """Raise ``ConflictError`` instead of Delta's concurrency errors, including those of two concurrent creations."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.CONFLICT):
-            raise ConflictError(f"Another writer changed {name} in the same moment", where=name) from error
+            raise ConflictError(f"Another writer changed {name} at the same moment", where=name) from error
         raise

@@ -1,4 +1,4 @@
-"""What Spark says of the SQL of a declaration, before anything is read: whether it knows it, and its types fit."""
+"""Checks the SQL of a declaration with Spark before any data is read: that it is valid and has the right types."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,51 +16,52 @@ from lakehouse.errors.causes import error_text
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
 
-_NOWHERE = Settings.model_construct()  # columns do not depend on where a table is
-_PASSED = set[object]()  # of this process: what was asked once is not asked again by its other batches
-_CONDITIONS = ("boolean", "void")
+_NOWHERE = Settings.model_construct()  # columns do not depend on the location of a table
+_PASSED_CHECKS = set[object]()  # of this process: its later batches do not check the same SQL again
+_CONDITION_TYPES = ("boolean", "void")
 
 
-class _Wrong(NamedTuple):
-    """A part of a declaration that Spark cannot compute, what is wrong with it, and the type that it is to give.
+class _Problem(NamedTuple):
+    """A part of a declaration that Spark cannot compute, with the message and the type that it must have.
 
-    ``action`` is what to do, where that is not to give another type.
+    ``action`` is the advice, unless it is to return another type.
     """
 
     part: str
-    said: str
+    message: str
     sql: str
     type: str
     action: str = ""
 
 
 def require_types(spark: SparkSession, table: StreamTable) -> None:
-    """Raise ``DeclarationError`` where a computed column, a check or a measure is none that Spark can compute.
+    """Raise ``DeclarationError`` if Spark cannot compute a computed column, a check or a measure.
 
-    Nothing is read. A second time in the same process costs nothing.
+    Reads no data. A second call in the same process costs nothing.
     """
     columns = merged_layout(table, _NOWHERE).columns
     values = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in columns)
     rollups = tuple(rollup.fingerprint for rollup in table.rollups)
-    asked = (table.name, values, rollups, tuple(check.sql for check in table.checks))
+    checked_parts = (table.name, values, rollups, tuple(check.sql for check in table.checks))
     computed = table.computed
-    if (asked, *computed.values()) in _PASSED or not table.has_sql:
+    if (checked_parts, *computed.values()) in _PASSED_CHECKS or not table.has_sql:
         return
     rows = spark.sql(f"SELECT {values}")
-    for wrong in [*_wrong_columns(rows, table), *_wrong_checks(rows, table), *_wrong_rollups(rows, table)]:
+    for problem in [*_check_columns(rows, table), *_check_checks(rows, table), *_check_rollups(rows, table)]:
         raise DeclarationError(
-            f"Table {table.name!r}: {wrong.part}: {wrong.said}", action=wrong.action or _advice(wrong, rows)
+            f"Table {table.name!r}: {problem.part}: {problem.message}",
+            action=problem.action or _type_advice(problem, rows),
         )
-    _PASSED.add((asked, *computed.values()))
+    _PASSED_CHECKS.add((checked_parts, *computed.values()))
 
 
-def _advice(wrong: _Wrong, rows: DataFrame) -> str:
-    """Which type is expected, and how one is made of another: of a column that the SQL names and that can be cast."""
-    action = f"It has to give {wrong.type}: correct its SQL in the declaration"
-    named = dict.fromkeys(column for column in re.findall(r"\w+", wrong.sql) if column in rows.columns)
-    casts = [f"try_cast({column} AS {wrong.type})" for column in named]  # a value that is none must not end a batch
-    cast = next((each for each in casts if _is_computable(rows, each)), None)
-    return f"{action}; a cast is written as {cast}." if cast else f"{action}."
+def _type_advice(problem: _Problem, rows: DataFrame) -> str:
+    """Name the required type, and a cast to it from a column in the SQL if one can be cast."""
+    action = f"It must return {problem.type}: correct its SQL in the declaration"
+    columns = dict.fromkeys(word for word in re.findall(r"\w+", problem.sql) if word in rows.columns)
+    casts = [f"try_cast({column} AS {problem.type})" for column in columns]  # an invalid value must not end a batch
+    valid_cast = next((cast for cast in casts if _is_computable(rows, cast)), None)
+    return f"{action}; write a cast as {valid_cast}." if valid_cast else f"{action}."
 
 
 def _is_computable(rows: DataFrame, sql: str) -> bool:
@@ -69,60 +70,64 @@ def _is_computable(rows: DataFrame, sql: str) -> bool:
     return False
 
 
-def _wrong_columns(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:
+def _check_columns(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:
     for name, sql in table.computed.items():
         try:
             _ = rows.selectExpr(sql).schema
         except (AnalysisException, ParseException) as error:
             column = table.by_name[name]
-            yield _Wrong(f"column {name}", _told(error), column.sql or "", column.type)
+            yield _Problem(f"column {name}", _first_sentence(error), column.sql or "", column.type)
 
 
-def _wrong_checks(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:
+def _check_checks(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:
     for check in table.checks:
         try:
             type_ = rows.selectExpr(f"({check.sql}\n)").schema[0].dataType.simpleString()
         except (AnalysisException, ParseException) as error:
-            yield _Wrong(f"check {check.name}", _told(error), check.sql, "BOOLEAN")
+            yield _Problem(f"check {check.name}", _first_sentence(error), check.sql, "BOOLEAN")
         else:
-            if type_ not in _CONDITIONS:
-                said = f"{check.sql!r} gives {type_}, and a condition is true or false"
-                yield _Wrong(f"check {check.name}", said, check.sql, "BOOLEAN")
+            if type_ not in _CONDITION_TYPES:
+                message = f"{check.sql!r} has type {type_}, but a condition must be true or false"
+                yield _Problem(f"check {check.name}", message, check.sql, "BOOLEAN")
 
 
-def _wrong_rollups(rows: DataFrame, table: StreamTable) -> Iterator[_Wrong]:
-    """What is wrong with measures: those of a rollup are asked about at once, and one by one where something is."""
+def _check_rollups(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:
+    """Check the measures of each rollup together; check them one by one only if there is a problem."""
     for rollup in table.rollups:
-        figures = {name: F.expr(each.sql).cast(each.type.lower()) for name, each in rollup.measures.items()}
-        inexact = {name: said for name, each in rollup.measures.items() if (said := _inexact(rows, each.sql))}
-        if not inexact and not _said_of(rows, rollup.by, [*figures.values()]):
+        aggregates = {name: F.expr(measure.sql).cast(measure.type.lower()) for name, measure in rollup.measures.items()}
+        inexact = {
+            name: message
+            for name, measure in rollup.measures.items()
+            if (message := _find_inexact_sum(rows, measure.sql))
+        }
+        if not inexact and not _analyse_aggregates(rows, rollup.by, [*aggregates.values()]):
             continue
-        for name, figure in figures.items():
-            said, measure = _said_of(rows, rollup.by, [figure]), rollup.measures[name]
-            if said or name in inexact:
-                part, action = f"rollup {rollup.name}: measure {name}", "" if said else EXACT
-                yield _Wrong(part, said or inexact[name], measure.sql, measure.type, action)
+        for name, aggregate in aggregates.items():
+            spark_message, measure = _analyse_aggregates(rows, rollup.by, [aggregate]), rollup.measures[name]
+            if spark_message or name in inexact:
+                part, action = f"rollup {rollup.name}: measure {name}", "" if spark_message else EXACT
+                yield _Problem(part, spark_message or inexact[name], measure.sql, measure.type, action)
 
 
-def _inexact(rows: DataFrame, sql: str) -> str:
-    """What a measure adds up as doubles, whose sum depends on the order of the rows; nothing where it adds none."""
-    for mean, what in added(sql):
-        with suppress(AnalysisException, ParseException):  # said of the measure as a whole
-            type_ = rows.selectExpr(f"({what}\n)").schema[0].dataType.simpleString()
-            if is_inexact(type_, mean=mean):
-                return f"a sum or mean of {what}, a {type_.upper()}, depends on the order of its rows"
+def _find_inexact_sum(rows: DataFrame, sql: str) -> str:
+    """Describe a sum of doubles in a measure, which depends on the order of the rows; empty if there is none."""
+    for is_mean, summand in added(sql):
+        with suppress(AnalysisException, ParseException):  # reported for the whole measure
+            type_ = rows.selectExpr(f"({summand}\n)").schema[0].dataType.simpleString()
+            if is_inexact(type_, mean=is_mean):
+                return f"a sum or mean of {summand}, a {type_.upper()}, depends on the order of its rows"
     return ""
 
 
-def _said_of(rows: DataFrame, by: Sequence[str], figures: Sequence[Column]) -> str:
-    """What Spark says against figures of groups; nothing where it can compute them."""
+def _analyse_aggregates(rows: DataFrame, by: Sequence[str], aggregates: Sequence[Column]) -> str:
+    """Return Spark's message about aggregates; empty if it can compute them."""
     try:
-        _ = rows.groupBy(*by).agg(*figures).schema
+        _ = rows.groupBy(*by).agg(*aggregates).schema
     except (AnalysisException, ParseException) as error:
-        return _told(error)
+        return _first_sentence(error)
     return ""
 
 
-def _told(error: Exception) -> str:
-    """The sentence of an error, without the plan behind it."""
+def _first_sentence(error: Exception) -> str:
+    """Return the first sentence of an error, without the plan that follows."""
     return error_text(error).splitlines()[0].split(" SQLSTATE")[0]

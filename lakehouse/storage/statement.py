@@ -1,4 +1,4 @@
-"""One statement that writes, run so that its end is known, whatever ends the wait for it."""
+"""Runs a statement that writes so that its end is known, even if the wait for it is interrupted."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ from lakehouse.spark.engine import ENGINE
 from lakehouse.spark.own_session import activate, is_classic
 from lakehouse.storage.writer_note import Writer, java_lock, note_writer
 
-_PATIENCE = 5.0  # seconds for a statement that was interrupted to end
+_PATIENCE = 5.0  # seconds for an interrupted statement to end
 _POLL = 0.5
 _log = logging.getLogger(__name__)
 
@@ -31,29 +31,29 @@ def run_statement(
     statement: Callable[[], object],
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Run a statement that writes a table, with these settings of the session, for who holds the table's lock.
+    """Run a statement that writes a table with these session settings; the caller must hold the table's lock.
 
-    It runs in a thread of its own. What ends the wait for it (Ctrl-C, a run that is cancelled) then does not end the
-    talk with Spark: the statement is interrupted, and its end is waited for. Where it may run on all the same, its
-    session is left behind with its settings, and the next writer of the table waits for its end. Raises
-    ``EngineLostError`` in a session that was left behind, ``TableError`` where the disk refuses the note of who writes.
+    The statement runs in its own thread, so Ctrl-C or a cancelled run does not break the connection to Spark: the
+    statement is interrupted, and this waits for its end. If the statement may still run after that, its session is
+    abandoned with its settings, and the next writer of the table waits for its end. Raises ``EngineLostError`` in an
+    abandoned session, ``TableError`` if the disk refuses the note of the writer.
     """
-    lock, own = Store(uri).lock, is_classic(spark)
-    engine = None if own else spark.conf.get(ENGINE, None)
-    note = _noted(lock, Writer.now(engine, spark.session_id), uri) if lock and engine else None  # type: ignore[attr-defined]
-    running = _Running(spark, statement, settings, lock if own else None)
+    lock, is_own = Store(uri).lock, is_classic(spark)
+    engine = None if is_own else spark.conf.get(ENGINE, None)
+    note = _note_writer(lock, Writer.now(engine, spark.session_id), uri) if lock and engine else None  # type: ignore[attr-defined]
+    running = _RunningStatement(spark, statement, settings, lock if is_own else None)
     try:
         running.wait(uri)
     finally:
-        if not running.answered:
-            _leave(spark)
+        if not running.is_answered:
+            _abandon_session(spark)
         elif note:
             note.unlink(missing_ok=True)
     if running.error:
         raise running.error
 
 
-def _noted(lock: Path, writer: Writer, uri: str) -> Path:
+def _note_writer(lock: Path, writer: Writer, uri: str) -> Path:
     try:
         return note_writer(lock, writer)
     except OSError as error:
@@ -62,9 +62,9 @@ def _noted(lock: Path, writer: Writer, uri: str) -> Path:
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these for one statement; left behind they could drop later writes, or put our name on them.
+    """Apply session settings to one statement; later statements could otherwise be skipped, or be recorded as ours.
 
-    In a session in which a statement may still run, they are left to that. Raises ``EngineLostError`` for the next one.
+    In a session in which a statement may still run, its settings remain. Raises ``EngineLostError`` for the next one.
     """
     if is_left(spark):
         raise EngineLostError("A statement may still run in this Spark session", action="Run it again.")
@@ -79,26 +79,26 @@ def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
 
 
 def is_left(spark: SparkSession) -> bool:
-    """Whether a statement may still run in this session, for which nobody waits.
+    """Whether a statement may still run in this session although nobody waits for it.
 
-    It reads the settings of its session when it commits, so they stay as they are. A session of an engine is not
-    released: the next writer of the table ends both, or the engine does when nobody has used the session for some
-    minutes. A Spark of this process's own ends when the session is stopped.
+    The statement reads the session settings when it commits, so they must not change. A session of an engine is not
+    released: the next writer of the table ends the statement and the session, or the engine does after some minutes
+    without use. The Spark process of this process ends when the session is stopped.
     """
     return not getattr(spark, "release_session_on_close", True)
 
 
-def _leave(spark: SparkSession) -> None:
-    spark.release_session_on_close = False  # type: ignore[attr-defined]  # it is stopped on this side alone
+def _abandon_session(spark: SparkSession) -> None:
+    spark.release_session_on_close = False  # type: ignore[attr-defined]  # only the client closes
 
 
-def _ask_to_end(spark: SparkSession) -> None:
+def _interrupt_all(spark: SparkSession) -> None:
     with suppress(BaseException):
         spark.interruptAll()
 
 
-class _Running:
-    """A statement in a thread of its own, and how it ended. ``lock`` is what a Java of our own holds meanwhile."""
+class _RunningStatement:
+    """A statement in its own thread, and its result. ``lock`` is the lock that our own Java process holds meanwhile."""
 
     def __init__(
         self,
@@ -108,38 +108,38 @@ class _Running:
         lock: Path | None,
     ) -> None:
         self._spark, self._statement, self._settings, self._lock = spark, statement, settings, lock
-        self._ended = Event()  # a thread whose join was broken off is taken for one that has ended (seen)
+        self._has_ended = Event()  # not Thread.join: after an interrupted join, the thread counts as ended (seen)
         self.error: Exception | None = None
 
     def wait(self, uri: str) -> None:
-        """Run it and wait for its end; where the wait is broken off, interrupt it and wait for its end all the same."""
+        """Run the statement and wait for its end; if the wait is interrupted, interrupt it and wait again."""
         try:
             Thread(target=self._run, daemon=True).start()
-            self._ended.wait()
+            self._has_ended.wait()
         except BaseException:
             self._interrupt(uri)
             raise
 
     def _interrupt(self, uri: str) -> None:
-        """Interrupt until it has ended; whoever asks again meanwhile, or an engine that refuses, does not end this."""
+        """Interrupt until the statement ends or time is up; another Ctrl-C or a failing engine does not stop this."""
         deadline = time.monotonic() + _PATIENCE
-        asking: Thread | None = None
-        told = False
-        while not self._ended.is_set() and time.monotonic() < deadline:
+        interrupting: Thread | None = None
+        is_logged = False
+        while not self._has_ended.is_set() and time.monotonic() < deadline:
             with suppress(BaseException):
-                if asking is None or not asking.is_alive():  # an engine that hangs never answers
-                    asking = Thread(target=_ask_to_end, args=(self._spark,), daemon=True)
-                    asking.start()
-                if not told:
-                    _log.warning("Stopping what writes %s, within %.0f seconds ...", uri, _PATIENCE)
-                    told = True
-                self._ended.wait(_POLL)
+                if interrupting is None or not interrupting.is_alive():  # an engine that hangs never answers
+                    interrupting = Thread(target=_interrupt_all, args=(self._spark,), daemon=True)
+                    interrupting.start()
+                if not is_logged:
+                    _log.warning("Stopping the statement that writes %s, within %.0f seconds ...", uri, _PATIENCE)
+                    is_logged = True
+                self._has_ended.wait(_POLL)
 
     @property
-    def answered(self) -> bool:
-        """Whether Spark said how it ended: what only says that the connection broke does not tell that."""
+    def is_answered(self) -> bool:
+        """Whether Spark reported the result: an error of the connection alone leaves it unknown."""
         if self.error is None:
-            return self._ended.is_set()
+            return self._has_ended.is_set()
         return _is_answer(self.error, is_classic(self._spark))
 
     def _run(self) -> None:
@@ -150,7 +150,7 @@ class _Running:
         except Exception as error:
             self.error = self.error or error
         finally:
-            self._ended.set()
+            self._has_ended.set()
 
     def _run_with_settings(self) -> None:
         with session_settings(self._spark, self._settings):
@@ -158,15 +158,15 @@ class _Running:
                 self._statement()
             except Exception as error:
                 self.error = error
-                if not self.answered:
-                    _leave(self._spark)
+                if not self.is_answered:
+                    _abandon_session(self._spark)
                 raise
 
 
-def _is_answer(error: Exception, own: bool) -> bool:
-    if own:
+def _is_answer(error: Exception, is_own: bool) -> bool:
+    if is_own:
         return isinstance(error, Py4JJavaError) or not isinstance(error, Py4JError)
     from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException  # noqa: PLC0415
 
-    told = isinstance(error, SparkConnectException) and type(error) is not SparkConnectGrpcException
-    return told and not means(error, Trouble.ENGINE_LOST)
+    is_reported = isinstance(error, SparkConnectException) and type(error) is not SparkConnectGrpcException
+    return is_reported and not means(error, Trouble.ENGINE_LOST)

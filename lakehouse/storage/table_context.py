@@ -1,4 +1,4 @@
-"""What every step works with, and how it is run again where another writer was first."""
+"""The context of a step, the ledger of its merged table, and the retry after conflicts with other writers."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from lakehouse.storage.stored_table import StoredTable
 
-_ATTEMPTS = 5  # plans made before a batch gives way to other writers
+_ATTEMPTS = 5  # plans of a step before it gives up because of other writers
 T = TypeVar("T")
-Passing = tuple[type[Exception], ...]
+RetriedErrors = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
 class TableContext:
-    """A session, the settings, the table and who asked."""
+    """A session, the settings, the declaration of a table, and the run that asks."""
 
     spark: "SparkSession"
     settings: Settings
@@ -36,12 +36,12 @@ class TableContext:
 
     @property
     def merged(self) -> "StoredTable":
-        """The merged table, whose ledger has to tell its progress, as that of ``ledger``."""
-        return replace(self.stored(merged_layout), require=partial(_told, self.table))
+        """The merged table, whose ledger must record its progress, as in ``ledger``."""
+        return replace(self.stored(merged_layout), require=partial(_require_progress, self.table))
 
     def stored(self, layout_of: Callable[[StreamTable, Settings], Layout]) -> "StoredTable":
-        """One of the tables that the declaration asks for, by the function that returns its layout."""
-        from lakehouse.storage.stored_table import StoredTable  # noqa: PLC0415 - who has no session imports no Spark
+        """Return one of the tables of the declaration, by the function that makes its layout."""
+        from lakehouse.storage.stored_table import StoredTable  # noqa: PLC0415 - only a session needs Spark
 
         return StoredTable(self.spark, layout_of(self.table, self.settings))
 
@@ -50,48 +50,51 @@ class TableContext:
         return merged_ledger(self.settings, self.table)
 
     def require_consumed(self) -> None:
-        """Raise ``NotConsumedError`` where a derived table has not read all there is of the merged one."""
+        """Raise ``NotConsumedError`` if a derived table has not read everything in the merged one."""
         merged = self.ledger()
         for name in self.table.derived:
             derived = ledger_of(self.settings, name)
             if derived.exists and not merged.is_consumed(derived.consumed):
                 raise NotConsumedError(
-                    f"Columns of {self.table.name} are widened once {name} has read what is there before",
+                    f"Columns of {self.table.name} cannot be widened before {name} has read its present rows",
                     where=merged.uri,
-                    action=f"Merge it with all that derives from it: lakehouse merge {self.table.name}",
+                    action=f"Merge the table and refresh its derived tables: lakehouse merge {self.table.name}",
                 )
 
 
 def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
-    """Read the ledger of the merged table, without a JVM; ``LedgerError`` where it does not tell the progress."""
-    return _told(table, ledger_of(settings, table.name))
+    """Read the ledger of the merged table without a JVM; raise ``LedgerError`` if it does not record the progress."""
+    return _require_progress(table, ledger_of(settings, table.name))
 
 
 def whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
-    """The whole history: a RESTORE of long ago may have undone what resolved a record."""
-    return _told(table, ledger_of(settings, table.name, whole=True))
+    """Read the ledger with the whole history: an old RESTORE may have undone the resolution of a rejected record."""
+    return _require_progress(table, ledger_of(settings, table.name, whole=True))
 
 
-def _told(table: StreamTable, ledger: Ledger) -> Ledger:
-    """Return the ledger, or raise ``LedgerError`` where it does not tell the progress.
+def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
+    """Return the ledger, or raise ``LedgerError`` if it does not record the progress.
 
-    Rows of a log table that no commit of ours tells of, as of a copy, would be appended again.
+    Rows of a log table without a commit of ours, such as a copy, would be appended again.
     """
-    unknown = table.is_log and ledger.newest is None and not ledger.reread and ledger.exists
-    if unknown and holds_files(ledger.uri):
+    has_no_commit = table.is_log and ledger.newest is None and not ledger.reread and ledger.exists
+    if has_no_commit and holds_files(ledger.uri):
         raise LedgerError(
-            f"Log table {table.name} holds rows, and its history holds no commit that tells how far it was read",
+            f"Log table {table.name} has rows, but no commit in its history records its progress",
             where=ledger.uri,
-            action=f"See and record what the rows themselves say with: lakehouse recover-progress {table.name}",
+            action=f"Show and record the progress that the rows contain: lakehouse recover-progress {table.name}",
         )
-    told = require_told(ledger, table.name)
-    return told if table.is_log else told.merged_by_key()
+    complete_ledger = require_told(ledger, table.name)
+    return complete_ledger if table.is_log else complete_ledger.merged_by_key()
 
 
-def again(step: Callable[[], T], passing: Passing = (ConflictError,)) -> T:
-    """Run a step, and plan it again where another writer was first, or after such errors: so many times."""
+def again(step: Callable[[], T], retried_errors: RetriedErrors = (ConflictError,)) -> T:
+    """Run a step, and plan it again after a conflict with another writer, or after ``retried_errors``.
+
+    It gives up after ``_ATTEMPTS`` attempts.
+    """
     for _ in range(_ATTEMPTS - 1):
-        with suppress(*passing), spark_failures():
+        with suppress(*retried_errors), spark_failures():
             return step()
     with spark_failures():
         return step()

@@ -1,7 +1,7 @@
-"""Rows of one version of a table, read from the files that hold them where these are few.
+"""Reads the rows of one version of a table directly from its files if they are few.
 
-Before it reads a version that is new to it, Delta computes the state of the whole table in jobs of Spark. Which few
-files hold some partitions, deltalake tells from the log in milliseconds. The rows are the same.
+Before Delta reads a new version, it computes the state of the whole table in Spark jobs. deltalake finds the few files
+of some partitions in the log within milliseconds. The rows are the same.
 """
 
 import json
@@ -19,23 +19,23 @@ from lakehouse.settings.store import Store
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.spark_writer import read_table
 
-MOST_FILES = 32  # of more, Spark lists the paths in a job
-_PATTERN = frozenset("*?[]{}\\")  # characters of which Spark makes a pattern where it is given paths
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # the name of the partition of NULL
+MOST_FILES = 32  # Spark lists more paths in a job
+_PATTERN_CHARACTERS = frozenset("*?[]{}\\")  # Spark reads a path with one of these as a pattern
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the name of the partition of NULL
 
 
 def path_of(layout: Layout, path: str) -> Path:
-    """A file of a table on a local disk, by its path as the log tells it."""
+    """Return the path of a file of a table on a local disk from its path in the log."""
     return Path(layout.uri, unquote(path))
 
 
 def read_rows(
     spark: SparkSession, layout: Layout, version: int, partitions: Collection[str] | None = None
 ) -> DataFrame:
-    """The rows of a version of a table, or more of them than those in these partitions.
+    """Return at least the rows of a version of a table that are in these partitions (``None``: all rows).
 
-    From its files where it is the newest version of a table on a local disk that has no more than the first protocol
-    of readers, they are few, and each lies where its partition is told by its folder.
+    The rows are read directly from files if this is the newest version of a table on a local disk with reader
+    protocol 1, its files are few, and the folder of each names its partition.
     """
     table = open_table(layout.uri) if Store(layout.uri).is_path else None
     if table is None or table.version() != version or table.protocol().min_reader_version > 1:
@@ -43,22 +43,22 @@ def read_rows(
     files = active_files(table, layout.uri, layout.partition_by, partitions)
     if not 0 < files.num_rows <= MOST_FILES:
         return read_table(spark, layout, version)
-    found = [(path_of(layout, file["path"]), file["partition"]) for file in files.to_pylist()]
-    if not all(_is_told_by_its_folder(layout, *each) for each in found):
+    located_files = [(path_of(layout, file["path"]), file["partition"]) for file in files.to_pylist()]
+    if not all(_is_in_partition_folder(layout, path, partition) for path, partition in located_files):
         return read_table(spark, layout, version)
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
     try:
         reader = spark.read.schema(schema).option("basePath", layout.uri)
-        rows = reader.parquet(*(str(path) for path, _ in found))
-    except PySparkException:  # one is gone: Delta says of which table
+        rows = reader.parquet(*(str(path) for path, _ in located_files))
+    except PySparkException:  # a file is missing: the error of Delta names the table
         return read_table(spark, layout, version)
     return rows.select(*(f"`{name}`" for name in schema.names))
 
 
-def _is_told_by_its_folder(layout: Layout, path: Path, partition: str | None) -> bool:
-    """Whether Spark takes a path for a file of rows, and its folder for the partition that the log tells."""
+def _is_in_partition_folder(layout: Layout, path: Path, partition: str | None) -> bool:
+    """Whether Spark reads the path as a data file, and its folder as the partition that the log records."""
     folder = Path(layout.uri)
     if layout.partition_by:
-        folder /= f"{layout.partition_by}={_NO_VALUE if partition is None else partition}"
-    plain = not path.name.startswith((".", "_")) and not _PATTERN & {*str(path)}
-    return path.parent == folder and plain and path.exists()
+        folder /= f"{layout.partition_by}={_NULL_PARTITION if partition is None else partition}"
+    is_data_file = not path.name.startswith((".", "_")) and not _PATTERN_CHARACTERS & {*str(path)}
+    return path.parent == folder and is_data_file and path.exists()

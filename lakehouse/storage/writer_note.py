@@ -1,10 +1,10 @@
-"""Whose statement writes a table, where it may outlive the process that waits for it: told beside the table's lock.
+"""A note, next to a table's lock, of a writing statement that may outlive the process that waits for it.
 
-A client may die while its statement runs on; the kernel then frees the lock of the table. Over an engine, the writer is
-noted until the engine has answered: whoever takes the lock next finds the note, interrupts the statement, and waits for
-its end before anything is written. A Java of a process's own may live some moments longer than its process: while a
-statement of its writes, it holds a lock itself, which the kernel frees when that Java is dead. Where nobody can tell
-whether a statement has ended, nothing is written.
+A client may die while its statement still runs; the kernel then releases the lock of the table. With an engine, the
+writer is noted until the engine has answered. The next holder of the lock finds the note, interrupts the statement, and
+waits for its end before it writes. A process's own Java may live slightly longer than the process: while its statement
+writes, it holds a second lock, which the kernel releases when Java ends. If it is unknown whether a statement has
+ended, nothing is written.
 """
 
 import fcntl
@@ -24,15 +24,15 @@ from lakehouse.spark.engine import lives, read_address
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PATIENCE = 60.0  # seconds for a statement that was interrupted to end
+_PATIENCE = 60.0  # seconds for an interrupted statement to end
 _POLL = 0.1
 _log = logging.getLogger(__name__)
-_DELETE = "Delete this note when no lakehouse up runs, in whatever home, that could write the table; then run it again."
+_DELETE = "Delete this note if no running lakehouse up, in any home, can write the table. Then run it again."
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Whose statement writes a table: a session, and of its engine the folder, the start and the lock's inode."""
+    """The writer of a table: the session of its statement, and the folder, start and lock inode of its engine."""
 
     engine: str
     start: str
@@ -41,13 +41,13 @@ class Writer:
 
     @classmethod
     def now(cls, engine: str, session: str) -> "Writer":
-        """A session on the engine that is in this folder now."""
+        """Return the writer for a session on the engine that runs in this folder now."""
         address = read_address(Path(engine))
-        return cls(engine, address.start if address else "", _lock_of(engine), session)
+        return cls(engine, address.start if address else "", _engine_lock_inode(engine), session)
 
 
-def _lock_of(engine: str) -> int:
-    """The inode of an engine's lock: in another file of that name, nobody sees who lives. 0 where there is none."""
+def _engine_lock_inode(engine: str) -> int:
+    """Return the inode of an engine's lock, or 0 if there is none; another file does not show if the engine runs."""
     try:
         return (Path(engine) / "lock").stat().st_ino
     except OSError:
@@ -55,17 +55,17 @@ def _lock_of(engine: str) -> int:
 
 
 def note_writer(lock: Path, writer: Writer) -> Path:
-    """Note who writes, for who holds this lock of a table; return the note, to be deleted when the engine answered.
+    """Note the writer of a table, for the holder of its lock; return the note, to delete when the engine has answered.
 
-    It is on the disk then. ``OSError`` where the disk refuses it.
+    The note is flushed to the disk. Raises ``OSError`` if the disk refuses it.
     """
     note = _note_of(lock)
-    written = note.with_name(f"{note.name}.new")
-    with written.open("w") as file:
+    new_note = note.with_name(f"{note.name}.new")
+    with new_note.open("w") as file:
         file.write(json.dumps(asdict(writer)))
         file.flush()
         os.fsync(file.fileno())
-    written.replace(note)
+    new_note.replace(note)
     folder = os.open(note.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -79,39 +79,39 @@ def _note_of(lock: Path) -> Path:
 
 
 def require_ended(lock: Path, name: str) -> None:
-    """End what the last holder of a table's lock left running, for who holds the lock now.
+    """End a statement that the last holder of a table's lock left running; the caller holds the lock now.
 
-    Raises ``TableError`` where that cannot be done, does not end, or cannot be told; nothing was written then.
+    Raises ``TableError`` if the statement cannot be ended, does not end, or its state is unknown; nothing is written.
     """
     _await_java(lock, name)
     note = _note_of(lock)
     if not os.path.lexists(note):
         return
-    writer = _read(note)
+    writer = _read_note(note)
     if writer is None:
-        fact = f"A statement may still write {name}: the note of who wrote it last cannot be read"
-        raise TableError(fact, where=str(note), action=_DELETE)
-    if not writer.lock or writer.lock != _lock_of(writer.engine):
-        fact = f"A statement may still write {name}: its engine is no longer in {writer.engine}, and may live"
-        raise TableError(fact, where=str(note), action=_DELETE)
-    _log.info("Ending what a process that is gone left writing %s", name)
-    if not _ended(writer):
-        fact = f"A statement that another process left behind may still write {name}, on the engine in {writer.engine}"
-        action = f"Run it again; if that does not help, stop the lakehouse up that keeps this engine. {_DELETE}"
-        raise TableError(fact, where=str(note), action=action)
+        message = f"A statement may still write {name}: the note of its last writer cannot be read"
+        raise TableError(message, where=str(note), action=_DELETE)
+    if not writer.lock or writer.lock != _engine_lock_inode(writer.engine):
+        message = f"A statement may still write {name}: its engine is no longer in {writer.engine}, and may still run"
+        raise TableError(message, where=str(note), action=_DELETE)
+    _log.info("Ending the statement of an ended process that may still write %s", name)
+    if not _end_statement(writer):
+        message = f"A statement of another process may still write {name}, on the engine in {writer.engine}"
+        action = f"Run it again. If that does not help, stop the lakehouse up that runs this engine. {_DELETE}"
+        raise TableError(message, where=str(note), action=action)
     note.unlink()
 
 
 @contextmanager
 def java_lock(spark: "SparkSession", lock: Path) -> Iterator[None]:
-    """Have the Java of a session hold the table's second lock, until this ends or that Java is dead.
+    """Make the Java process of a session hold the table's second lock, until this block or the process ends.
 
-    For who holds the first, and has waited until nobody holds this one.
+    The caller must hold the first lock, and must have waited until the second one is free.
     """
     file = spark._jvm.java.io.RandomAccessFile(str(_java_lock_of(lock)), "rw")  # type: ignore[union-attr]
     try:
         if file.getChannel().tryLock() is None:
-            raise _left_in_java(lock, lock.name)
+            raise _java_error(lock, lock.name)
         yield
     finally:
         file.close()
@@ -121,57 +121,57 @@ def _java_lock_of(lock: Path) -> Path:
     return lock.with_name(f"{lock.name}.java")
 
 
-def _left_in_java(lock: Path, name: str) -> LockedError:
-    fact = f"A statement that was left behind may still write {name}, in a Java that lives"
-    return LockedError(fact, where=str(_java_lock_of(lock)), action="Run it again when that Java has ended.")
+def _java_error(lock: Path, name: str) -> LockedError:
+    message = f"A statement of an ended process may still write {name}, in a Java process that still runs"
+    return LockedError(message, where=str(_java_lock_of(lock)), action="Run it again when that Java process has ended.")
 
 
 def _await_java(lock: Path, name: str) -> None:
-    """Wait until no Java writes the table for a process that has left it alone."""
+    """Wait until no Java process of an ended process writes the table."""
     deadline = time.monotonic() + _PATIENCE
-    if _is_held(_java_lock_of(lock)):
-        _log.info("Waiting for the end of what a process that is gone left writing %s", name)
-    while _is_held(_java_lock_of(lock)):
+    if _is_locked(_java_lock_of(lock)):
+        _log.info("Waiting for the statement of an ended process that may still write %s", name)
+    while _is_locked(_java_lock_of(lock)):
         if time.monotonic() > deadline:
-            raise _left_in_java(lock, name)
+            raise _java_error(lock, name)
         time.sleep(_POLL)
 
 
-def _is_held(file: Path) -> bool:
-    """Whether another process has a lock of this file, of the kind that Java takes."""
+def _is_locked(file: Path) -> bool:
+    """Whether another process has locked this file, with the kind of lock that Java uses."""
     try:
-        opened = os.open(file, os.O_RDONLY)
+        descriptor = os.open(file, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        fcntl.lockf(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
-        os.close(opened)
+        os.close(descriptor)
     return False
 
 
-def _read(note: Path) -> Writer | None:
-    """What a note says; ``None`` where that is not what is noted here, as in one of a newer version."""
+def _read_note(note: Path) -> Writer | None:
+    """Read a note; return ``None`` if it is not valid, for example because a newer version wrote it."""
     try:
-        said = json.loads(note.read_text())
-        writer = Writer(**said)
+        fields = json.loads(note.read_text())
+        writer = Writer(**fields)
     except (OSError, ValueError, TypeError):
         return None
-    kinds = (str, str, int, str)
-    return writer if tuple(map(type, asdict(writer).values())) == kinds else None
+    field_types = (str, str, int, str)
+    return writer if tuple(map(type, asdict(writer).values())) == field_types else None
 
 
-def _ended(writer: Writer) -> bool:
-    """Whether nothing runs any more for this writer; it is interrupted."""
+def _end_statement(writer: Writer) -> bool:
+    """Interrupt the statement of a writer; return whether none of its statements runs any more."""
     engine = Path(writer.engine)
     try:
         address = read_address(engine)
         if not lives(engine) or (address and writer.start and address.start != writer.start):
-            return True  # where another one has the lock, the former is dead
-        from lakehouse.spark.connect import end_work  # noqa: PLC0415 - hardly ever needed
+            return True  # if another engine has the lock, the former one is dead
+        from lakehouse.spark.connect import end_work  # noqa: PLC0415 - rarely needed
 
         return end_work(engine, writer.session, _PATIENCE)
-    except SetupError:  # somebody else's engine
+    except SetupError:  # another user's engine
         return False

@@ -31,14 +31,14 @@ def refused(spark: SparkSession, table: StreamTable, part: str, type_: str) -> s
     """The advice after the words that name the type to be given."""
     with pytest.raises(DeclarationError, match=f"Table 'notes': .*{part}") as refusal:
         require_types(spark, table)
-    _, _, advice = str(refusal.value).partition(f"It has to give {type_}: correct its SQL in the declaration")
+    _, _, advice = str(refusal.value).partition(f"It must return {type_}: correct its SQL in the declaration")
     return advice
 
 
 @pytest.mark.parametrize(
     ("declare", "sql", "part", "type_"),
     [
-        (checked, "note", "check holds: 'note' gives string", "BOOLEAN"),
+        (checked, "note", "check holds: 'note' has type string", "BOOLEAN"),
         (partial(measured, type_="BOOLEAN"), "bool_and(id)", "measure figure: ", "BOOLEAN"),
     ],
 )
@@ -46,7 +46,7 @@ def test_the_cast_that_is_advised_can_be_declared(
     spark: SparkSession, declare: Callable[[str], StreamTable], sql: str, part: str, type_: str
 ) -> None:
     advice = refused(spark, declare(sql), part, type_)
-    cast = advice.removeprefix("; a cast is written as ").removesuffix(".")
+    cast = advice.removeprefix("; write a cast as ").removesuffix(".")
     column = re.findall(r"\w+", cast)[1]
     require_types(spark, declare(sql.replace(column, cast)))
 

@@ -97,8 +97,8 @@ def test_a_column_of_another_name_that_takes_the_same_is_refused_since_the_store
     declared, version = replace(stream.table, checks=[], rollups=[rows]), stream.ledger.version
     for many in (replace(AMOUNT, name="many", default=1), replace(PIECES, name="many", formerly="amount")):
         stream.table = with_columns(declared, ID, many, PRICE)
-        assert [kind for kind, detail in told(stream) if "Name it pieces" in detail] == ["refuse"]
-        with pytest.raises(TableError, match="column pieces takes, which is no longer declared"):
+        assert [kind for kind, detail in told(stream) if "Keep the name pieces" in detail] == ["refuse"]
+        with pytest.raises(TableError, match="column pieces, which is no longer declared"):
             stream.merge()
     assert stream.ledger.version == version
     stream.table = with_columns(declared, ID, replace(AMOUNT, name="many", default=1), PRICE, declared.columns[1])

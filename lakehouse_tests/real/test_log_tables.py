@@ -105,7 +105,7 @@ def test_a_table_with_a_key_does_not_become_a_log_table_nor_the_other_way_round(
         log_stream.merge()
         before = DeltaTable(log_stream.uri).version()
         log_stream.table = replace(then, name=name)
-        with pytest.raises(TableError, match=rf"{has} _record\.base: .*table of another name"):
+        with pytest.raises(TableError, match=rf"{has} _record\.base: .*table with another name"):
             log_stream.merge()
         assert DeltaTable(log_stream.uri).version() == before
 

@@ -42,7 +42,7 @@ def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_th
     assert {("", "widen column"), ("_changes", "widen column"), ("_by_price", "widen column")} <= kinds
 
     stream.send(sale(1, 3_000_000_000, 12345678.1234), sale(5_000_000_000, 1, 9.99))
-    with pytest.raises(NotConsumedError, match=f"once {stream.table.name}.* has read what is there"):
+    with pytest.raises(NotConsumedError, match=f"before {stream.table.name}.* has read its present rows"):
         stream.merge()
     (outcome,) = caught_up(stream.context, stream.merge)
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=1, stale=0)
@@ -99,7 +99,7 @@ def test_a_type_that_nobody_says_is_widened_is_refused_with_the_word_that_does(s
     said = [replace(column, widened_from=None) for column in WIDE.values()]
     stream.table = replace(stream.table, columns=said)
     version = stream.ledger.version
-    with pytest.raises(TableError, match="say widened_from='INT'"):
+    with pytest.raises(TableError, match="add widened_from='INT'"):
         stream.merge()
     assert stream.ledger.version == version
     narrower = replace(stream.table, columns=[ID, replace(PIECES, type="STRING"), PRICE])

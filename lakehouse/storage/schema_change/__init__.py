@@ -1,5 +1,4 @@
-"""From the schema that a table has to the one that is declared.
+"""Changes from the schema of a table to the declared one.
 
-``diff`` says what a table lacks, ``apply`` makes the table or gives it what it lacks, ``rewrite`` writes every row once
-in the declared form.
+``diff`` compares the two, ``apply`` creates or alters the table, ``rewrite`` rewrites every row in the declared form.
 """

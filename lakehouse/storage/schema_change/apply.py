@@ -1,4 +1,4 @@
-"""A table as its layout says: created where it is missing, given columns it lacks."""
+"""Creates a table by its layout, or changes an existing one to fit: adds columns, widens them, sets properties."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,8 +12,8 @@ from lakehouse.errors import TableError
 from lakehouse.ledger.durability import require_whole
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
-from lakehouse.storage.layout import Layout, listed
-from lakehouse.storage.schema_change.diff import Lack, Rewriting, lacking
+from lakehouse.storage.layout import Layout, list_properties
+from lakehouse.storage.schema_change.diff import Lack, Rewriting, compare_schema
 from lakehouse.storage.schema_change.rewrite import reform
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.spark_writer import alone, conflicts, partitioned, upkeep
@@ -21,82 +21,83 @@ from lakehouse.storage.statement import run_statement
 
 
 def ask_nothing() -> None:
-    """What is asked before columns are widened, where nothing is."""
+    """Require nothing before columns are widened."""
 
 
 def ensure_table(
     spark: SparkSession,
     layout: Layout,
-    before: Callable[[], None] | None = ask_nothing,
+    before_rewrite: Callable[[], None] | None = ask_nothing,
     rewriting: Rewriting | None = None,
 ) -> Ledger | None:
-    """Create the table where it is missing, add columns it lacks, widen some, correct how long its files are kept.
+    """Create the table if it is missing, add and widen columns, and correct its properties, such as file retention.
 
-    Columns are widened after ``before`` was called, which may raise; where it is ``None``, they stay as they are, and
-    what is declared is kept by a later call. With ``rewriting``, other types and partitions are given too.
+    Calls ``before_rewrite``, which may raise, and then widens columns. If it is ``None``, columns are not widened, and
+    a later call stores the declaration. With ``rewriting``, other column types and partitions are changed too.
     Returns the ledger that it read if it committed nothing, as a second call does, else ``None``.
 
-    Raises ``TableError`` where the table does not fit: a column of another type, one that somebody dropped,
-    other partitions; and where it cannot be read or made, or a power cut left only a part of it. Raises
-    ``ConflictError`` where another writer created it in the same moment.
+    Raises ``TableError`` if the table does not fit (a column has another type or was dropped, or the partitions
+    differ), if it cannot be read or created, or if a power cut left it incomplete. Raises ``ConflictError`` if another
+    writer created it at the same moment.
     """
-    layout = layout if before else replace(layout, declares="")
+    layout = layout if before_rewrite else replace(layout, declares="")
     if layout.sync:
         require_whole(layout.uri)
-    found = partial(_found, spark, layout, rewriting)
+    compare = partial(_compare_or_create, spark, layout, rewriting)
     with spark_failures(layout.uri), conflicts(layout.name):
-        created = open_table(layout.uri) is None
-        lack = found()
-    written, other = before is not None and lack.written, lack.parted is not None or bool(lack.recast)
-    if before and written:
-        if lack.parted is not None:  # rows may be parted by what they lack
-            _add_columns(spark, layout, lack)
-        reform(spark, layout, lack, rewriting or Rewriting(), before)
-        lack = found()
-    _add_columns(spark, layout, lack)
-    properties = {**lack.properties, **(layout.statistics_properties if other else {})}
-    changed = created or written or bool(lack.columns or properties)
+        is_created = open_table(layout.uri) is None
+        diff = compare()
+    is_rewritten = before_rewrite is not None and diff.written
+    has_new_form = diff.parted is not None or bool(diff.recast)
+    if before_rewrite and is_rewritten:
+        if diff.parted is not None:  # the new partition column may be one of the missing columns
+            _add_columns(spark, layout, diff)
+        reform(spark, layout, diff, rewriting or Rewriting(), before_rewrite)
+        diff = compare()
+    _add_columns(spark, layout, diff)
+    properties = {**diff.properties, **(layout.statistics_properties if has_new_form else {})}
+    is_changed = is_created or is_rewritten or bool(diff.columns or properties)
     if properties:
-        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({listed(properties)})")
-    return None if changed else lack.ledger
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({list_properties(properties)})")
+    return None if is_changed else diff.ledger
 
 
-def _add_columns(spark: SparkSession, layout: Layout, lack: Lack) -> None:
-    if lack.columns:
-        added = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in lack.columns]
-        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(added)})")
+def _add_columns(spark: SparkSession, layout: Layout, diff: Lack) -> None:
+    if diff.columns:
+        definitions = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in diff.columns]
+        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(definitions)})")
 
 
-def _found(spark: SparkSession, layout: Layout, rewriting: Rewriting | None) -> Lack:
-    """What the table lacks now; it is created where it is missing."""
-    return lacking(layout, open_table(layout.uri) or _create(spark, layout), rewriting)
+def _compare_or_create(spark: SparkSession, layout: Layout, rewriting: Rewriting | None) -> Lack:
+    """Compare the table with its layout; create it if it is missing."""
+    return compare_schema(layout, open_table(layout.uri) or _create(spark, layout), rewriting)
 
 
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
     with alone(layout):
         run_statement(spark, layout.uri, lambda: spark.sql(_create_statement(layout)))
-        created = open_table(layout.uri)
-        if created is None:
+        table = open_table(layout.uri)
+        if table is None:
             _create_in_place(spark, layout)
-            created = open_table(layout.uri)
-    if created is None:
+            table = open_table(layout.uri)
+    if table is None:
         raise TableError(
-            f"Table {layout.name} could not be made",
+            f"Table {layout.name} could not be created",
             where=layout.uri,
-            action="See what its folder holds, or correct LAKEHOUSE_TABLES.",
+            action="Check the contents of its folder, or correct LAKEHOUSE_TABLES.",
         )
-    return created
+    return table
 
 
 def _create_in_place(spark: SparkSession, layout: Layout) -> None:
-    """Create the table in a folder that a cut-off creation left: the statement takes it for a table (seen)."""
+    """Create the table in the folder of an interrupted creation: the SQL statement takes it for a table (seen)."""
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in layout.columns)
-    nothing = _commented(spark.sql(f"SELECT {columns} WHERE false"), layout)
-    writer = nothing.write.format("delta").mode("ignore").options(**layout.properties)
+    empty_rows = _add_comments(spark.sql(f"SELECT {columns} WHERE false"), layout)
+    writer = empty_rows.write.format("delta").mode("ignore").options(**layout.properties)
     run_statement(spark, layout.uri, lambda: partitioned(writer, layout).save(layout.uri))
 
 
-def _commented(rows: DataFrame, layout: Layout) -> DataFrame:
+def _add_comments(rows: DataFrame, layout: Layout) -> DataFrame:
     for column in layout.columns:
         rows = rows.withMetadata(column.name, {"comment": column.doc})
     return rows
@@ -108,5 +109,5 @@ def _create_statement(layout: Layout) -> str:
         f"CREATE TABLE IF NOT EXISTS {layout.sql} ({columns}) USING DELTA"
         + (f" PARTITIONED BY (`{layout.partition_by}`)" if layout.partition_by else "")
         + f" COMMENT {quoted(layout.doc)}"
-        + f" TBLPROPERTIES ({listed(layout.properties)})"
+        + f" TBLPROPERTIES ({list_properties(layout.properties)})"
     )

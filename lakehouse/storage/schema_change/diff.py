@@ -1,4 +1,4 @@
-"""What a table lacks of its layout, or why it does not fit. Looks at the log; nothing is written."""
+"""The difference between a stored table and its layout, or the reason why they do not fit. Reads only the log."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -19,17 +19,17 @@ from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.understood import LOAD_AGAIN, OLDER
 from lakehouse.storage.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Layout, TableColumn, paths
 
-_BESIDE = ", or a column of another name beside it, or a table of another name, which a merge fills from the topic"
-Path = tuple[str, ...]
-Types = dict[Path, str]
-"""The type of every column of a table, and of every field of a struct, by the names that lead to it."""
+_ADD_ANOTHER = ", or a column or a table with another name, which a merge fills from the topic"
+ColumnPath = tuple[str, ...]
+ColumnTypes = dict[ColumnPath, str]
+"""The type of every column of a table and of every field of a struct, by the path of names to it."""
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What a rewrite gives a table beyond what a run does: other types, and partitions.
+    """What a rewrite may change in addition to a run: column types and partitions.
 
-    ``partition`` is what the layout parts rows by, and ``periods`` is what a column of ours may have parted them by.
+    ``partition`` is the partition of the layout. ``periods`` are the generated columns that may partition the rows now.
     """
 
     partition: Day | Month | Year | Value | None = None
@@ -38,16 +38,16 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Lack:
-    """What a table lacks of its layout: columns and fields of structs by their names, and properties.
+    """What has to change in a table so that it fits its layout: missing columns, struct fields and properties.
 
-    ``widened`` are the columns that have a narrower type, ``remade`` those of another type, of a table that is computed
-    anew as a whole then. Of a rewrite also: ``recast``, columns of another type that may hold each value as it is, and
-    by which columns rows are ``parted``, where by others than they are to be. ``declared`` is what was declared before,
-    as facts. ``ledger`` is that of the table, read after the table was opened.
+    ``widened`` columns have a narrower type. ``remade`` columns have another type, in a table that is then recomputed
+    as a whole. Only a rewrite handles ``recast`` columns, whose other type may hold each value unchanged, and
+    ``parted``, the stored partition columns if they differ from the layout. ``declared`` is the former declaration, as
+    facts. ``ledger`` is read after the table was opened.
     """
 
     ledger: Ledger
-    columns: Sequence[tuple[Path, TableColumn]]
+    columns: Sequence[tuple[ColumnPath, TableColumn]]
     properties: Mapping[str, str]
     widened: Sequence[str]
     remade: Sequence[str] = ()
@@ -57,197 +57,208 @@ class Lack:
 
     @property
     def written(self) -> bool:
-        """Whether every row has to be written once."""
+        """Whether every row has to be rewritten."""
         return bool(self.widened or self.recast) or self.parted is not None
 
 
-def lacking(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
-    """What an opened table lacks; nothing is written.
+def compare_schema(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
+    """Compare an opened table with its layout; write nothing.
 
-    Raises ``TableError`` where it does not fit, ``LedgerError`` where this version cannot read what its commits say.
+    Raises ``TableError`` if the table does not fit, ``LedgerError`` if this version cannot read the commit metadata.
     """
     ledger = read_ledger(layout.uri, layout.name)
-    stands, found = table.metadata(), _types_of(table)
-    _require_key(layout, stands.configuration)
-    _require_version(layout, stands.configuration)
-    _require_names(layout, stands.configuration.get(DECLARES, ""))
-    other = _of_other_types(layout, found, rewriting)
-    parted = stands.partition_columns if list(stands.partition_columns) != layout.partitions else None
-    if parted is not None and rewriting is None:
-        raise _parted_otherwise(layout, parted)
-    names = [path[0] for path in found if len(path) == 1]
-    declared = _require_same_fields(layout, stands.configuration, names)
-    made = {(name,): "" for name in layout.partitions if parted is not None}
+    metadata, stored_types = table.metadata(), _read_types(table)
+    _require_key(layout, metadata.configuration)
+    _require_version(layout, metadata.configuration)
+    _require_names(layout, metadata.configuration.get(DECLARES, ""))
+    type_changes = _find_type_changes(layout, stored_types, rewriting)
+    stored_partitions = metadata.partition_columns if list(metadata.partition_columns) != layout.partitions else None
+    if stored_partitions is not None and rewriting is None:
+        raise _partitions_error(layout, stored_partitions)
+    column_names = [path[0] for path in stored_types if len(path) == 1]
+    former_declaration = _require_same_fields(layout, metadata.configuration, column_names)
+    new_partitions = {(name,): "" for name in layout.partitions if stored_partitions is not None}
     return Lack(
         ledger,
-        _missing(layout, made | found, ledger),
-        layout.corrections(stands.configuration),
-        **other,
-        parted=parted,
-        declared=declared,
+        _find_missing_columns(layout, new_partitions | stored_types, ledger),
+        layout.corrections(metadata.configuration),
+        **type_changes,
+        parted=stored_partitions,
+        declared=former_declaration,
     )
 
 
 def lack_of(layout: Layout, rewriting: Rewriting | None = None) -> Lack | None:
-    """What a table lacks now, as ``lacking`` tells it; ``None`` if there is no table."""
-    there = open_table(layout.uri)
+    """Return the current result of ``compare_schema``, or ``None`` if there is no table."""
+    table = open_table(layout.uri)
     with log_failures(layout.uri):
-        return lacking(layout, there, rewriting) if there else None
+        return compare_schema(layout, table, rewriting) if table else None
 
 
 def remade_columns(layout: Layout) -> list[str]:
-    """The stored columns of another type than declared, in a table that is computed anew as a whole for that.
+    """Return the stored columns whose other type forces a recomputation of the whole table.
 
-    None where there is no table. Reads the log and writes nothing.
+    The list is empty if there is no table. Reads the log and writes nothing.
     """
-    there = open_table(layout.uri)
-    return _of_other_types(layout, _types_of(there), None)["remade"] if there else []
+    table = open_table(layout.uri)
+    return _find_type_changes(layout, _read_types(table), None)["remade"] if table else []
 
 
-def _types_of(table: DeltaTable) -> Types:
-    return _types(StructType.fromJson(json.loads(table.schema().to_json())))
+def _read_types(table: DeltaTable) -> ColumnTypes:
+    return _collect_types(StructType.fromJson(json.loads(table.schema().to_json())))
 
 
-def _types(schema: StructType, above: Path = ()) -> Types:
-    """The types of a schema, by the names that lead to each."""
-    found = {above: schema.simpleString()}
-    for each in schema:
-        path = (*above, each.name)
-        found[path] = each.dataType.simpleString()
-        if isinstance(each.dataType, StructType):
-            found |= _types(each.dataType, path)
-    return found
+def _collect_types(schema: StructType, parent_path: ColumnPath = ()) -> ColumnTypes:
+    """Return the types of a schema by column path."""
+    types = {parent_path: schema.simpleString()}
+    for field in schema:
+        path = (*parent_path, field.name)
+        types[path] = field.dataType.simpleString()
+        if isinstance(field.dataType, StructType):
+            types |= _collect_types(field.dataType, path)
+    return types
 
 
-def _missing(layout: Layout, found: Mapping[Path, str], ledger: Ledger) -> list[tuple[Path, TableColumn]]:
-    """The columns that a table with these lacks; ``TableError`` where one of them may not be added."""
-    missing = [(path, column) for path, column in paths(layout.columns) if path[:-1] in found and path not in found]
-    _require_same_rows(layout, found)
+def _find_missing_columns(
+    layout: Layout, stored_types: Mapping[ColumnPath, str], ledger: Ledger
+) -> list[tuple[ColumnPath, TableColumn]]:
+    """Return the columns that the table does not have; raise ``TableError`` if one of them may not be added."""
+    missing = [
+        (path, column)
+        for path, column in paths(layout.columns)
+        if path[:-1] in stored_types and path not in stored_types
+    ]
+    _require_same_rows(layout, stored_types)
     if missing:
         _require_new(layout, [path[0] for path, _ in missing if len(path) == 1], ledger)
     return missing
 
 
-def _of_other_types(layout: Layout, found: Types, rewriting: Rewriting | None) -> dict[str, list[str]]:
-    """The columns of another type than declared, by what becomes of them; ``TableError`` where nothing may."""
-    named: dict[str, list[str]] = {"widened": [], "remade": [], "recast": []}
+def _find_type_changes(layout: Layout, stored_types: ColumnTypes, rewriting: Rewriting | None) -> dict[str, list[str]]:
+    """Group the columns with another type by what happens to them; raise ``TableError`` if a change is not allowed."""
+    changes: dict[str, list[str]] = {"widened": [], "remade": [], "recast": []}
     for path, column in paths(layout.columns):
-        declared = as_spark_says(column.type)
-        stands = found.get(path, declared)
-        if stands == declared or column.fields:
+        declared_type = as_spark_says(column.type)
+        stored_type = stored_types.get(path, declared_type)
+        if stored_type == declared_type or column.fields:
             continue
-        wider = len(path) == 1 and is_widened(stands, declared)
-        can = len(path) == 1 and path[0] not in layout.fixed and is_recast(stands, declared)
-        if wider and (column.widens or column.recomputed):
-            named["widened"].append(column.name)
+        is_wider = len(path) == 1 and is_widened(stored_type, declared_type)
+        can_recast = len(path) == 1 and path[0] not in layout.fixed and is_recast(stored_type, declared_type)
+        if is_wider and (column.widens or column.recomputed):
+            changes["widened"].append(column.name)
         elif column.recomputed:
-            named["remade"].append(column.name)
-        elif rewriting and can:
-            named["recast"].append(column.name)
+            changes["remade"].append(column.name)
+        elif rewriting and can_recast:
+            changes["recast"].append(column.name)
         else:
-            by = f", or have every row written with this one: {layout.rewrite}" if can else _BESIDE
-            says = wider and path[0] not in layout.partitions
-            way = f", or say widened_from={stands.upper()!r} to have it widened" if says else by
-            raise _of_another_type(layout, path, (stands, declared), way)
-    return named
+            advice = f", or rewrite every row with the declared type: {layout.rewrite}" if can_recast else _ADD_ANOTHER
+            if is_wider and path[0] not in layout.partitions:
+                advice = f", or add widened_from={stored_type.upper()!r} to widen the stored column"
+            raise _type_error(layout, path, (stored_type, declared_type), advice)
+    return changes
 
 
-def _of_another_type(layout: Layout, path: Path, types: tuple[str, str], way: str) -> TableError:
-    stands, declared = types
+def _type_error(layout: Layout, path: ColumnPath, types: tuple[str, str], advice: str) -> TableError:
+    stored_type, declared_type = types
     return TableError(
-        f"Column {'.'.join(path)} of {layout.name} is {stands} in the table and {declared} in its declaration",
+        f"Column {'.'.join(path)} of {layout.name} is {stored_type} in the table and {declared_type} in its"
+        " declaration",
         where=layout.uri,
-        action=f"Declare the type the table has{way}.",
+        action=f"Declare the type of the table{advice}.",
     )
 
 
-def _parted_otherwise(layout: Layout, stands: Sequence[str]) -> TableError:
+def _partitions_error(layout: Layout, stored_partitions: Sequence[str]) -> TableError:
     return TableError(
-        f"{layout.name} is partitioned by {', '.join(stands) or 'nothing'} and"
-        f" its declaration by {', '.join(layout.partitions) or 'nothing'}",
+        f"{layout.name} is partitioned by {', '.join(stored_partitions) or 'nothing'} in the table and"
+        f" by {', '.join(layout.partitions) or 'nothing'} in its declaration",
         where=layout.uri,
-        action=f"Declare the partitions the table has, or have every row written by these: {layout.rewrite}",
+        action=f"Declare the partitions of the table, or rewrite every row with the declared ones: {layout.rewrite}",
     )
 
 
-def _require_key(layout: Layout, stands: Mapping[str, str]) -> None:
-    """Raise where the rows were merged by another key: a key of the new one may stand in several of them."""
-    named = stands.get(KEY, "")
-    if named and layout.key and named != layout.lasting[KEY]:
+def _require_key(layout: Layout, properties: Mapping[str, str]) -> None:
+    """Raise if the rows were merged by another key: several of them may have the same value of the new key."""
+    stored_key = properties.get(KEY, "")
+    if stored_key and layout.key and stored_key != layout.lasting[KEY]:
         raise TableError(
-            f"The key of {layout.name} is {named} in the table and {layout.lasting[KEY]} in its declaration",
+            f"The key of {layout.name} is {stored_key} in the table and {layout.lasting[KEY]} in its declaration",
             where=layout.uri,
-            action="Declare the key the table has, or a table of another name, which a merge fills from the topic.",
+            action="Declare the key of the table, or a table with another name, which a merge fills from the topic.",
         )
 
 
-def _require_version(layout: Layout, stands: Mapping[str, str]) -> None:
-    """Raise where kept values came with another version column: its numbers say nothing beside those of this one."""
-    named = stands.get(VERSION_COLUMN, "")
-    if named and layout.kept_by and named != layout.kept_by:
+def _require_version(layout: Layout, properties: Mapping[str, str]) -> None:
+    """Raise if kept values have another version column: its numbers cannot be compared with those of this one."""
+    stored_column = properties.get(VERSION_COLUMN, "")
+    if stored_column and layout.kept_by and stored_column != layout.kept_by:
         raise TableError(
-            f"The kept values of {layout.name} came with versions of {named}, and {layout.kept_by} is declared",
+            f"The kept values of {layout.name} have versions from column {stored_column}, and the declaration names"
+            f" {layout.kept_by}",
             where=layout.uri,
-            action=f"Declare version={named!r}, or a table of another name, which a merge fills from the topic.",
+            action=f"Declare version={stored_column!r}, or a table with another name, which a merge fills from the"
+            " topic.",
         )
 
 
-def _require_names(layout: Layout, declared: str) -> None:
-    """Raise where a column has another name than the one that took the same: its values would stay under neither."""
-    for gone, new in renamed(declared, layout.declares) if declared and layout.declares else ():
+def _require_names(layout: Layout, former_declaration: str) -> None:
+    """Raise if a column replaces another that read the same source: the values would be split between the two."""
+    can_compare = former_declaration and layout.declares
+    for former_name, new_name in renamed(former_declaration, layout.declares) if can_compare else ():
         raise TableError(
-            f"Column {new} of {layout.name} takes what its column {gone} takes, which is no longer declared",
+            f"Column {new_name} of {layout.name} reads the same source as its column {former_name}, which is no longer"
+            " declared",
             where=layout.uri,
-            action=f"Name it {gone}, as in the table, and say source= for what records call it; or declare both"
-            f" (without formerly), merge once, and leave {gone} out then.",
+            action=f"Keep the name {former_name} and set source= to the name in the records. Or declare both (without"
+            f" formerly), merge once, then remove {former_name}.",
         )
 
 
-def _require_same_fields(layout: Layout, stands: Mapping[str, str], names: Collection[str]) -> str:
-    """Return what was declared before, as facts, with what former columns took.
+def _require_same_fields(layout: Layout, properties: Mapping[str, str], column_names: Collection[str]) -> str:
+    """Return the former declaration as facts, with the sources of former columns.
 
-    Raise where a column that the table has is declared again from another field: its values would come back as if they
-    were of this one.
+    Raise if a stored column is declared again with another field: its old values would look like values of that field.
     """
-    before = stands.get(DECLARES, "") if layout.declares else ""
-    ever = {*stands.get(DECLARED, "").split(",")}
-    for name, took, same in declared_again(before, layout.declares):
-        if not same and name in names and name in ever:
+    former_declaration = properties.get(DECLARES, "") if layout.declares else ""
+    own_columns = {*properties.get(DECLARED, "").split(",")}
+    for name, former_source, is_same in declared_again(former_declaration, layout.declares):
+        if not is_same and name in column_names and name in own_columns:
             raise TableError(
-                f"Column {name} of {layout.name} still holds values from {took}, as it was declared once, and would"
-                " take another field now",
+                f"Column {name} of {layout.name} still holds values from {former_source}, its former source, and would"
+                " now read another field",
                 where=layout.uri,
-                action=f"Give the new one another name, and say source= for what records call it; or declare {name} as"
-                " it was.",
+                action="Give the new column another name and set source= to the name in the records. Or declare"
+                f" {name} as before.",
             )
-    return before
+    return former_declaration
 
 
-def _require_same_rows(layout: Layout, found: Collection[Path]) -> None:
-    """Raise where a struct without which a row means nothing has other fields: rows of a log table are others."""
-    declared = [path for path, _ in paths(layout.columns)]
-    others = {path for path in {*declared} ^ {*found} if len(path) > 1 and path[0] in layout.anchors}
-    others = {path for path in others if path[:-1] in found}
-    if others == {(RECORD, "base")}:
-        has = "have" if others <= {*found} else "have no"
+def _require_same_rows(layout: Layout, stored_paths: Collection[ColumnPath]) -> None:
+    """Raise if a struct that identifies a row has other fields: the rows of a log table differ from keyed rows."""
+    declared_paths = [path for path, _ in paths(layout.columns)]
+    differences = {*declared_paths} ^ {*stored_paths}
+    differences = {path for path in differences if len(path) > 1 and path[0] in layout.anchors}
+    differences = {path for path in differences if path[:-1] in stored_paths}
+    if differences == {(RECORD, "base")}:
+        verb = "have" if differences <= {*stored_paths} else "have no"
         raise TableError(
-            f"The rows of {layout.name} {has} {RECORD}.base: they were written with a key where there is none now, or"
-            " without one where there is one now",
+            f"The rows of {layout.name} {verb} {RECORD}.base: they were written with a key and the declaration has"
+            " none, or the other way round",
             where=layout.uri,
-            action="Declare the key as it was, or a table of another name.",
+            action="Declare the key as before, or a table with another name.",
         )
-    if others & {*declared}:
+    if differences & {*declared_paths}:
         raise TableError(f"The table {layout.name} {OLDER}", where=layout.uri, action=LOAD_AGAIN)
 
 
-def _require_new(layout: Layout, missing: Sequence[str], ledger: Ledger) -> None:
-    """Raise where a column that is missing was there: to add it again would hide that its values are gone."""
+def _require_new(layout: Layout, missing_columns: Sequence[str], ledger: Ledger) -> None:
+    """Raise if a missing column existed before: adding it again would hide the loss of its values."""
     newest = ledger.newest
-    same = newest is not None and newest.commit.declaration == layout.declaration != ""
-    gone = [name for name in missing if same or name in layout.anchors]
-    if gone:
+    is_same = newest is not None and newest.commit.declaration == layout.declaration != ""
+    dropped_columns = [name for name in missing_columns if is_same or name in layout.anchors]
+    if dropped_columns:
         raise TableError(
-            f"Column {gone[0]} is in the declaration of {layout.name} and no longer in the table",
+            f"Column {dropped_columns[0]} is in the declaration of {layout.name} and no longer in the table",
             where=layout.uri,
-            action="Somebody dropped or renamed it: RESTORE the table to the version before, then run it again.",
+            action="Another program dropped or renamed it. RESTORE the table to the version before, then run it again.",
         )

@@ -1,6 +1,6 @@
-"""A table's rows written once in another form: columns of other types, other partitions; one fenced commit.
+"""Rewrites every row of a table once, in one fenced commit, with other column types or other partitions.
 
-Delta could widen a type without writing, by a feature of a table that other readers cannot open: so it is not used.
+Delta could widen a type without a rewrite, but by a table feature that other readers cannot open.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,26 +18,28 @@ from lakehouse.storage.schema_change.diff import Lack, Rewriting
 from lakehouse.storage.spark_writer import alone, commit_overwrite, read_table, upkeep
 
 Partition = Day | Month | Year | Value
-_SHOWN = 40  # characters of a value that does not fit
+_EXAMPLE_LENGTH = 40  # characters shown of a value that does not fit
 
 
-def reform(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting, before: Callable[[], None]) -> None:
-    """Give some columns the types of the layout, and the rows its partitions, in one commit that carries its ledger on.
+def reform(
+    spark: SparkSession, layout: Layout, diff: Lack, rewriting: Rewriting, before_rewrite: Callable[[], None]
+) -> None:
+    """Rewrite a table with the column types and partitions of its layout, in one commit that continues its ledger.
 
-    ``before`` is called when nobody else of ours writes; what it raises ends it.
+    Calls ``before_rewrite`` after it has excluded our other writers; an exception that it raises ends the rewrite.
 
-    Raises ``TableError`` where a value would become another one; nothing is written then. ``ConflictError`` where
-    another writer of ours was first, ``TableError`` where another program wrote in the moment between reading and
-    writing: its commit is then undone, and a RESTORE to it brings it back.
+    Raises ``TableError`` if a value would change; nothing is written then. Raises ``ConflictError`` if another writer
+    of ours was first. Raises ``TableError`` if another program committed between reading and writing: the rewrite
+    undoes that commit, and a RESTORE to it brings it back.
     """
-    if lack.parted is not None or lack.recast:
-        leave_statistics(spark, layout, {*(lack.parted or ()), *(path[0] for path, _ in lack.columns)})
+    if diff.parted is not None or diff.recast:
+        leave_statistics(spark, layout, {*(diff.parted or ()), *(path[0] for path, _ in diff.columns)})
     with alone(layout):
         ledger = read_ledger(layout.uri, layout.name)
-        before()
+        before_rewrite()
         rows = read_table(spark, layout, ledger.version)
         commit = ledger.next_commit("rewrite", "")
-        entry = commit_overwrite(spark, layout, _formed(layout, lack, rewriting, rows), commit)
+        entry = commit_overwrite(spark, layout, _convert_rows(layout, diff, rewriting, rows), commit)
     if entry.version != ledger.version + 1:
         raise TableError(
             f"{layout.name} was rewritten while another program wrote version {entry.version - 1}",
@@ -46,115 +48,126 @@ def reform(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting
         )
 
 
-def require_exact(spark: SparkSession, layout: Layout, lack: Lack, rewriting: Rewriting) -> None:
-    """Raise ``TableError`` where a value of the table would become another one; nothing is written."""
-    _compare(layout, lack, rewriting, read_table(spark, layout))
+def require_exact(spark: SparkSession, layout: Layout, diff: Lack, rewriting: Rewriting) -> None:
+    """Raise ``TableError`` if a rewrite would change a value of the table; write nothing."""
+    _find_dropped_columns(layout, diff, rewriting, read_table(spark, layout))
 
 
-def _compare(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> set[str]:
-    """The columns that go, since they told nothing but a period of a time that stays.
+def _find_dropped_columns(layout: Layout, diff: Lack, rewriting: Rewriting, rows: DataFrame) -> set[str]:
+    """Return the columns to drop: each holds only the period of a time in another column.
 
-    Raises ``TableError`` where a value would become another one.
+    Raises ``TableError`` if a value would change.
     """
-    gone = [each for each in rewriting.periods if each.name in (lack.parted or ()) and each.name not in layout.names]
-    gone = [each for each in gone if each.column not in lack.recast]
-    partition = [rewriting.partition] if rewriting.partition and lack.parted is not None else []
-    found = _differing(rows, _compared(rows, layout, lack, [*gone, *partition]))
-    _require_same(layout, {name: found[name] for name in found if name in layout.names}, dict(rows.dtypes))
-    return {each.name for each in gone if each.name in found and not found[each.name][0]}
+    old_periods = [
+        period for period in rewriting.periods if period.name in (diff.parted or ()) and period.name not in layout.names
+    ]
+    old_periods = [period for period in old_periods if period.column not in diff.recast]
+    new_partition = [rewriting.partition] if rewriting.partition and diff.parted is not None else []
+    differences = _count_differences(rows, _exact_conditions(rows, layout, diff, [*old_periods, *new_partition]))
+    changes = {name: differences[name] for name in differences if name in layout.names}
+    _require_unchanged(layout, changes, dict(rows.dtypes))
+    return {period.name for period in old_periods if period.name in differences and not differences[period.name][0]}
 
 
-def _formed(layout: Layout, lack: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
-    partition = rewriting.partition if lack.parted is not None else None
-    dropped = _compare(layout, lack, rewriting, rows)
+def _convert_rows(layout: Layout, diff: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
+    partition = rewriting.partition if diff.parted is not None else None
+    dropped_columns = _find_dropped_columns(layout, diff, rewriting, rows)
     types = {column.name: column.type for column in layout.columns}
-    kept = {field.name: field.metadata for field in rows.schema}
+    field_metadata = {field.name: field.metadata for field in rows.schema}
 
-    def chosen(name: str) -> Column:
-        cast = f"CAST(`{name}` AS {types[name]})" if name in (*lack.widened, *lack.recast) else f"`{name}`"
-        return F.expr(f"{cast} + 0.0D" if name in lack.recast and types[name] == "DOUBLE" else cast)
+    def convert_column(name: str) -> Column:
+        cast = f"CAST(`{name}` AS {types[name]})" if name in (*diff.widened, *diff.recast) else f"`{name}`"
+        return F.expr(f"{cast} + 0.0D" if name in diff.recast and types[name] == "DOUBLE" else cast)
 
-    stays = [name for name in rows.columns if name not in dropped]
-    formed = rows.select(*(chosen(name).alias(name, metadata=kept[name]) for name in stays))
-    return _parted(formed, layout, partition) if partition else formed
-
-
-def _parted(rows: DataFrame, layout: Layout, partition: Partition) -> DataFrame:
-    """The rows with the partition column of the layout, and the columns in its order."""
-    said = {column.name: {"comment": column.doc} for column in layout.columns}[partition.name]
-    rows = rows.withColumn(partition.name, F.expr(partition.expression)).withMetadata(partition.name, said)
-    named = [name for name in layout.names if name in rows.columns]
-    return rows.select(*(f"`{name}`" for name in [*named, *(name for name in rows.columns if name not in named)]))
+    names = [name for name in rows.columns if name not in dropped_columns]
+    converted = rows.select(*(convert_column(name).alias(name, metadata=field_metadata[name]) for name in names))
+    return _add_partition(converted, layout, partition) if partition else converted
 
 
-def _compared(rows: DataFrame, layout: Layout, lack: Lack, periods: Sequence[Partition]) -> dict[str, str]:
-    """Columns whose values have to be something, and that in SQL: those that are cast, and periods of a time."""
-    stands, types = dict(rows.dtypes), {column.name: column.type for column in layout.columns}
-    same = {name: _is_same(name, stands[name], types[name]) for name in lack.recast}
-    there = [each for each in periods if {each.name, each.column} <= {*stands} and each.name not in lack.recast]
-    return same | {each.name: f"`{each.name}` IS NULL OR `{each.name}` <=> {each.expression}" for each in there}
+def _add_partition(rows: DataFrame, layout: Layout, partition: Partition) -> DataFrame:
+    """Return the rows with the partition column of the layout, and with the columns in its order."""
+    comment = {column.name: {"comment": column.doc} for column in layout.columns}[partition.name]
+    rows = rows.withColumn(partition.name, F.expr(partition.expression)).withMetadata(partition.name, comment)
+    ordered = [name for name in layout.names if name in rows.columns]
+    ordered += [name for name in rows.columns if name not in ordered]
+    return rows.select(*(f"`{name}`" for name in ordered))
 
 
-def _differing(rows: DataFrame, same: Mapping[str, str]) -> dict[str, tuple[int, str]]:
-    """How many values of each of these columns are not what they have to be, and one of them."""
-    if not same:
+def _exact_conditions(rows: DataFrame, layout: Layout, diff: Lack, periods: Sequence[Partition]) -> dict[str, str]:
+    """Return the SQL conditions under which a rewrite keeps values, by column: recast columns and periods of a time."""
+    stored_types, types = dict(rows.dtypes), {column.name: column.type for column in layout.columns}
+    conditions = {name: _exact_cast(name, stored_types[name], types[name]) for name in diff.recast}
+    for period in periods:
+        if {period.name, period.column} <= {*stored_types} and period.name not in diff.recast:
+            conditions[period.name] = f"`{period.name}` IS NULL OR `{period.name}` <=> {period.expression}"
+    return conditions
+
+
+def _count_differences(rows: DataFrame, conditions: Mapping[str, str]) -> dict[str, tuple[int, str]]:
+    """Return, for each column, how many values do not meet its condition, and the least of them."""
+    if not conditions:
         return {}
-    counted = [F.expr(f"count_if(NOT ({sql}))") for sql in same.values()]
-    one = [F.expr(f"min(CAST(`{name}` AS STRING)) FILTER (WHERE NOT ({sql}))") for name, sql in same.items()]
-    (found,) = rows.agg(*counted, *one).collect()
-    return {name: (found[at], found[at + len(same)]) for at, name in enumerate(same)}
+    counts = [F.expr(f"count_if(NOT ({sql}))") for sql in conditions.values()]
+    examples = [F.expr(f"min(CAST(`{name}` AS STRING)) FILTER (WHERE NOT ({sql}))") for name, sql in conditions.items()]
+    (result,) = rows.agg(*counts, *examples).collect()
+    return {name: (result[i], result[i + len(conditions)]) for i, name in enumerate(conditions)}
 
 
-def _require_same(layout: Layout, differing: Mapping[str, tuple[int, str]], stands: Mapping[str, str]) -> None:
-    """Raise where a value would become another one."""
+def _require_unchanged(
+    layout: Layout, differences: Mapping[str, tuple[int, str]], stored_types: Mapping[str, str]
+) -> None:
+    """Raise if a value would change."""
     types = {column.name: column.type for column in layout.columns}
-    for name, (many, value) in differing.items():
-        if many:
-            told = name.removesuffix("_before").removesuffix("_after") if layout.name != layout.of else name
+    for name, (count, value) in differences.items():
+        if count:
+            declared_name = name.removesuffix("_before").removesuffix("_after") if layout.name != layout.of else name
             raise TableError(
-                f"{many:,} values of column {name} of {layout.name} cannot be {types[name]} and stay what they are, as"
-                f" {value[:_SHOWN]!r}",
+                f"{count:,} values of column {name} of {layout.name} cannot be stored as {types[name]} without a"
+                f" change, for example {value[:_EXAMPLE_LENGTH]!r}",
                 where=layout.uri,
-                action=f"Declare {told} as {stands[name].upper()}, and a column of another name beside it.",
+                action=f"Declare {declared_name} as {stored_types[name].upper()}, and add a column with another name.",
             )
 
 
-def _is_same(name: str, stands: str, declared: str) -> str:
-    """Whether a value, cast and cast back, is what it was; of a text that is a number, but for zeros at its end."""
-    text = stands == "string" and declared.startswith("DECIMAL")
-    cast = f"TRY_CAST({castable(f'`{name}`') if text else f'`{name}`'} AS {declared})"
-    back = f"CAST({cast} AS {stands})"
-    if stands != "string":
-        # the greatest whole numbers are cast to the nearest there is, and back
-        whole = "BIGINT" in (stands.upper(), declared) and "DOUBLE" in (stands.upper(), declared)
-        nearest = f" AND TRY_CAST({cast} AS DECIMAL(38,0)) <=> TRY_CAST(`{name}` AS DECIMAL(38,0))" if whole else ""
-        return f"{back} <=> `{name}`{nearest}"
-    finite = f" AND abs({cast}) < double('Infinity')" if declared == "DOUBLE" else ""
-    return f"{_plain(back)} <=> {_plain(f'`{name}`')}{finite}"
+def _exact_cast(name: str, stored_type: str, declared_type: str) -> str:
+    """Return the SQL condition that a value survives a cast and back; a decimal in a text may lose its last zeros."""
+    is_decimal_text = stored_type == "string" and declared_type.startswith("DECIMAL")
+    cast = f"TRY_CAST({castable(f'`{name}`') if is_decimal_text else f'`{name}`'} AS {declared_type})"
+    cast_back = f"CAST({cast} AS {stored_type})"
+    if stored_type != "string":
+        # the largest whole numbers are cast to the nearest double, and back to the same number
+        is_whole = "BIGINT" in (stored_type.upper(), declared_type) and "DOUBLE" in (stored_type.upper(), declared_type)
+        is_equal = f" AND TRY_CAST({cast} AS DECIMAL(38,0)) <=> TRY_CAST(`{name}` AS DECIMAL(38,0))" if is_whole else ""
+        return f"{cast_back} <=> `{name}`{is_equal}"
+    is_finite = f" AND abs({cast}) < double('Infinity')" if declared_type == "DOUBLE" else ""
+    return f"{_trim_zeros(cast_back)} <=> {_trim_zeros(f'`{name}`')}{is_finite}"
 
 
-def _plain(text: str) -> str:
+def _trim_zeros(text: str) -> str:
     return f"IF(contains({text}, '.'), rtrim('.', rtrim('0', {text})), {text})"
 
 
-def _with_bounds(layout: Layout) -> list[str]:
-    """The columns of which Delta keeps statistics, those that hold others last."""
-    kept = [each for each in layout.columns if each.fields or not nested(each.type)]
-    named = [each.name for each in sorted(kept, key=lambda each: bool(each.fields)) if each.type != "BOOLEAN"]
-    return [name for name in named if name not in layout.partitions]
+def _columns_with_bounds(layout: Layout) -> list[str]:
+    """Return the columns of which Delta keeps statistics, structs last."""
+    columns = [column for column in layout.columns if column.fields or not nested(column.type)]
+    names = [
+        column.name for column in sorted(columns, key=lambda column: bool(column.fields)) if column.type != "BOOLEAN"
+    ]
+    return [name for name in names if name not in layout.partitions]
 
 
-def leave_statistics(spark: SparkSession, layout: Layout, but: Collection[str] = ()) -> None:
-    """Name no column for statistics of which Delta keeps none before or afterwards, or which is not there.
+def leave_statistics(spark: SparkSession, layout: Layout, excluded: Collection[str] = ()) -> None:
+    """Restrict the statistics columns to those that exist and support statistics both before and after a rewrite.
 
-    Those of the layout are named again once the rows are written; where that does not come to it, the next run sees
-    that others of ours are named. So where none is left, any other column is.
+    ``excluded`` are the columns to leave out. After the rows are written, the columns of the layout are set again. If
+    that does not happen, the next run sees that other columns of ours are set. So this sets another column if none is
+    left.
     """
-    wanted = layout.statistics_properties.get(STATISTICS, "").split(",")
-    named = [each for each in wanted if each not in ("", *but)]
-    if wanted != [""] and not named:
-        named = [name for name in _with_bounds(layout) if name not in but][:1]
+    layout_columns = layout.statistics_properties.get(STATISTICS, "").split(",")
+    names = [name for name in layout_columns if name not in ("", *excluded)]
+    if layout_columns != [""] and not names:
+        names = [name for name in _columns_with_bounds(layout) if name not in excluded][:1]
     statement = f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({quoted(STATISTICS)})"
-    if named:
-        statement = f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({quoted(STATISTICS)} = {quoted(','.join(named))})"
+    if names:
+        statement = f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({quoted(STATISTICS)} = {quoted(','.join(names))})"
     upkeep(spark, layout, statement)

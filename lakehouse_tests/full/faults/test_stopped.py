@@ -178,7 +178,9 @@ def test_a_java_that_outlives_its_killed_process_has_ended_before_the_table_is_w
                 process.wait()
                 version = world.streams[kind].ledger.version
                 with world.process(CLI, kind) as other:
-                    assert wait_until(lambda: "left writing" in world.log.read_text(), 120), "it does not wait"
+                    assert wait_until(lambda: "Waiting for the statement" in world.log.read_text(), 120), (
+                        "it does not wait"
+                    )
                     assert other.poll() is None
                     assert world.streams[kind].ledger.version == version
                     world.gate.open()

@@ -42,5 +42,5 @@ def test_the_current_phase_is_the_newest_and_empty_before_the_first() -> None:
 
 def test_a_warning_is_printed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with phases.track_phases():
-        LOG.warning("Stopping what writes %s", "t")
-    assert "Stopping what writes t" in capsys.readouterr().err
+        LOG.warning("Stopping the statement that writes %s", "t")
+    assert "Stopping the statement that writes t" in capsys.readouterr().err

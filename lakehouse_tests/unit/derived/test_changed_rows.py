@@ -1,4 +1,4 @@
-"""How many rows changed since a version: told by our commits, and by nobody where others committed."""
+"""The number of rows that changed since a version: known from our commits, unknown if other programs committed."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,12 +20,12 @@ AT = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 def upstream(*versions: int) -> Upstream:
-    """A merged table at version 4; each of these versions is a batch that inserted 2, updated 3 and deleted 1."""
+    """Return a merged table at version 4; each given version is a batch that inserted 2, updated 3 and deleted 1."""
     commit = Commit(kind="batch", number=1, attempt="a", table_version=0)
-    counted = Metrics(source_rows=9, inserted=2, updated=3, deleted=1)
-    entries = tuple(Entry(version, AT, commit, counted) for version in sorted(versions, reverse=True))
-    none: Any = None
-    merged = StoredTable(none, merged_layout(temperatures, Settings()))
+    metrics = Metrics(source_rows=9, inserted=2, updated=3, deleted=1)
+    entries = tuple(Entry(version, AT, commit, metrics) for version in sorted(versions, reverse=True))
+    no_spark: Any = None
+    merged = StoredTable(no_spark, merged_layout(temperatures, Settings()))
     ledger = Ledger(merged.layout.uri, exists=True, table_id="id", version=4, entries=entries)
     return Upstream(temperatures, merged, ledger)
 
@@ -35,25 +35,26 @@ def since(version: int) -> Consumed:
 
 
 @pytest.mark.parametrize(("consumed", "rows"), [(4, 0), (3, 6), (1, 18)])
-def test_the_rows_that_changed_are_those_of_the_commits_since(consumed, rows):
+def test_the_changed_rows_are_those_of_the_commits_since_a_version(consumed, rows):
     assert changed_rows(upstream(1, 2, 3, 4), since(consumed)) == rows
 
 
-def test_nobody_knows_how_many_rows_a_commit_of_another_program_changed():
+def test_the_number_of_rows_that_another_program_changed_is_unknown():
     assert changed_rows(upstream(1, 2, 4), since(2)) is None
     assert changed_rows(upstream(1, 2, 4), since(3)) == 6
 
 
 def test_a_version_that_changed_no_row_counts_none():
-    quiet = upstream(1, 2, 4)
-    assert changed_rows(replace(quiet, ledger=replace(quiet.ledger, unchanged=frozenset({3}))), since(2)) == 6
+    merged_table = upstream(1, 2, 4)
+    ledger = replace(merged_table.ledger, unchanged=frozenset({3}))
+    assert changed_rows(replace(merged_table, ledger=ledger), since(2)) == 6
 
 
-def test_nothing_is_known_before_the_first_version_is_consumed():
+def test_the_number_is_unknown_before_the_first_version_is_consumed():
     assert changed_rows(upstream(1, 2, 3, 4), None) is None
 
 
-def test_the_commit_of_a_derived_table_says_what_it_consumed_in_a_form_that_is_read(
+def test_the_consumed_version_in_the_commit_of_a_derived_table_can_be_read_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(changes, "to_consume", lambda ledger: since(ledger.version))
@@ -62,7 +63,7 @@ def test_the_commit_of_a_derived_table_says_what_it_consumed_in_a_form_that_is_r
     assert said_in(commit.model_dump_json()) == commit
 
 
-def test_a_commit_says_nothing_that_its_form_does_not_hold() -> None:
+def test_a_commit_accepts_no_value_of_a_wrong_type() -> None:
     commit = Commit(kind="derived", number=1, attempt="a", table_version=0)
     with pytest.raises(ValidationError, match="source"):
         commit.with_fields(source=since(4))

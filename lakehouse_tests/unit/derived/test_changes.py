@@ -1,4 +1,4 @@
-"""What a failure to read changes means: only what is gone for good may be told as a net difference."""
+"""The meaning of failures to read changes: only changes that are lost for good become a net difference."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -40,7 +40,7 @@ PASSING = [
 
 
 def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | None:
-    """Read the changes of two versions, where one reading after the other fails."""
+    """Read the changes of two versions; each read fails with the next error."""
     errors = iter(failures)
 
     def fail(*_: object) -> None:
@@ -49,27 +49,31 @@ def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | N
     monkeypatch.setattr(changes, "_read_changes", fail)
     monkeypatch.setattr(changes, "session_settings", lambda *_: nullcontext())
     layout = merged_layout(temperatures, Settings())
-    none: Any = None
+    no_spark: Any = None
     ledger = Ledger(layout.uri, exists=True, table_id="id", version=3)
-    return net_changes(Upstream(temperatures, StoredTable(none, layout), ledger), Consumed(table_id="id", version=1))
+    return net_changes(
+        Upstream(temperatures, StoredTable(no_spark, layout), ledger), Consumed(table_id="id", version=1)
+    )
 
 
-@pytest.mark.parametrize("said", GONE)
-def test_changes_that_are_gone_are_told_as_a_net_difference(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    assert read(monkeypatch, PySparkException(said)) is None
-    assert read(monkeypatch, OTHER_COLUMNS, PySparkException(said)) is None
+@pytest.mark.parametrize("message", GONE)
+def test_lost_changes_become_a_net_difference(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
+    assert read(monkeypatch, PySparkException(message)) is None
+    assert read(monkeypatch, OTHER_COLUMNS, PySparkException(message)) is None
 
 
-@pytest.mark.parametrize("said", PASSING)
-def test_a_failure_that_passes_is_no_sign_that_changes_are_gone(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+@pytest.mark.parametrize("message", PASSING)
+def test_a_temporary_failure_does_not_mean_that_changes_are_lost(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
     with pytest.raises(PySparkException):
-        read(monkeypatch, PySparkException(said))
+        read(monkeypatch, PySparkException(message))
 
 
-@pytest.mark.parametrize("said", [*PASSING, "[INTERNAL_ERROR] Something else", "Job aborted: ExecutorLostFailure"])
-def test_behind_other_columns_no_other_failure_is_a_net_difference(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+@pytest.mark.parametrize("message", [*PASSING, "[INTERNAL_ERROR] Something else", "Job aborted: ExecutorLostFailure"])
+def test_after_other_columns_no_further_failure_becomes_a_net_difference(
+    monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
     with pytest.raises(PySparkException):
-        read(monkeypatch, OTHER_COLUMNS, PySparkException(said))
+        read(monkeypatch, OTHER_COLUMNS, PySparkException(message))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_behind_other_columns_no_other_failure_is_a_net_difference(monkeypatch: 
         PySparkException("[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Expected INT, Found DOUBLE"),
     ],
 )
-def test_where_columns_were_missing_or_others_in_between_it_is_a_net_difference(
+def test_columns_that_were_missing_or_different_for_a_while_become_a_net_difference(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     assert read(monkeypatch, OTHER_COLUMNS, error) is None

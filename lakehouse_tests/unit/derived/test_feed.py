@@ -1,4 +1,4 @@
-"""Which rows the change feed takes: every change once, also where a version number comes again."""
+"""The rows that the change feed inserts: every change once, even if a version number is used again."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -30,27 +30,27 @@ def feed() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def take(feed: duckdb.DuckDBPyConnection, number: int, *changes: tuple[int, datetime | None, int]) -> None:
-    """One commit with changes of one key: the version that made them, when (NULL: a net difference), the value."""
+def insert_changes(feed: duckdb.DuckDBPyConnection, number: int, *changes: tuple[int, datetime | None, int]) -> None:
+    """Commit changes of one key, each with its version, commit time (NULL: a net difference) and value."""
     rows: list[Any] = [[1, "id", version, at, number, value] for version, at, value in changes]
     feed.execute("DELETE FROM s")
     feed.executemany("INSERT INTO s VALUES (?, ?, ?, ?, ?, ?)", rows)
     feed.execute(f"MERGE INTO t USING s {insert_spec(TABLE, NAMES).clauses}".replace("`", '"'))
 
 
-def told(feed: duckdb.DuckDBPyConnection) -> list[int]:
+def read_values(feed: duckdb.DuckDBPyConnection) -> list[int]:
     return [value for (value,) in feed.execute("SELECT v_after FROM t ORDER BY number, source_version").fetchall()]
 
 
-def test_a_table_back_from_a_backup_goes_through_the_same_versions_again(feed: duckdb.DuckDBPyConnection) -> None:
-    take(feed, 1, (40, FIRST, 2), (41, FIRST, 3))
-    take(feed, 2, (40, None, 2))
-    take(feed, 3, (41, SECOND, 4))
-    take(feed, 4, (40, None, 2))
-    assert told(feed) == [2, 3, 2, 4, 2]
+def test_a_table_restored_from_a_backup_uses_the_same_versions_again(feed: duckdb.DuckDBPyConnection) -> None:
+    insert_changes(feed, 1, (40, FIRST, 2), (41, FIRST, 3))
+    insert_changes(feed, 2, (40, None, 2))
+    insert_changes(feed, 3, (41, SECOND, 4))
+    insert_changes(feed, 4, (40, None, 2))
+    assert read_values(feed) == [2, 3, 2, 4, 2]
 
 
-def test_a_change_that_is_told_already_is_not_told_again(feed: duckdb.DuckDBPyConnection) -> None:
-    take(feed, 1, (40, FIRST, 2))
-    take(feed, 2, (40, FIRST, 2), (41, SECOND, 3))
-    assert told(feed) == [2, 3]
+def test_a_change_in_the_feed_is_not_inserted_again(feed: duckdb.DuckDBPyConnection) -> None:
+    insert_changes(feed, 1, (40, FIRST, 2))
+    insert_changes(feed, 2, (40, FIRST, 2), (41, SECOND, 3))
+    assert read_values(feed) == [2, 3]

@@ -1,4 +1,4 @@
-"""Few rows written without Spark: once, on the version they were planned on, or not at all."""
+"""Rows written without Spark: they are written once, on the version that they were planned on, or not at all."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -32,7 +32,7 @@ from lakehouse_tests.helpers.tables.plain_tables import (
 
 
 @pytest.mark.invariant(1, 11)
-def test_an_append_is_one_commit_with_the_number_and_what_it_says_of_itself(tmp_path: Path) -> None:
+def test_an_append_is_one_commit_with_its_number_and_metadata(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     commit = next_commit(layout)
     entry = append_quickly(layout, rows(OSLO, NOWHERE), commit)
@@ -42,47 +42,49 @@ def test_an_append_is_one_commit_with_the_number_and_what_it_says_of_itself(tmp_
 
 
 @pytest.mark.invariant(10)
-def test_a_merge_deletes_updates_and_inserts_what_differs_and_copies_the_rest_as_it_is(tmp_path: Path) -> None:
+def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_others_unchanged(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS, NOWHERE, OSLO, ("Rome", Decimal(0), FAR, 4))
-    now = rows((*NOWHERE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
-    entry = merge_quickly(layout, now, ["place", "at"], "gone", next_commit(layout))
-    counted = entry.metrics
-    assert (counted.source_rows, counted.inserted, counted.updated, counted.deleted) == (4, 1, 1, 1)
-    there = [PARIS, (*NOWHERE[:3], 7), ("Bern", None, FAR, 0), ("Rome", Decimal("0.000000"), FAR, 4)]
-    assert stored(layout) == sorted(there, key=str)
+    new_rows = rows((*NOWHERE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
+    entry = merge_quickly(layout, new_rows, ["place", "at"], "gone", next_commit(layout))
+    metrics = entry.metrics
+    assert (metrics.source_rows, metrics.inserted, metrics.updated, metrics.deleted) == (4, 1, 1, 1)
+    expected = [PARIS, (*NOWHERE[:3], 7), ("Bern", None, FAR, 0), ("Rome", Decimal("0.000000"), FAR, 4)]
+    assert stored(layout) == sorted(expected, key=str)
 
 
 @pytest.mark.invariant(10)
 @pytest.mark.parametrize("row", [(*NOWHERE, True), (*PARIS, False)])
 def test_a_merge_that_changes_nothing_is_a_commit_without_a_file(tmp_path: Path, row: tuple[Any, ...]) -> None:
-    """What was consumed has to be told all the same."""
+    """The commit records the consumed version."""
     layout = made(tmp_path, PARIS)
-    before = DeltaTable(layout.uri).file_uris()
+    files_before = DeltaTable(layout.uri).file_uris()
     entry = merge_quickly(layout, rows(row), ["place", "at"], "gone", next_commit(layout))
     assert (entry.version, entry.metrics.inserted, entry.metrics.updated, entry.metrics.deleted) == (1, 0, 0, 0)
-    assert DeltaTable(layout.uri).file_uris() == before and stored(layout) == [PARIS]
+    assert DeltaTable(layout.uri).file_uris() == files_before and stored(layout) == [PARIS]
 
 
 @pytest.mark.invariant(10)
 def test_an_append_of_nothing_is_a_commit_without_a_file(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
-    before = DeltaTable(layout.uri).file_uris()
+    files_before = DeltaTable(layout.uri).file_uris()
     assert append_quickly(layout, SCHEMA.empty_table(), next_commit(layout)).version == 1
-    assert DeltaTable(layout.uri).file_uris() == before
+    assert DeltaTable(layout.uri).file_uris() == files_before
 
 
 @pytest.mark.invariant(10)
 def test_a_merge_rewrites_no_file_in_which_nothing_changes(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
-    (kept,) = (f for f in DeltaTable(layout.uri).file_uris() if pq.read_table(f)["place"].to_pylist() == ["Paris"])
+    (unchanged_file,) = (
+        f for f in DeltaTable(layout.uri).file_uris() if pq.read_table(f)["place"].to_pylist() == ["Paris"]
+    )
     merge_quickly(layout, rows((*PARIS, False), (*OSLO[:3], 2, False)), ["place", "at"], "gone", next_commit(layout))
-    assert kept in DeltaTable(layout.uri).file_uris()
+    assert unchanged_file in DeltaTable(layout.uri).file_uris()
     assert stored(layout) == sorted([PARIS, (*OSLO[:3], 2)], key=str)
 
 
 def test_every_tenth_version_is_a_checkpoint_that_needs_no_commit_before_it(tmp_path: Path) -> None:
-    """Else whoever opens the table reads a hundred commits one by one."""
+    """Without checkpoints, every reader of the table reads up to a hundred commits one by one."""
     layout = made(tmp_path, PARIS)
     for _ in range(10):
         append_quickly(layout, rows(OSLO), next_commit(layout))
@@ -93,8 +95,8 @@ def test_every_tenth_version_is_a_checkpoint_that_needs_no_commit_before_it(tmp_
     assert DeltaTable(layout.uri).transaction_version(app_id("t")) == 10 and len(stored(layout)) == 11
 
 
-def test_no_checksum_of_a_former_file_calls_a_new_one_damaged(tmp_path: Path) -> None:
-    """Hadoop keeps one beside each file that it writes; those of a log that was brought back may be of other files."""
+def test_no_checksum_of_a_former_file_marks_a_new_file_as_damaged(tmp_path: Path) -> None:
+    """Hadoop writes a checksum next to each of its files; in a restored log, checksums may be of other files."""
     layout = made(tmp_path, PARIS)
     log = Path(layout.uri, "_delta_log")
     names = (f"{10:020d}.json", f"{10:020d}.checkpoint.parquet", "_last_checkpoint")
@@ -107,10 +109,10 @@ def test_no_checksum_of_a_former_file_calls_a_new_one_damaged(tmp_path: Path) ->
 
 @pytest.mark.invariant(11)
 @pytest.mark.parametrize("kind", [RuntimeError, BaseException])
-def test_a_checkpoint_that_cannot_be_made_leaves_the_commit(
+def test_a_commit_is_valid_if_its_checkpoint_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
-    """Where deltalake's own code panics, that is no Exception."""
+    """A panic in deltalake is not an Exception."""
 
     def panic(_: DeltaTable) -> None:
         raise kind("no checkpoint today")
@@ -123,45 +125,45 @@ def test_a_checkpoint_that_cannot_be_made_leaves_the_commit(
 
 
 @pytest.mark.invariant(11)
-def test_what_was_planned_on_another_version_is_not_written(tmp_path: Path) -> None:
-    """Also where that is a RESTORE, with which an append by Spark does not conflict."""
+def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Path) -> None:
+    """This includes a RESTORE, which does not conflict with an append by Spark."""
     layout = made(tmp_path, PARIS)
-    planned = next_commit(layout)
+    commit = next_commit(layout)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     DeltaTable(layout.uri).restore(0)
     with pytest.raises(ConflictError):
-        append_quickly(layout, rows(OSLO), planned)
+        append_quickly(layout, rows(OSLO), commit)
     with pytest.raises(ConflictError):
-        merge_quickly(layout, rows((*OSLO, False)), ["place", "at"], "gone", planned)
+        merge_quickly(layout, rows((*OSLO, False)), ["place", "at"], "gone", commit)
     assert stored(layout) == [PARIS]
 
 
 @pytest.mark.invariant(11)
-def test_what_another_writer_commits_in_the_same_moment_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_commit_of_another_writer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = made(tmp_path, PARIS)
-    planned = next_commit(layout)
-    opened = DeltaTable(layout.uri)
-    monkeypatch.setattr("lakehouse.storage.delta_rs_writer.open_anew", lambda _: opened)
+    commit = next_commit(layout)
+    table = DeltaTable(layout.uri)
+    monkeypatch.setattr("lakehouse.storage.delta_rs_writer.open_anew", lambda _: table)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
     with pytest.raises(ConflictError):
-        append_quickly(layout, rows(NOWHERE), planned)
+        append_quickly(layout, rows(NOWHERE), commit)
     with pytest.raises(ConflictError):
-        merge_quickly(layout, rows((*NOWHERE, False)), ["place", "at"], "gone", planned)
+        merge_quickly(layout, rows((*NOWHERE, False)), ["place", "at"], "gone", commit)
     assert stored(layout) == sorted([PARIS, OSLO], key=str)
 
 
-def test_a_disk_that_refuses_is_told_as_what_it_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = made(tmp_path, PARIS)
 
-    def full(*_: Any, **__: Any) -> None:
+    def raise_disk_full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lakehouse.storage.delta_rs_writer.write_deltalake", full)
+    monkeypatch.setattr("lakehouse.storage.delta_rs_writer.write_deltalake", raise_disk_full)
     with pytest.raises(TableError, match="No space left"):
         append_quickly(layout, rows(OSLO), next_commit(layout))
 
 
-def test_a_file_that_cannot_be_read_is_not_taken_for_the_log(tmp_path: Path) -> None:
+def test_an_unreadable_data_file_is_not_reported_as_an_error_of_the_log(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
     content = bytearray(file.read_bytes())
@@ -172,23 +174,26 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_the_log(tmp_path: Path) -> 
     assert "log" not in str(caught.value)
 
 
-def parted(folder: Path, *values: tuple[Any, ...]) -> Layout:
-    """A table in partitions by month, whose changes are kept, as the merged table is stored."""
+def create_partitioned(folder: Path, *values: tuple[Any, ...]) -> Layout:
+    """Create a table with partitions by month and a change feed, like the merged table."""
     columns = [TableColumn(name, COLUMNS[name], "d") for name in ("place", "n")]
     columns += [TableColumn("month", "DATE", "d"), TableColumn.struct("origin", "d", [TableColumn("base", "INT", "d")])]
     layout = Layout("t", str(folder / "t"), "d", columns, "month", statistics=("place",), change_data=True)
     write_deltalake(
-        layout.uri, months(*values), partition_by=["month"], configuration=layout.statistics_properties | layout.lasting
+        layout.uri,
+        rows_by_month(*values),
+        partition_by=["month"],
+        configuration=layout.statistics_properties | layout.lasting,
     )
     return layout
 
 
-def months(*values: tuple[Any, ...]) -> pa.Table:
-    """Rows of such a table, with whether they are stale where a fourth value is told."""
+def rows_by_month(*values: tuple[Any, ...]) -> pa.Table:
+    """Return rows of such a table; a fourth value says whether a row is stale."""
     fields = [("place", pa.string()), ("n", pa.int64()), ("month", pa.date32())]
     schema = pa.schema([*fields, ("origin", pa.struct([("base", pa.int32())]))])
-    told = [{"place": row[0], "n": row[1], "month": row[2], "origin": {"base": None}} for row in values]
-    table = pa.Table.from_pylist(told, schema=schema)
+    records = [{"place": row[0], "n": row[1], "month": row[2], "origin": {"base": None}} for row in values]
+    table = pa.Table.from_pylist(records, schema=schema)
     return table.append_column(STALE, pa.array([row[3] for row in values])) if len(values[0]) > 3 else table
 
 
@@ -196,21 +201,22 @@ JANUARY, MARCH = date(2023, 1, 1), date(2023, 3, 1)
 
 
 def contents(layout: Layout) -> list[tuple[Any, ...]]:
-    found = DeltaTable(layout.uri).to_pyarrow_table(columns=["place", "n", "month"]).to_pylist()
-    return sorted((tuple(row.values()) for row in found), key=str)
+    rows_read = DeltaTable(layout.uri).to_pyarrow_table(columns=["place", "n", "month"]).to_pylist()
+    return sorted((tuple(row.values()) for row in rows_read), key=str)
 
 
 @pytest.mark.invariant(3, 7)
-def test_rows_take_the_place_of_those_of_their_keys_and_stale_ones_are_counted_and_go_nowhere(tmp_path: Path) -> None:
-    layout = parted(tmp_path, ("Paris", 1, JANUARY), ("Oslo", 1, JANUARY), ("Rome", 1, None))
-    now = (("Paris", 2, MARCH, False), ("Oslo", 2, JANUARY, True), ("Bern", 2, None, False), ("Graz", 2, MARCH, True))
-    entry = store_quickly(layout, months(*now), ["place"], None, next_commit(layout, "batch"))
-    counted = entry.metrics
-    assert (counted.source_rows, counted.inserted, counted.updated, counted.deleted, counted.stale) == (4, 1, 1, 0, 2)
-    there = [("Paris", 2, MARCH), ("Oslo", 1, JANUARY), ("Rome", 1, None), ("Bern", 2, None)]
-    assert contents(layout) == sorted(there, key=str)
-    told = pa.table(DeltaTable(layout.uri).load_cdf(starting_version=1).read_all())
-    kinds = [(row["place"], row["_change_type"], row["n"], row["month"]) for row in told.to_pylist()]
+def test_rows_replace_stored_rows_with_their_keys_and_stale_rows_are_only_counted(tmp_path: Path) -> None:
+    layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY), ("Oslo", 1, JANUARY), ("Rome", 1, None))
+    paris, oslo = ("Paris", 2, MARCH, False), ("Oslo", 2, JANUARY, True)
+    new_rows = (paris, oslo, ("Bern", 2, None, False), ("Graz", 2, MARCH, True))
+    entry = store_quickly(layout, rows_by_month(*new_rows), ["place"], None, next_commit(layout, "batch"))
+    metrics = entry.metrics
+    assert (metrics.source_rows, metrics.inserted, metrics.updated, metrics.deleted, metrics.stale) == (4, 1, 1, 0, 2)
+    expected = [("Paris", 2, MARCH), ("Oslo", 1, JANUARY), ("Rome", 1, None), ("Bern", 2, None)]
+    assert contents(layout) == sorted(expected, key=str)
+    changes = pa.table(DeltaTable(layout.uri).load_cdf(starting_version=1).read_all())
+    kinds = [(row["place"], row["_change_type"], row["n"], row["month"]) for row in changes.to_pylist()]
     assert sorted(kinds) == [
         ("Bern", "insert", 2, None),
         ("Paris", "update_postimage", 2, MARCH),
@@ -218,48 +224,52 @@ def test_rows_take_the_place_of_those_of_their_keys_and_stale_ones_are_counted_a
     ]
 
 
-WITHIN = datetime(2023, 1, 1, 0, 0, 0, 123456, UTC)
+MICROSECONDS = datetime(2023, 1, 1, 0, 0, 0, 123456, UTC)
 
 
 @pytest.mark.invariant(3, 7)
 @pytest.mark.parametrize(
     ("type_", "key", "other"),
-    [("BIGINT", 2**53 + 1, 7), ("TIMESTAMP", WITHIN, FAR), ("DATE", date(1500, 1, 1), JANUARY), ("INT", -1, 0)],
+    [("BIGINT", 2**53 + 1, 7), ("TIMESTAMP", MICROSECONDS, FAR), ("DATE", date(1500, 1, 1), JANUARY), ("INT", -1, 0)],
 )
-def test_files_are_passed_over_by_bounds_that_hold_their_keys(tmp_path: Path, type_: str, key: Any, other: Any) -> None:
-    """Of times, bounds are told to the millisecond; the key stands in the second of three files."""
+def test_files_are_skipped_only_if_their_bounds_exclude_the_key(
+    tmp_path: Path, type_: str, key: Any, other: Any
+) -> None:
+    """Bounds of times are rounded to milliseconds; the key is in the second of three files."""
     columns = [TableColumn("k", type_, "d"), TableColumn("n", "BIGINT", "d")]
     layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",), change_data=True)
-    values = [pa.table({"k": pa.array([each], arrow_type(type_)), "n": pa.array([1])}) for each in (other, key, other)]
-    write_deltalake(layout.uri, values[0], configuration=layout.statistics_properties | layout.lasting)
-    for each in values[1:]:
-        write_deltalake(layout.uri, each, mode="append")
-    now = pa.table({"k": values[1]["k"], "n": pa.array([2]), STALE: pa.array([False])})
-    metrics = store_quickly(layout, now, ["k"], None, next_commit(layout, "batch")).metrics
+    tables = [pa.table({"k": pa.array([k], arrow_type(type_)), "n": pa.array([1])}) for k in (other, key, other)]
+    write_deltalake(layout.uri, tables[0], configuration=layout.statistics_properties | layout.lasting)
+    for table in tables[1:]:
+        write_deltalake(layout.uri, table, mode="append")
+    new_rows = pa.table({"k": tables[1]["k"], "n": pa.array([2]), STALE: pa.array([False])})
+    metrics = store_quickly(layout, new_rows, ["k"], None, next_commit(layout, "batch")).metrics
     assert (metrics.updated, metrics.inserted) == (1, 0)
     assert sorted(DeltaTable(layout.uri).to_pyarrow_table()["n"].to_pylist()) == [1, 1, 2]
 
 
-def test_a_partition_in_which_no_row_belongs_is_not_read(tmp_path: Path) -> None:
-    layout = parted(tmp_path, ("Paris", 1, JANUARY), ("Rome", 1, MARCH))
+def test_a_partition_without_new_rows_is_not_read(tmp_path: Path) -> None:
+    layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY), ("Rome", 1, MARCH))
     (file,) = (Path(uri) for uri in DeltaTable(layout.uri).file_uris() if "2023-03-01" in uri)
     with alone(layout):
-        pass  # what is on the disk then is not looked at again
+        pass  # the files on the disk are not checked again after this
     file.unlink()
-    store_quickly(layout, months(("Paris", 2, JANUARY, False)), ["place"], ["2023-01-01"], next_commit(layout, "batch"))
+    store_quickly(
+        layout, rows_by_month(("Paris", 2, JANUARY, False)), ["place"], ["2023-01-01"], next_commit(layout, "batch")
+    )
     assert DeltaTable(layout.uri).to_pyarrow_table(filters=[("month", "=", JANUARY)])["n"].to_pylist() == [2]
 
 
 @pytest.mark.invariant(3)
-def test_rows_that_are_all_stale_are_no_commit(tmp_path: Path) -> None:
-    layout = parted(tmp_path, ("Paris", 1, JANUARY))
+def test_no_commit_is_made_if_all_rows_are_stale(tmp_path: Path) -> None:
+    layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY))
     with pytest.raises(ConflictError):
-        store_quickly(layout, months(("Paris", 2, JANUARY, True)), ["place"], None, next_commit(layout, "batch"))
+        store_quickly(layout, rows_by_month(("Paris", 2, JANUARY, True)), ["place"], None, next_commit(layout, "batch"))
     assert DeltaTable(layout.uri).version() == 0
 
 
-def test_of_a_text_in_a_key_the_log_keeps_the_first_characters(tmp_path: Path) -> None:
-    layout, secret = parted(tmp_path, ("Paris", 1, JANUARY)), "secret " * 20
-    store_quickly(layout, months((secret, 2, JANUARY, False)), ["place"], None, next_commit(layout, "batch"))
+def test_the_log_has_only_the_first_characters_of_a_text_key(tmp_path: Path) -> None:
+    layout, secret = create_partitioned(tmp_path, ("Paris", 1, JANUARY)), "secret " * 20
+    store_quickly(layout, rows_by_month((secret, 2, JANUARY, False)), ["place"], None, next_commit(layout, "batch"))
     log = Path(layout.uri, "_delta_log", f"{1:020d}.json").read_text()
     assert secret[:TEXT_BOUND] in log and secret[: TEXT_BOUND + 1] not in log

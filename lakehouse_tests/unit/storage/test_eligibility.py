@@ -1,4 +1,4 @@
-"""Into which tables, and onto which disks, few rows are written without Spark."""
+"""The conditions of tables and disks under which few rows are written without Spark."""
 
 import os
 import secrets
@@ -26,7 +26,7 @@ from lakehouse_tests.helpers.brokers.streams import unique_table
 from lakehouse_tests.helpers.tables.plain_tables import FAR, OSLO, PARIS, SCHEMA, made, next_commit, rows, stored
 
 
-def test_it_is_quick_where_the_rows_are_few_and_the_table_is_on_a_local_disk(tmp_path: Path) -> None:
+def test_few_rows_of_a_table_on_a_local_disk_are_eligible(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     assert is_quick(layout, 10_000) and is_quick_to_merge(layout, 10_000)
     assert not is_quick(layout, MOST_ROWS + 1) and not is_quick(layout, None)
@@ -35,7 +35,7 @@ def test_it_is_quick_where_the_rows_are_few_and_the_table_is_on_a_local_disk(tmp
 
 
 @pytest.mark.parametrize("type_", ["DOUBLE", "DECIMAL(16,2)", "DECIMAL(38, 0)", "STRUCT<a: INT>"])
-def test_it_is_not_where_deltalake_would_write_other_bounds(tmp_path: Path, type_: str) -> None:
+def test_a_table_with_other_bounds_by_deltalake_is_not_eligible(tmp_path: Path, type_: str) -> None:
     layout = made(tmp_path, PARIS)
     columns = [TableColumn("place", type_, "d"), *layout.columns[1:]]
     assert not is_quick(replace(layout, columns=columns), 1)
@@ -51,17 +51,17 @@ def test_it_is_not_where_deltalake_would_write_other_bounds(tmp_path: Path, type
         {"delta.checkpointInterval": "50"},
     ],
 )
-def test_it_is_not_where_somebody_gave_the_table_other_properties(tmp_path: Path, properties: dict[str, str]) -> None:
+def test_a_table_with_other_properties_is_not_eligible(tmp_path: Path, properties: dict[str, str]) -> None:
     assert not is_quick(made(tmp_path, PARIS, **properties), 1)
 
 
-def test_it_is_not_where_the_table_has_other_columns(tmp_path: Path) -> None:
+def test_a_table_with_other_columns_is_not_eligible(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     assert not is_quick(replace(layout, columns=[*layout.columns, TableColumn("more", "INT", "d")]), 1)
     assert not is_quick(replace(layout, columns=[*layout.columns[:3], TableColumn("m", "BIGINT", "d")]), 1)
 
 
-def test_as_many_rows_of_numbers_are_held_as_one_commit_may_have(tmp_path: Path) -> None:
+def test_the_most_rows_of_a_commit_fit_into_memory_if_they_are_numbers(tmp_path: Path) -> None:
     layout = merged_layout(unique_table(), Settings(home=tmp_path, _env_file=None))
     schema = pa.schema([(column.name, arrow_type(column.type.replace("`", ""))) for column in layout.columns])
     empty, properties = schema.empty_table(), layout.statistics_properties
@@ -72,43 +72,47 @@ def test_as_many_rows_of_numbers_are_held_as_one_commit_may_have(tmp_path: Path)
     assert not is_quick(layout, MOST_ROWS, text=MOST_ROWS * 200)
 
 
-def test_a_column_that_was_declared_later_may_stand_last(tmp_path: Path) -> None:
+def test_a_column_that_was_declared_later_may_be_the_last_one(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
-    later = replace(layout, columns=[layout.columns[3], *layout.columns[:3]])
-    assert is_quick(later, 1)
-    append_quickly(later, rows(OSLO), next_commit(later))
+    reordered = replace(layout, columns=[layout.columns[3], *layout.columns[:3]])
+    assert is_quick(reordered, 1)
+    append_quickly(reordered, rows(OSLO), next_commit(reordered))
     assert stored(layout) == sorted([PARIS, OSLO], key=str)
 
 
-def test_it_is_not_where_a_column_refuses_nulls(tmp_path: Path) -> None:
-    """A group that is gone has no measures, and goes all the same."""
+def test_a_table_with_a_column_without_nulls_is_not_eligible(tmp_path: Path) -> None:
+    """A deleted group has no measures, and its row still passes through the writer."""
     layout = made(tmp_path, PARIS)
     shutil.rmtree(layout.uri)
-    strict = pa.schema([*list(SCHEMA)[:3], pa.field("n", pa.int64(), nullable=False)])
-    write_deltalake(layout.uri, rows(PARIS).cast(strict), configuration=layout.statistics_properties)
+    strict_schema = pa.schema([*list(SCHEMA)[:3], pa.field("n", pa.int64(), nullable=False)])
+    write_deltalake(layout.uri, rows(PARIS).cast(strict_schema), configuration=layout.statistics_properties)
     assert not is_quick(layout, 1)
 
 
-def test_it_is_not_where_rows_as_wide_as_those_there_would_not_fit_into_memory(tmp_path: Path) -> None:
-    wide = made(tmp_path, (secrets.token_hex(20_000), Decimal(1), FAR, 1))
-    assert is_quick(wide, 1_000) and not is_quick(wide, 50_000)
-    assert is_quick(made(tmp_path / "empty"), 1_000) and not is_quick(made(tmp_path / "new"), 1_001), "nobody knows"
+def test_rows_as_wide_as_stored_rows_must_fit_into_memory(tmp_path: Path) -> None:
+    wide_rows = made(tmp_path, (secrets.token_hex(20_000), Decimal(1), FAR, 1))
+    assert is_quick(wide_rows, 1_000) and not is_quick(wide_rows, 50_000)
+    assert is_quick(made(tmp_path / "empty"), 1_000) and not is_quick(made(tmp_path / "new"), 1_001), (
+        "the width is unknown"
+    )
 
 
-def test_many_rows_are_where_it_is_known_how_much_text_is_in_them(tmp_path: Path) -> None:
-    """How wide rows are on the disk says little: texts that are the same are stored once."""
-    same = made(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
-    assert Path(DeltaTable(same.uri).file_uris()[0]).stat().st_size < 1_000_000
-    assert not is_quick(same, 500_000) and not is_quick_to_merge(same, 500_000)
-    assert is_quick(same, 500_000, 1_000) and is_quick_to_merge(same, 500_000, text=1_000)
-    assert not is_quick(same, 500_000, 500_000 * 1_200)
-    numbers = replace(same, columns=same.columns[1:], uri=str(tmp_path / "numbers"), statistics=("at",))
-    first = rows(PARIS).drop_columns(["place"])
-    write_deltalake(numbers.uri, first, configuration=numbers.statistics_properties)
-    assert is_quick(numbers, 500_000), "there is no text in them"
+def test_many_rows_are_eligible_if_the_size_of_their_text_is_known(tmp_path: Path) -> None:
+    """Their size on the disk is no measure: equal texts are stored once."""
+    repeated_texts = made(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
+    assert Path(DeltaTable(repeated_texts.uri).file_uris()[0]).stat().st_size < 1_000_000
+    assert not is_quick(repeated_texts, 500_000) and not is_quick_to_merge(repeated_texts, 500_000)
+    assert is_quick(repeated_texts, 500_000, 1_000) and is_quick_to_merge(repeated_texts, 500_000, text=1_000)
+    assert not is_quick(repeated_texts, 500_000, 500_000 * 1_200)
+    numbers = replace(
+        repeated_texts, columns=repeated_texts.columns[1:], uri=str(tmp_path / "numbers"), statistics=("at",)
+    )
+    number_rows = rows(PARIS).drop_columns(["place"])
+    write_deltalake(numbers.uri, number_rows, configuration=numbers.statistics_properties)
+    assert is_quick(numbers, 500_000), "they contain no text"
 
 
-def test_a_disk_that_refused_once_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refused_a_link_once_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout, link = made(tmp_path, PARIS), os.link
     monkeypatch.setattr("os.link", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert not is_quick(layout, 1)
@@ -116,25 +120,25 @@ def test_a_disk_that_refused_once_is_asked_again(tmp_path: Path, monkeypatch: py
     assert is_quick(layout, 1)
 
 
-def test_it_is_not_where_the_disk_gives_a_file_no_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_hard_links_is_not_eligible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = made(tmp_path, PARIS)
 
-    def refused(*_: Any) -> None:
+    def refuse_link(*_: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("os.link", refused)
+    monkeypatch.setattr("os.link", refuse_link)
     assert not is_quick(layout, 1)
 
 
-def test_to_ask_leaves_nothing_in_the_log_nor_does_one_who_was_killed_while_asking(tmp_path: Path) -> None:
+def test_the_check_for_links_leaves_no_file_in_the_log_even_after_a_killed_check(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
-    for left in (".first", ".second"):
-        Path(layout.uri, "_delta_log", left).touch()
+    for name in (".first", ".second"):
+        Path(layout.uri, "_delta_log", name).touch()
     assert is_quick(layout, 1)
     assert [file.name for file in Path(layout.uri, "_delta_log").iterdir()] == [f"{0:020d}.json"]
 
 
-def test_every_hundredth_version_is_made_by_spark_which_deletes_what_expired_of_the_log(tmp_path: Path) -> None:
+def test_spark_makes_every_hundredth_version_since_it_deletes_expired_log_files(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     while DeltaTable(layout.uri).version() < 98:
         write_deltalake(layout.uri, SCHEMA.empty_table(), mode="append")
@@ -148,8 +152,8 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     assert is_quick_to_merge(layout, 1)
 
 
-def parted(folder: Path, *days: date | None) -> Layout:
-    """A table in partitions, with a row of each day."""
+def create_partitioned(folder: Path, *days: date | None) -> Layout:
+    """Create a partitioned table with one row per day."""
     columns = [TableColumn("place", "STRING", "d"), TableColumn("month", "DATE", "d")]
     layout = Layout("t", str(folder / "t"), "d", columns, "month", statistics=("place",), change_data=True)
     values = pa.table({"place": ["Paris"] * len(days), "month": pa.array(days, pa.date32())})
@@ -158,30 +162,32 @@ def parted(folder: Path, *days: date | None) -> Layout:
     return layout
 
 
-def test_a_merge_is_quick_into_the_partitions_of_a_table_whose_changes_are_kept(tmp_path: Path) -> None:
-    layout = parted(tmp_path, *(date(2000 + year, 1, 1) for year in range(40)), None)
+def test_a_merge_into_few_partitions_of_a_table_with_a_change_feed_is_eligible(tmp_path: Path) -> None:
+    layout = create_partitioned(tmp_path, *(date(2000 + year, 1, 1) for year in range(40)), None)
     assert DeltaTable(layout.uri).protocol().min_writer_version == 4
     assert not is_quick_to_merge(layout, 1), "it has too many files"
     assert is_quick_to_merge(layout, 1, ["2007-01-01", "2099-01-01"])
-    assert not is_quick_to_merge(layout, 1, [f"{year}-01-01" for year in range(3000, 3040)]), "of so many partitions"
+    assert not is_quick_to_merge(layout, 1, [f"{year}-01-01" for year in range(3000, 3040)]), (
+        "there are too many partitions"
+    )
     assert not is_quick_to_merge(replace(layout, partition_by=None), 1, ["2007-01-01"])
 
 
 @pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize(("name", "quick"), [("comment", True), ("delta.invariants", False)])
-def test_it_is_not_where_a_column_says_more_than_what_it_means(
-    tmp_path: Path, name: str, quick: bool, inside: bool
+@pytest.mark.parametrize(("name", "is_eligible"), [("comment", True), ("delta.invariants", False)])
+def test_a_table_with_column_metadata_other_than_a_comment_is_not_eligible(
+    tmp_path: Path, name: str, is_eligible: bool, inside: bool
 ) -> None:
-    said = pa.field("n", pa.int64(), metadata={name: '{"expression": {"expression": "n > 0"}}'})
-    field = pa.field("n", pa.struct([said])) if inside else said
+    described_field = pa.field("n", pa.int64(), metadata={name: '{"expression": {"expression": "n > 0"}}'})
+    field = pa.field("n", pa.struct([described_field])) if inside else described_field
     columns = [TableColumn("k", "INT", "d"), TableColumn("n", "as above", "d")]
     layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",))
     DeltaTable.create(layout.uri, pa.schema([("k", pa.int32()), field]), configuration=layout.properties)
-    assert is_quick(layout, 1) == quick
+    assert is_quick(layout, 1) == is_eligible
 
 
-def test_a_merge_is_not_where_files_are_large_once_they_are_read(tmp_path: Path) -> None:
-    """Texts that are much alike are a fiftieth of that on the disk."""
+def test_a_merge_into_files_that_are_large_without_compression_is_not_eligible(tmp_path: Path) -> None:
+    """Similar texts are compressed to a fiftieth on the disk."""
     layout, long = made(tmp_path), secrets.token_hex(8) * 8_000
     texts = [(f"{number} {long}", Decimal(number), FAR, number) for number in range(600)]
     write_deltalake(layout.uri, rows(*texts), mode="append")
@@ -189,17 +195,17 @@ def test_a_merge_is_not_where_files_are_large_once_they_are_read(tmp_path: Path)
     assert file.stat().st_size < 10_000_000 and is_quick(layout, 1) and not is_quick_to_merge(layout, 1)
 
 
-def test_a_merge_is_not_where_days_were_counted_by_another_calendar(tmp_path: Path) -> None:
+def test_a_merge_into_files_with_days_of_another_calendar_is_not_eligible(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
     pq.write_table(rows(PARIS).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), file)
     assert is_quick(layout, 1) and not is_quick_to_merge(layout, 1)
 
 
-def test_a_merge_is_not_where_a_file_holds_times_as_nanoseconds(tmp_path: Path) -> None:
+def test_a_merge_into_a_file_with_times_as_nanoseconds_is_not_eligible(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
     pq.write_table(rows(PARIS), file, use_deprecated_int96_timestamps=True)
     assert is_quick(layout, 1) and not is_quick_to_merge(layout, 1)
     file.unlink()
-    assert not is_quick_to_merge(layout, 1), "Spark says what is wrong with it"
+    assert not is_quick_to_merge(layout, 1), "Spark reports the error"

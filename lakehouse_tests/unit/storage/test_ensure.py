@@ -1,4 +1,4 @@
-"""A table that is as declared is left alone, without Spark."""
+"""A table that fits its declaration is not changed, and Spark is not needed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ from lakehouse.storage.row_order import ORDER
 from lakehouse.storage.schema_change.apply import ensure_table
 
 NO_SPARK: Any = None
-LOGGED = [column for column in ORDER if column.name != "base"]
+LOG_FIELDS = [column for column in ORDER if column.name != "base"]
 INNER = (TableColumn("at", "TIMESTAMP", "d"), TableColumn("n", "INT", "d"))
 
 
-def created(folder: Path, *columns: TableColumn) -> Layout:
+def create(folder: Path, *columns: TableColumn) -> Layout:
     layout = Layout("t", str(folder / "t"), "d", columns)
     inner = pa.struct([("at", pa.timestamp("us", "UTC")), ("n", pa.int32())])
     schema = pa.schema([("k", pa.decimal128(9, 6)), ("_r", inner)])
@@ -30,16 +30,16 @@ def created(folder: Path, *columns: TableColumn) -> Layout:
     return layout
 
 
-def with_records(folder: Path, stands: Sequence[TableColumn], declared: Sequence[TableColumn]) -> Layout:
-    """A table whose rows name their records by some fields, and the layout that declares others."""
+def create_with_records(folder: Path, stored: Sequence[TableColumn], declared: Sequence[TableColumn]) -> Layout:
+    """Create a table with some record fields, and return a layout that declares others."""
     layout = Layout("t", str(folder / "t"), "d", [TableColumn.struct(RECORD, "d", declared)], anchors=[RECORD])
-    record = pa.struct([(column.name, arrow_type(column.type)) for column in stands])
+    record = pa.struct([(column.name, arrow_type(column.type)) for column in stored])
     DeltaTable.create(layout.uri, pa.schema([(RECORD, record)]), configuration=layout.lasting)
     return layout
 
 
-def test_a_table_as_its_layout_says_gets_no_commit(tmp_path: Path) -> None:
-    layout = created(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
+def test_a_table_that_fits_its_layout_gets_no_commit(tmp_path: Path) -> None:
+    layout = create(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
     assert ensure_table(NO_SPARK, layout) == read_ledger(layout.uri, "t")
     assert DeltaTable(layout.uri).version() == 0
 
@@ -47,36 +47,36 @@ def test_a_table_as_its_layout_says_gets_no_commit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("type_", "in_struct"), [("DECIMAL(9,2)", "INT"), ("DECIMAL(9,6)", "BIGINT")])
 def test_a_column_of_another_type_is_named(tmp_path: Path, type_: str, in_struct: str) -> None:
     inner = [INNER[0], TableColumn("n", in_struct, "d")]
-    layout = created(tmp_path, TableColumn("k", type_, "d"), TableColumn.struct("_r", "d", inner))
+    layout = create(tmp_path, TableColumn("k", type_, "d"), TableColumn.struct("_r", "d", inner))
     with pytest.raises(TableError, match="Column (k|_r.n) of t is (decimal|int)"):
         ensure_table(NO_SPARK, layout)
 
 
-def test_kept_values_that_came_with_another_version_column_are_compared_with_none_of_it(tmp_path: Path) -> None:
-    layout = created(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
+def test_another_version_column_of_kept_values_is_refused(tmp_path: Path) -> None:
+    layout = create(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"), TableColumn.struct("_r", "d", INNER))
     table = DeltaTable(layout.uri)
     table.alter.set_table_properties({VERSION_COLUMN: "a"}, raise_if_not_exists=False)
-    for same in ("a", ""):
-        assert ensure_table(NO_SPARK, replace(layout, kept_by=same)) is not None
-    with pytest.raises(TableError, match="came with versions of a, and b is declared"):
+    for version_column in ("a", ""):
+        assert ensure_table(NO_SPARK, replace(layout, kept_by=version_column)) is not None
+    with pytest.raises(TableError, match="have versions from column a, and the declaration names b"):
         ensure_table(NO_SPARK, replace(layout, kept_by="b"))
 
 
-@pytest.mark.parametrize(("stands", "declared"), [(ORDER, LOGGED), (LOGGED, ORDER)])
-def test_rows_with_a_key_and_rows_without_one_are_told_apart(
-    tmp_path: Path, stands: list[TableColumn], declared: list[TableColumn]
+@pytest.mark.parametrize(("stored", "declared"), [(ORDER, LOG_FIELDS), (LOG_FIELDS, ORDER)])
+def test_rows_with_a_key_and_rows_without_one_are_distinguished(
+    tmp_path: Path, stored: list[TableColumn], declared: list[TableColumn]
 ) -> None:
-    layout = with_records(tmp_path, stands, declared)
-    with pytest.raises(TableError, match="written with a key where there is none"):
+    layout = create_with_records(tmp_path, stored, declared)
+    with pytest.raises(TableError, match="written with a key and the declaration has none"):
         ensure_table(NO_SPARK, layout)
 
 
-def test_a_table_of_a_former_form_without_a_commit_of_ours_is_to_be_loaded_again(tmp_path: Path) -> None:
-    former = [TableColumn("incarnation", "STRING", "d"), TableColumn("offset", "BIGINT", "d")]
+def test_a_table_of_a_former_release_without_a_commit_of_ours_must_be_loaded_again(tmp_path: Path) -> None:
+    former_fields = [TableColumn("incarnation", "STRING", "d"), TableColumn("offset", "BIGINT", "d")]
     with pytest.raises(TableError, match="before 0.1.0 .* load the table again"):
-        ensure_table(NO_SPARK, with_records(tmp_path, former, ORDER))
+        ensure_table(NO_SPARK, create_with_records(tmp_path, former_fields, ORDER))
 
 
-def test_a_field_that_somebody_added_to_the_record_of_a_row_is_left_alone(tmp_path: Path) -> None:
-    layout = with_records(tmp_path, [*ORDER, TableColumn("theirs", "INT", "d")], ORDER)
+def test_a_field_that_another_program_added_to_the_record_column_is_accepted(tmp_path: Path) -> None:
+    layout = create_with_records(tmp_path, [*ORDER, TableColumn("theirs", "INT", "d")], ORDER)
     assert ensure_table(NO_SPARK, layout) is not None

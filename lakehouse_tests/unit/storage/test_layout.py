@@ -1,4 +1,4 @@
-"""Which properties of a table are set right."""
+"""The table properties that are corrected."""
 
 from datetime import timedelta
 
@@ -12,14 +12,14 @@ FILES = "delta.deletedFileRetentionDuration"
 WEEK, MONTH = "interval 604800 seconds", "interval 2592000 seconds"
 
 
-def corrected(retention: timedelta = timedelta(days=7), **stands: str) -> dict[str, str]:
-    """What is set right of a table whose log, or deleted files, are kept so long."""
+def correct(retention: timedelta = timedelta(days=7), **stored: str) -> dict[str, str]:
+    """Return the corrections for a table with these retentions of its log and its deleted files."""
     table = Layout("t", "/t", "", (), retention=retention)
-    return table.corrections({LOG: stands.get("log", MONTH), FILES: stands.get("files", WEEK), CHANGE_DATA: "false"})
+    return table.corrections({LOG: stored.get("log", MONTH), FILES: stored.get("files", WEEK), CHANGE_DATA: "false"})
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "interval",
     [
         MONTH,
         "interval 30 days",
@@ -30,32 +30,32 @@ def corrected(retention: timedelta = timedelta(days=7), **stands: str) -> dict[s
         "interval 5184000000 milliseconds",
     ],
 )
-def test_a_log_that_is_kept_longer_than_it_has_to_be_stays_so(kept: str) -> None:
-    assert corrected(log=kept) == {}
+def test_a_longer_retention_of_the_log_is_not_corrected(interval: str) -> None:
+    assert correct(log=interval) == {}
 
 
-@pytest.mark.parametrize("kept", ["interval 29 days", "interval 1 hour", "interval -90 days", "for ever", ""])
-def test_a_log_that_is_kept_less_or_nobody_knows_how_long_is_kept_thirty_days(kept: str) -> None:
-    assert corrected(log=kept) == {LOG: MONTH}
+@pytest.mark.parametrize("interval", ["interval 29 days", "interval 1 hour", "interval -90 days", "for ever", ""])
+def test_a_shorter_or_unknown_retention_of_the_log_becomes_thirty_days(interval: str) -> None:
+    assert correct(log=interval) == {LOG: MONTH}
 
 
-def test_a_longer_declared_retention_holds_for_the_log_as_well() -> None:
+def test_a_longer_declared_retention_also_applies_to_the_log() -> None:
     year = "interval 31536000 seconds"
-    assert corrected(timedelta(days=365), log="interval 90 days") == {LOG: year, FILES: year}
+    assert correct(timedelta(days=365), log="interval 90 days") == {LOG: year, FILES: year}
 
 
-@pytest.mark.parametrize("kept", ["interval 6 days", "interval 90 days", "interval 7 days"])
-def test_deleted_files_are_kept_as_long_as_is_declared_and_no_longer(kept: str) -> None:
-    assert corrected(files=kept) == {FILES: WEEK}
+@pytest.mark.parametrize("interval", ["interval 6 days", "interval 90 days", "interval 7 days"])
+def test_deleted_files_are_kept_exactly_as_long_as_declared(interval: str) -> None:
+    assert correct(files=interval) == {FILES: WEEK}
 
 
-def test_what_a_new_table_lacks_is_set() -> None:
-    lacks = Layout("t", "/t", "", (), change_data=True)
-    assert lacks.corrections({}) == lacks.lasting == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}
+def test_missing_properties_are_set() -> None:
+    table = Layout("t", "/t", "", (), change_data=True)
+    assert table.corrections({}) == table.lasting == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}
 
 
 @pytest.mark.parametrize(
-    ("stands", "wanted"),
+    ("stored", "declared"),
     [
         ("id", ["id", "b"]),
         ("id,a", ["id", "b"]),
@@ -66,14 +66,14 @@ def test_what_a_new_table_lacks_is_set() -> None:
         ("id", []),
     ],
 )
-def test_columns_with_statistics_are_those_declared_unless_somebody_named_one_of_theirs(stands, wanted) -> None:
+def test_statistics_columns_are_corrected_unless_they_include_a_column_of_another_program(stored, declared) -> None:
     columns = [TableColumn(name, "BIGINT", "") for name in ("id", "a", "b")]
-    table = Layout("t", "/t", "", columns, statistics=["id"] if wanted is None else wanted, change_data=True)
-    found = table.corrections(table.properties | {STATISTICS: stands, DECLARED: "a,b,gone,id"})
-    assert found == ({STATISTICS: ",".join(wanted)} if wanted else {})
+    table = Layout("t", "/t", "", columns, statistics=["id"] if declared is None else declared, change_data=True)
+    corrections = table.corrections(table.properties | {STATISTICS: stored, DECLARED: "a,b,gone,id"})
+    assert corrections == ({STATISTICS: ",".join(declared)} if declared else {})
 
 
-def test_in_which_order_they_stand_decides_nothing() -> None:
+def test_the_order_of_statistics_columns_does_not_matter() -> None:
     columns = [TableColumn(name, "BIGINT", "") for name in ("id", "a")]
     table = Layout("t", "/t", "", columns, statistics=["id", "a"], change_data=True)
     assert table.corrections(table.properties | {STATISTICS: "a,id"}) == {}

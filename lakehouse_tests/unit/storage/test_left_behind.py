@@ -1,4 +1,4 @@
-"""A statement for which nobody waits any more, on an engine or in a Java of our own: its session is left as it is."""
+"""An abandoned statement, on an engine or in our own Java process: its session is not changed."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -29,29 +29,29 @@ class Conf(dict[str, str]):
 
 
 class Session:
-    """Stands for a session over an engine; what it is asked to interrupt may refuse."""
+    """A stub of a session on an engine; its ``interruptAll`` may fail."""
 
     session_id = "9e107d9d-372b-4b3f-8a2e-5f1d6d1c9c55"
 
-    def __init__(self, engine: Path, interrupted: Callable[[], None]) -> None:
+    def __init__(self, engine: Path, interrupt: Callable[[], None]) -> None:
         self.conf = Conf({ENGINE: str(engine)})
         self.release_session_on_close = True
-        self.interruptAll = interrupted
+        self.interruptAll = interrupt
 
 
 class OwnSession(Session):
-    """Stands for a session in a Java of this process."""
+    """A stub of a session in a Java process of this process."""
 
     _jsparkSession: Any = None  # noqa: N815 - PySpark's name
 
-    def __init__(self, interrupted: Callable[[], None]) -> None:
-        super().__init__(Path(), interrupted)
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        super().__init__(Path(), interrupt)
         self.conf = Conf()
         self._jvm = Mock()
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def home(tmp_path: Path) -> Path:
     (tmp_path / "engine").mkdir()
     (tmp_path / "engine" / "lock").touch()
     (tmp_path / "tables" / ".locks").mkdir(parents=True)
@@ -60,144 +60,144 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    former_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, former_handler)
 
 
-def write(session: Any, place: Path, work: Callable[[], None]) -> None:
-    run_statement(session, str(place / "tables" / "t"), work, FENCE)
+def write(session: Any, home: Path, work: Callable[[], None]) -> None:
+    run_statement(session, str(home / "tables" / "t"), work, FENCE)
 
 
 def press_ctrl_c() -> None:
-    """As a terminal does it: the thread that waits wakes up."""
+    """Send SIGINT as a terminal does: the waiting thread wakes up."""
     signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
 
 
-def noted(place: Path) -> bool:
-    return (place / "tables" / ".locks" / "t.writer").exists()
+def has_note(home: Path) -> bool:
+    return (home / "tables" / ".locks" / "t.writer").exists()
 
 
-def test_asking_again_and_an_engine_that_refuses_do_not_end_the_wait(place: Path) -> None:
-    ended, asked = Event(), []
+def test_a_second_ctrl_c_and_a_failing_engine_do_not_end_the_wait(home: Path) -> None:
+    statement_ended, interrupts = Event(), []
 
-    def interrupted() -> None:
-        asked.append(1)
-        if len(asked) == 1:
+    def interrupt() -> None:
+        interrupts.append(1)
+        if len(interrupts) == 1:
             raise KeyboardInterrupt
-        if len(asked) == 2:
+        if len(interrupts) == 2:
             raise SparkConnectGrpcException("not now")
-        ended.set()
+        statement_ended.set()
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
-    session = Session(place / "engine", interrupted)
+    session = Session(home / "engine", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write(session, place, work)
-    assert ended.is_set()
-    assert not noted(place)
-    assert session.conf == {ENGINE: str(place / "engine")}
+        write(session, home, work)
+    assert statement_ended.is_set()
+    assert not has_note(home)
+    assert session.conf == {ENGINE: str(home / "engine")}
     assert session.release_session_on_close
 
 
-def test_a_session_whose_statement_may_run_on_keeps_its_fence_and_is_not_released_and_writes_no_more(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_session_whose_statement_may_still_run_keeps_its_fence_is_not_released_and_writes_no_more(
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statement, "_PATIENCE", 0.2)
     monkeypatch.setattr(statement, "_POLL", 0.05)
-    ended = Event()
+    statement_ended = Event()
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
-    session = Session(place / "engine", lambda: None)
+    session = Session(home / "engine", lambda: None)
     try:
         with pytest.raises(KeyboardInterrupt):
-            write(session, place, work)
+            write(session, home, work)
         assert session.conf["fence"] == "1"
         assert not session.release_session_on_close
-        assert noted(place)
+        assert has_note(home)
         with pytest.raises(EngineLostError, match="Run it again"):
-            write(session, place, lambda: pytest.fail("written"))
+            write(session, home, lambda: pytest.fail("written"))
         assert session.conf["fence"] == "1"
     finally:
-        ended.set()
+        statement_ended.set()
 
 
 @pytest.mark.timeout(60)
-def test_an_engine_that_hangs_keeps_nobody_longer_than_others(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes the question and never answers it."""
+def test_an_engine_that_hangs_is_not_waited_for_longer_than_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It accepts the interrupt and never answers."""
     monkeypatch.setattr(statement, "_PATIENCE", 1.0)
-    never, asked = Event(), []
+    end_of_test, interrupts = Event(), []
 
-    def hangs() -> None:
-        asked.append(1)
-        never.wait()
+    def hang() -> None:
+        interrupts.append(1)
+        end_of_test.wait()
 
     def work() -> None:
         press_ctrl_c()
-        never.wait()
+        end_of_test.wait()
 
-    session = Session(place / "engine", hangs)
+    session = Session(home / "engine", hang)
     with pytest.raises(KeyboardInterrupt):
-        write(session, place, work)
-    assert len(asked) == 1
-    assert noted(place) and not session.release_session_on_close
-    never.set()
+        write(session, home, work)
+    assert len(interrupts) == 1
+    assert has_note(home) and not session.release_session_on_close
+    end_of_test.set()
 
 
-def test_in_a_java_of_our_own_fence_and_lock_stay_until_the_statement_has_ended(place: Path) -> None:
-    asked, seen = Event(), list[Any]()
-    session = OwnSession(asked.set)
+def test_in_our_own_java_fence_and_lock_stay_until_the_statement_has_ended(home: Path) -> None:
+    interrupted, states = Event(), list[Any]()
+    session = OwnSession(interrupted.set)
     file = session._jvm.java.io.RandomAccessFile.return_value
 
     def work() -> None:
         press_ctrl_c()
-        assert asked.wait(20)
-        press_ctrl_c()  # a person who asks twice
-        seen.append((dict(session.conf), file.close.called))
+        assert interrupted.wait(20)
+        press_ctrl_c()  # a second Ctrl-C
+        states.append((dict(session.conf), file.close.called))
 
     with pytest.raises(KeyboardInterrupt):
-        write(session, place, work)
-    assert seen == [(FENCE, False)]
+        write(session, home, work)
+    assert states == [(FENCE, False)]
     assert file.close.called and session.conf == {}
-    assert not noted(place)
+    assert not has_note(home)
 
 
-def test_in_a_java_of_our_own_that_does_not_end_fence_and_lock_stay_and_it_writes_no_more(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+def test_in_our_own_java_fence_and_lock_stay_if_the_statement_does_not_end_and_it_writes_no_more(
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statement, "_PATIENCE", 0.2)
-    ended = Event()
+    statement_ended = Event()
     session = OwnSession(lambda: None)
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
     try:
         with pytest.raises(KeyboardInterrupt):
-            write(session, place, work)
+            write(session, home, work)
         assert session.conf == FENCE
         assert not session._jvm.java.io.RandomAccessFile.return_value.close.called
         with pytest.raises(EngineLostError, match="in this Spark session. Run it again"):
-            write(session, place, lambda: pytest.fail("written"))
+            write(session, home, lambda: pytest.fail("written"))
     finally:
-        ended.set()
+        statement_ended.set()
 
 
-def test_a_person_who_stops_a_statement_is_told_that_its_end_is_waited_for(
-    place: Path, caplog: pytest.LogCaptureFixture
+def test_after_ctrl_c_a_warning_says_that_the_statement_is_being_stopped(
+    home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ended = Event()
+    statement_ended = Event()
 
     def work() -> None:
         press_ctrl_c()
-        assert ended.wait(20)
+        assert statement_ended.wait(20)
 
     with pytest.raises(KeyboardInterrupt):
-        write(OwnSession(ended.set), place, work)
-    assert "Stopping what writes" in caplog.text
+        write(OwnSession(statement_ended.set), home, work)
+    assert "Stopping the statement that writes" in caplog.text

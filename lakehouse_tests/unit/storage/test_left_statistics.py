@@ -1,4 +1,4 @@
-"""Statistics that are left while rows are written in another form: the next run names them again, whatever came."""
+"""Statistics columns that are left out during a rewrite: the next run sets them again in any case."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,18 +14,18 @@ DAY, NOTE = TableColumn("day", "DATE", "d"), TableColumn("note", "STRING", "d")
 FLAG, LIST = TableColumn("flag", "BOOLEAN", "d"), TableColumn("list", "ARRAY<INT>", "d")
 
 
-def left(monkeypatch: pytest.MonkeyPatch, layout: Layout, but: Sequence[str]) -> str:
-    """The columns that are named while the rows are written."""
+def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, excluded: Sequence[str]) -> str:
+    """Return the statistics columns while the rows are written."""
     statements: list[str] = []
     monkeypatch.setattr(rewrite, "upkeep", lambda _spark, _layout, statement: statements.append(statement))
     spark: Any = None
-    rewrite.leave_statistics(spark, layout, but)
-    (said,) = statements
-    return said.split("= '")[1].split("'")[0] if " SET " in said else ""
+    rewrite.leave_statistics(spark, layout, excluded)
+    (statement,) = statements
+    return statement.split("= '")[1].split("'")[0] if " SET " in statement else ""
 
 
 @pytest.mark.parametrize(
-    ("columns", "but", "named"),
+    ("columns", "excluded", "statistics"),
     [
         ([DAY, NOTE, RECORD], ["day"], "note"),
         ([DAY, FLAG, LIST, RECORD], ["day"], "_record"),
@@ -34,14 +34,14 @@ def left(monkeypatch: pytest.MonkeyPatch, layout: Layout, but: Sequence[str]) ->
     ],
 )
 def test_a_rewrite_that_is_killed_after_its_commit_leaves_statistics_that_the_next_run_corrects(
-    monkeypatch: pytest.MonkeyPatch, columns: list[TableColumn], but: list[str], named: str
+    monkeypatch: pytest.MonkeyPatch, columns: list[TableColumn], excluded: list[str], statistics: str
 ) -> None:
     layout = Layout("t", "/t", "d", columns, statistics=["day"], change_data=True)
-    assert left(monkeypatch, layout, but) == named
-    corrected = layout.corrections(layout.properties | {STATISTICS: named})
-    assert corrected == ({} if named == "day" else {STATISTICS: "day"})
+    assert statistics_during_rewrite(monkeypatch, layout, excluded) == statistics
+    corrections = layout.corrections(layout.properties | {STATISTICS: statistics})
+    assert corrections == ({} if statistics == "day" else {STATISTICS: "day"})
 
 
-def test_where_a_layout_names_none_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layout_without_statistics_columns_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = Layout("t", "/t", "d", [FLAG, RECORD], statistics=["flag"])
-    assert left(monkeypatch, layout, []) == ""
+    assert statistics_during_rewrite(monkeypatch, layout, []) == ""

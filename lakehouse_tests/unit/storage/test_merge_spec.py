@@ -1,4 +1,4 @@
-"""The text of a MERGE. DuckDB reads it, once the columns that it sets have no alias; ``real`` has Spark read it."""
+"""The text of a MERGE, run by DuckDB without the aliases of assigned columns; ``real`` runs it with Spark."""
 
 import duckdb
 import pytest
@@ -9,8 +9,8 @@ Rows = list[tuple[int | None, str | None]]
 STORED: Rows = [(1, "one"), (2, None), (3, "three")]
 
 
-def merged(spec: MergeSpec, source: list[tuple[int | None, str | None, bool]], stored: Rows = STORED) -> Rows:
-    """What the table holds after the MERGE."""
+def merge(spec: MergeSpec, source: list[tuple[int | None, str | None, bool]], stored: Rows = STORED) -> Rows:
+    """Return the rows of the table after the MERGE."""
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t (k INT, v VARCHAR); CREATE TABLE s (k INT, v VARCHAR, gone BOOLEAN)")
         connection.executemany("INSERT INTO t VALUES (?, ?)", stored)
@@ -38,28 +38,28 @@ def merged(spec: MergeSpec, source: list[tuple[int | None, str | None, bool]], s
         (keyed_spec(["k", "v"], ["k"], "gone"), [(1, "new"), (2, None), (4, "four")]),
     ],
 )
-def test_rows_are_updated_inserted_and_deleted_as_it_says(spec: MergeSpec, rows: Rows) -> None:
+def test_rows_are_updated_inserted_and_deleted_by_the_spec(spec: MergeSpec, rows: Rows) -> None:
     source: list[tuple[int | None, str | None, bool]] = [
         (1, "new", False),
         (2, None, False),
         (3, None, True),
         (4, "four", False),
     ]
-    assert merged(spec, source) == rows
+    assert merge(spec, source) == rows
 
 
-def test_a_column_of_any_name_is_one_column() -> None:
+def test_a_backtick_in_a_column_name_is_quoted() -> None:
     spec = MergeSpec(equal_values(["a`b"]), from_source(["a`b"]))
     assert spec.clauses == "ON t.`a``b` <=> s.`a``b` WHEN MATCHED THEN UPDATE SET t.`a``b` = s.`a``b`"
 
 
-def test_keyed_rows_with_a_null_key_meet_each_other_and_what_is_gone_is_not_inserted() -> None:
+def test_keyed_rows_with_a_null_key_match_and_deleted_rows_are_not_inserted() -> None:
     spec = keyed_spec(["k", "v"], ["k"], "gone")
     source: list[tuple[int | None, str | None, bool]] = [(None, "none", False), (1, None, True), (9, "nine", True)]
-    once = merged(spec, source)
-    assert once == [(2, None), (3, "three"), (None, "none")]
-    assert merged(spec, source, once) == once
+    merged_rows = merge(spec, source)
+    assert merged_rows == [(2, None), (3, "three"), (None, "none")]
+    assert merge(spec, source, merged_rows) == merged_rows
 
 
-def test_a_keyed_row_is_written_only_where_a_column_differs() -> None:
+def test_a_keyed_row_is_written_only_if_a_column_differs() -> None:
     assert "WHEN MATCHED AND NOT (t.`v` <=> s.`v`) THEN UPDATE" in keyed_spec(["k", "v"], ["k"], "gone").clauses

@@ -1,4 +1,4 @@
-"""Files written without Spark are as Spark's: compressed, in row groups that are no larger."""
+"""Files written without Spark are like Spark's: compressed, and with row groups that are no larger."""
 
 import os
 from collections.abc import Iterator
@@ -16,30 +16,30 @@ from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.parquet_properties import ROW_GROUP, partitions_without_codec
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
 
-BARE = WriterProperties(compression="UNCOMPRESSED")
+UNCOMPRESSED = WriterProperties(compression="UNCOMPRESSED")
 
 
 def files(layout: Layout) -> Iterator[pq.FileMetaData]:
     return (pq.read_metadata(uri) for uri in DeltaTable(layout.uri).file_uris())
 
 
-@pytest.mark.parametrize("how", ["append", "merge", "store"])
-def test_files_are_compressed_however_rows_are_written(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("writer", ["append", "merge", "store"])
+def test_files_of_every_writer_are_compressed(tmp_path: Path, writer: str) -> None:
     layout = replace(made(tmp_path), change_data=True)
-    if how == "append":
+    if writer == "append":
         append_quickly(layout, rows(OSLO), next_commit(layout))
-    elif how == "merge":
+    elif writer == "merge":
         merge_quickly(layout, rows((*OSLO, False)), ["place"], "gone", next_commit(layout))
     else:
         stale = pa.array([False])
         store_quickly(layout, rows(OSLO).append_column(STALE, stale), ["place"], None, next_commit(layout, "batch"))
-    written = [file.row_group(0).column(number) for file in files(layout) for number in range(file.num_columns)]
-    assert {column.compression for column in written} == {"SNAPPY"}
+    columns = [file.row_group(0).column(number) for file in files(layout) for number in range(file.num_columns)]
+    assert {column.compression for column in columns} == {"SNAPPY"}
 
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_row_group_has_no_more_bytes_than_one_of_spark(tmp_path: Path, inside: bool) -> None:
-    """Texts that do not compress: one of them is as large as a hundred others, as many are empty."""
+    """The texts are incompressible: one is as large as fifty others, and half of them are NULL."""
     texts = [os.urandom(size // 2).hex() for size in [20_000_000, *[400_000] * 400]] + [None] * 400
     values = pa.array(texts)
     field = pa.StructArray.from_arrays([values], ["text"]) if inside else values
@@ -55,17 +55,17 @@ def test_a_row_group_has_no_more_bytes_than_one_of_spark(tmp_path: Path, inside:
     assert len(groups) < 10
 
 
-def parted(folder: Path) -> Layout:
+def partitioned_layout(folder: Path) -> Layout:
     columns = [TableColumn("place", "STRING", "d"), TableColumn("n", "INT", "d")]
     return Layout("t", str(folder / "t"), "d", columns, "n", statistics=("place",))
 
 
-def test_only_partitions_with_a_file_that_is_not_compressed_are_written_anew(tmp_path: Path) -> None:
-    layout = parted(tmp_path)
-    assert partitions_without_codec(layout) == set(), "it is not there"
-    first, more = ({"place": ["a"] * 2, "n": pa.array(values, pa.int32())} for values in ([1, None], [2, 3]))
-    write_deltalake(layout.uri, pa.table(first), partition_by=["n"], writer_properties=BARE)
-    write_deltalake(layout.uri, pa.table(more), mode="append")
+def test_only_partitions_with_an_uncompressed_file_are_rewritten(tmp_path: Path) -> None:
+    layout = partitioned_layout(tmp_path)
+    assert partitions_without_codec(layout) == set(), "there is no table"
+    first_rows, more_rows = ({"place": ["a"] * 2, "n": pa.array(values, pa.int32())} for values in ([1, None], [2, 3]))
+    write_deltalake(layout.uri, pa.table(first_rows), partition_by=["n"], writer_properties=UNCOMPRESSED)
+    write_deltalake(layout.uri, pa.table(more_rows), mode="append")
     assert partitions_without_codec(layout) == {"1", None}
     statement = layout.writing_anew({"1", None})
     assert statement == f"OPTIMIZE delta.`{layout.uri}` WHERE `n` IN (1) OR `n` IS NULL ZORDER BY (`place`)"
@@ -73,26 +73,26 @@ def test_only_partitions_with_a_file_that_is_not_compressed_are_written_anew(tmp
     assert partitions_without_codec(replace(layout, uri=f"s3://{layout.uri}")) == set()
     for file in Path(layout.uri, "n=1").iterdir():
         file.unlink()
-    assert partitions_without_codec(layout) == {None}, "Spark says which file is missing"
+    assert partitions_without_codec(layout) == {None}, "Spark reports the missing file"
 
 
-def test_a_table_without_partitions_is_written_anew_as_one(tmp_path: Path) -> None:
+def test_a_table_without_partitions_is_rewritten_as_a_whole(tmp_path: Path) -> None:
     layout = made(tmp_path)
-    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=BARE)
+    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
     assert partitions_without_codec(layout) == {None}
     assert layout.writing_anew({None}) == f"OPTIMIZE delta.`{layout.uri}` ZORDER BY (`place`)"
 
 
 def test_a_large_partition_is_left_to_the_next_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = made(tmp_path)
-    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=BARE)
+    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
     monkeypatch.setattr("lakehouse.storage.parquet_properties._MOST_REWRITTEN", 100)
     assert partitions_without_codec(layout) == set()
 
 
-def test_a_file_of_another_name_is_left_where_it_is_compressed(tmp_path: Path) -> None:
+def test_a_compressed_file_without_a_codec_in_its_name_is_not_rewritten(tmp_path: Path) -> None:
     layout = made(tmp_path)
-    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=BARE)
+    write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
     (file,) = (Path(uri) for uri in DeltaTable(layout.uri).file_uris())
     pq.write_table(rows(PARIS), file, compression="zstd")
     assert partitions_without_codec(layout) == set()

@@ -1,4 +1,4 @@
-"""Where a record stands is named in one form by every table, and what makes one newer follows from it."""
+"""Every table stores the position of a record in the same form, which decides which record is newer."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ POSITION = "`source`: STRING, `partition`: INT, `position`: BIGINT, `sequence`: 
 BY_TIME = "_sequence, _time, _partition, _position, _base"
 LOG = log_table(rollups=[], partition_by=None)
 KEYED = replace(LOG, key=["latitude", "longitude", "observed_at"])
-STORED = {
+ARROW_TYPES = {
     "STRING": pa.string(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
@@ -39,16 +39,16 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, _env_file=None)
 
 
-def stored(column: TableColumn) -> pa.Field:
-    inner = pa.struct(list(map(stored, column.fields)))
-    return pa.field(column.name, inner if column.fields else STORED[column.type])
+def arrow_field(column: TableColumn) -> pa.Field:
+    inner = pa.struct(list(map(arrow_field, column.fields)))
+    return pa.field(column.name, inner if column.fields else ARROW_TYPES[column.type])
 
 
 def types(layout: Layout) -> dict[str, str]:
     return {column.name: column.type for column in layout.columns}
 
 
-def test_merged_rows_of_both_kinds_kept_values_and_rejected_records_stand_in_one_form(settings: Settings) -> None:
+def test_keyed_rows_log_rows_kept_values_and_rejected_records_have_positions_of_one_form(settings: Settings) -> None:
     merged = types(merged_layout(temperatures, settings))
     order = f"STRUCT<{POSITION}, `time`: TIMESTAMP, `base`: BIGINT>"
     assert merged["_record"] == order
@@ -65,22 +65,22 @@ def test_merged_rows_of_both_kinds_kept_values_and_rejected_records_stand_in_one
         ({"order": "offset"}, "_position, _base"),
     ],
 )
-def test_the_order_of_a_source_counts_behind_a_version_and_before_time(changes: dict[str, Any], order: str) -> None:
+def test_the_order_of_a_source_comes_after_the_version_and_before_the_time(changes: dict[str, Any], order: str) -> None:
     columns = [*KEYED.columns, Column("revision", "INT", doc="Version.")]
     assert order_of(replace(KEYED, columns=columns, **changes)) == f"struct({order})"
 
 
-@pytest.mark.parametrize(("first", "then", "has"), [(LOG, KEYED, "have no"), (KEYED, LOG, "have")])
+@pytest.mark.parametrize(("first", "second", "verb"), [(LOG, KEYED, "have no"), (KEYED, LOG, "have")])
 def test_rows_with_a_key_are_not_those_of_a_log_table(
-    settings: Settings, first: StreamTable, then: StreamTable, has: str
+    settings: Settings, first: StreamTable, second: StreamTable, verb: str
 ) -> None:
     layout = merged_layout(first, settings)
-    DeltaTable.create(layout.uri, pa.schema(list(map(stored, layout.columns))))
+    DeltaTable.create(layout.uri, pa.schema(list(map(arrow_field, layout.columns))))
     assert lack_of(layout)
-    with pytest.raises(TableError, match=rf"{has} _record\.base: .*a table of another name"):
-        lack_of(merged_layout(then, settings))
+    with pytest.raises(TableError, match=rf"{verb} _record\.base: .*a table with another name"):
+        lack_of(merged_layout(second, settings))
 
 
-def test_a_key_that_reads_as_a_value_tells_rows_by_its_column() -> None:
+def test_a_key_column_whose_name_is_a_sql_value_is_quoted() -> None:
     columns = [*KEYED.columns, Column("true", "INT", "d", required=True)]
     assert identity(replace(KEYED, columns=columns, key=["true"])) == ("`true`",)

@@ -1,4 +1,4 @@
-"""What is said of a commit that does not count."""
+"""The error about a commit that does not count, and the settings of a commit."""
 
 import json
 from pathlib import Path
@@ -13,20 +13,22 @@ from lakehouse_tests.helpers.tables.logs import NAME, Written
 
 
 @pytest.mark.invariant(1, 11)
-def test_a_commit_planned_before_a_restore_is_not_put_down_to_another_writer_alone(tmp_path: Path) -> None:
+def test_a_commit_planned_before_a_restore_is_not_blamed_only_on_another_writer(tmp_path: Path) -> None:
     table = Written.create(tmp_path / "t")
     table.batches(2)
-    planned = table._next("batch").table_version
+    planned_version = table._next("batch").table_version
     table.restore(1)
     table.merge(7)
 
-    def before(info: dict[str, str]) -> dict[str, str]:
-        return info | {"userMetadata": json.dumps(json.loads(info["userMetadata"]) | {"table_version": planned})}
+    def plan_before_restore(info: dict[str, str]) -> dict[str, str]:
+        return info | {
+            "userMetadata": json.dumps(json.loads(info["userMetadata"]) | {"table_version": planned_version})
+        }
 
-    table.edit(4, before)
+    table.edit(4, plan_before_restore)
     commit = Commit.model_validate_json(table.table.history(1)[0]["userMetadata"])
     assert table.ledger.undone == {2, 3} and table.rows == [7, 1000]
-    with pytest.raises(ConflictError, match="Commit 3 of t does not count: .*another writer, or .*RESTORE"):
+    with pytest.raises(ConflictError, match="Commit 3 of t does not count: another writer made it, or .*RESTORE"):
         spark_writer._require_committed(Layout(NAME, str(table.folder), "", ()), commit)
 
 
@@ -35,7 +37,7 @@ def test_a_commit_planned_before_a_restore_is_not_put_down_to_another_writer_alo
     ("kind", "is_proof"),
     [("batch", True), ("base", True), ("replay", True), ("redrive", True), ("rejected", False), ("load", False)],
 )
-def test_delta_is_asked_for_counts_that_fit_where_they_are_proof(kind: Kind, is_proof: bool) -> None:
-    """Elsewhere it may leave out to count a source: where Spark joins without generated code, and no row is near."""
-    said = spark_writer._fence("t", Commit(kind=kind, number=1, attempt="a", table_version=0))
-    assert ("spark.databricks.delta.commandInvariantChecksThrow" in said) == is_proof
+def test_delta_has_to_check_its_counts_if_the_ledger_relies_on_them(kind: Kind, is_proof: bool) -> None:
+    """In other cases Delta may not count the source: if Spark joins without generated code and no row matches."""
+    settings = spark_writer._fence("t", Commit(kind=kind, number=1, attempt="a", table_version=0))
+    assert ("spark.databricks.delta.commandInvariantChecksThrow" in settings) == is_proof

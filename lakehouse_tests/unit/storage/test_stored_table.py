@@ -1,4 +1,4 @@
-"""A stored table: how often its ledger is read, and who writes rows; Spark and deltalake stand aside."""
+"""A stored table: how often its ledger is read, and which writer is chosen; Spark and deltalake are replaced."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,13 +33,13 @@ def table(tmp_path: Path) -> StoredTable:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables whose ledger is asked for, each time."""
-    asked: list[str] = []
-    real = ledgers.read_ledger
+    """The names of the tables whose ledger is read, once per read."""
+    names: list[str] = []
+    read_real_ledger = ledgers.read_ledger
 
     def read(uri: str, name: str, *, whole: bool = False) -> Ledger:
-        asked.append(name)
-        return real(uri, name, whole=whole)
+        names.append(name)
+        return read_real_ledger(uri, name, whole=whole)
 
     for module in (
         "ledger.ledger",
@@ -48,15 +48,15 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "storage.stored_table",
     ):
         monkeypatch.setattr(f"lakehouse.{module}.read_ledger", read)
-    return asked
+    return names
 
 
 def append(table: StoredTable) -> None:
-    """What another writer commits."""
+    """Commit rows as another writer."""
     append_quickly(table.layout, rows(OSLO), next_commit(table.layout, "derived"))
 
 
-def test_the_ledger_of_a_table_as_its_layout_says_is_read_once(table: StoredTable, reads: list[str]) -> None:
+def test_the_ledger_of_a_table_that_fits_its_layout_is_read_once(table: StoredTable, reads: list[str]) -> None:
     ledger = table.ensured_ledger()
     assert reads == ["t"]
     assert ledger == read_ledger(table.layout.uri, "t") and ledger.exists
@@ -65,126 +65,126 @@ def test_the_ledger_of_a_table_as_its_layout_says_is_read_once(table: StoredTabl
 def test_the_ledger_of_a_table_that_was_changed_is_read_after_the_change(
     table: StoredTable, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[str] = []
+    statements: list[str] = []
 
     def alter(_spark: Any, _layout: Any, statement: str) -> None:
-        done.append(statement)
+        statements.append(statement)
         append(table)
 
     monkeypatch.setattr("lakehouse.storage.schema_change.apply.upkeep", alter)
-    longer = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
-    ledger = longer.ensured_ledger()
-    assert len(done) == 1 and "deletedFileRetentionDuration" in done[0]
+    changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
+    ledger = changed_table.ensured_ledger()
+    assert len(statements) == 1 and "deletedFileRetentionDuration" in statements[0]
     assert (ledger.version, ledger.next_number) == (1, 2)
     assert reads == ["t", "t"]
 
 
-def test_a_change_of_the_table_is_told_and_a_second_run_changes_nothing(
+def test_a_change_of_the_table_is_reported_and_a_second_run_changes_nothing(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    longer = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
+    changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
     monkeypatch.setattr("lakehouse.storage.schema_change.apply.upkeep", lambda *_: append(table))
-    assert longer.ensure() is True
+    assert changed_table.ensure() is True
     assert table.ensure() is False
 
 
-def test_what_a_ledger_has_to_tell_is_required_whenever_it_is_read(table: StoredTable) -> None:
+def test_every_ledger_that_is_read_is_checked(table: StoredTable) -> None:
     def refuse(ledger: Ledger) -> Ledger:
-        raise LedgerError(f"The log of version {ledger.version} tells no progress")
+        raise LedgerError(f"The log of version {ledger.version} has no progress")
 
     merged = replace(table, require=refuse)
     for read in (merged.ledger, merged.ensured_ledger, lambda: merged.next_commit("batch", "test")):
-        with pytest.raises(LedgerError, match="of version 0 tells no progress"):
+        with pytest.raises(LedgerError, match="of version 0 has no progress"):
             read()
 
 
-def test_rows_are_compared_by_no_key_in_no_table(table: StoredTable) -> None:
+def test_rows_of_a_table_without_a_key_cannot_be_compared(table: StoredTable) -> None:
     with pytest.raises(ValueError, match="has no key"):
         table.store_compared(lambda rows: rows, lambda rows: (rows, SPEC), COMMIT, FEW)
 
 
-def test_rows_merged_into_all_partitions_are_few_where_those_of_all_partitions_are(
+def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitions(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
 
-    def is_quick(*given: Any, **named: Any) -> bool:
-        asked.append((given[1:], named))
+    def is_quick(*arguments: Any, **keywords: Any) -> bool:
+        calls.append((arguments[1:], keywords))
         return False
 
     monkeypatch.setattr(stored_table, "is_quick_to_merge", is_quick)
     monkeypatch.setattr(stored_table, "commit_merge", lambda *_: "Spark")
     assert table.merge_keyed(None, ["place"], "gone", COMMIT, Expected(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
-    assert asked == [((2,), {"text": 10})]
+    assert calls == [((2,), {"text": 10})]
 
 
-def test_a_step_that_is_run_again_plans_on_the_ledger_as_it_is_then(table: StoredTable) -> None:
-    planned: list[tuple[int, int]] = []
+def test_a_repeated_step_plans_on_the_current_ledger(table: StoredTable) -> None:
+    plans: list[tuple[int, int]] = []
 
     def step() -> Commit:
         commit = table.ensured_ledger().next_commit("derived", "test")
-        planned.append((commit.table_version, commit.number))
-        if len(planned) == 1:
+        plans.append((commit.table_version, commit.number))
+        if len(plans) == 1:
             append(table)
             raise ConflictError("another writer was first")
         return commit
 
     again(step)
-    assert planned == [(0, 1), (1, 2)]
+    assert plans == [(0, 1), (1, 2)]
 
 
-def test_what_a_restore_undid_leaves_no_row_in_a_table_with_a_key(
+def test_a_table_with_a_key_reads_nothing_again_after_a_restore(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Ledger(table.layout.uri, exists=True, reread={"kafka:c/t": {0: 3}})
-    monkeypatch.setattr(stored_table, "read_ledger", lambda *_, **__: told)
-    monkeypatch.setattr(stored_table, "ensure_table", lambda *_: told)
-    keyed = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
-    assert table.ledger() is told and table.ensured_ledger() is told
-    assert keyed.ledger().reread == keyed.ensured_ledger().reread == {}
+    ledger = Ledger(table.layout.uri, exists=True, reread={"kafka:c/t": {0: 3}})
+    monkeypatch.setattr(stored_table, "read_ledger", lambda *_, **__: ledger)
+    monkeypatch.setattr(stored_table, "ensure_table", lambda *_: ledger)
+    keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
+    assert table.ledger() is ledger and table.ensured_ledger() is ledger
+    assert keyed_table.ledger().reread == keyed_table.ensured_ledger().reread == {}
 
 
 class Writers:
-    """The two writers, which only note what they are given."""
+    """Stubs of the two writers that record their arguments."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, held: pa.Table | None, error: Exception | None = None) -> None:
-        self.wrote: list[tuple[str, Any]] = []
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, rows: pa.Table | None, error: Exception | None = None) -> None:
+        self.calls: list[tuple[str, Any]] = []
 
-        def store(*given: Any) -> str:
-            self.wrote.append(("deltalake", given[1:]))
+        def store(*arguments: Any) -> str:
+            self.calls.append(("deltalake", arguments[1:]))
             if error:
                 raise error
             return "deltalake"
 
-        def merge(*given: Any) -> str:
-            self.wrote.append(("Spark", given[2:]))
+        def merge(*arguments: Any) -> str:
+            self.calls.append(("Spark", arguments[2:]))
             return "Spark"
 
         monkeypatch.setattr(stored_table, "is_quick_to_merge", lambda *_: True)
-        monkeypatch.setattr(stored_table, "collected", lambda _: held)
-        monkeypatch.setattr(stored_table, "read_rows", lambda *asked: f"rows of {asked[2:]}")
-        monkeypatch.setattr(stored_table, "read_table", lambda *asked: f"rows of {asked[2:]}")
+        monkeypatch.setattr(stored_table, "collected", lambda _: rows)
+        monkeypatch.setattr(stored_table, "read_rows", lambda *arguments: f"rows of {arguments[2:]}")
+        monkeypatch.setattr(stored_table, "read_table", lambda *arguments: f"rows of {arguments[2:]}")
         monkeypatch.setattr(stored_table, "store_quickly", store)
         monkeypatch.setattr(stored_table, "commit_merge", merge)
 
 
-def held(*stale: bool) -> pa.Table:
+def compared_rows(*stale: bool) -> pa.Table:
     return pa.table({STALE: list(stale)})
 
 
-def compared(table: StoredTable, expected: Expected) -> tuple[Any, list[tuple[str, Any]]]:
-    """Store compared rows; who stored them, and with which stored rows they were compared before."""
-    seen: list[tuple[str, Any]] = []
+def store_compared(table: StoredTable, expected: Expected) -> tuple[Any, list[tuple[str, Any]]]:
+    """Store compared rows; return which writer stored them, and the stored rows of each comparison."""
+    comparisons: list[tuple[str, Any]] = []
 
-    def few(stored: Any) -> Any:
-        seen.append(("few", stored))
+    def compare_few(stored: Any) -> Any:
+        comparisons.append(("few", stored))
 
-    def many(stored: Any) -> tuple[Any, MergeSpec]:
-        seen.append(("many", stored))
+    def compare_many(stored: Any) -> tuple[Any, MergeSpec]:
+        comparisons.append(("many", stored))
         return "merged", SPEC
 
-    keyed = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
-    return keyed.store_compared(few, many, COMMIT, expected), seen
+    keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
+    return keyed_table.store_compared(compare_few, compare_many, COMMIT, expected), comparisons
 
 
 SPEC = MergeSpec("true")
@@ -193,54 +193,56 @@ AS_PLANNED = ("few", "rows of (4, ['2024-01-01'])")
 NEWEST = ("many", "rows of (None,)")
 
 
-def test_few_rows_are_stored_as_they_were_compared_with_the_version_planned_on(
+def test_few_rows_are_compared_with_the_planned_version_and_stored(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = held(False, True)
+    rows = compared_rows(False, True)
     writers = Writers(monkeypatch, rows)
-    assert compared(table, FEW) == ("deltalake", [AS_PLANNED])
-    assert writers.wrote == [("deltalake", (rows, ["place"], ["2024-01-01"], COMMIT))]
+    assert store_compared(table, FEW) == ("deltalake", [AS_PLANNED])
+    assert writers.calls == [("deltalake", (rows, ["place"], ["2024-01-01"], COMMIT))]
 
 
-def test_where_another_writer_was_first_spark_compares_few_rows_again(
+def test_spark_compares_few_rows_again_if_another_writer_was_first(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writers = Writers(monkeypatch, held(False, True), ConflictError("another writer was first"))
-    assert compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
-    assert [who for who, _ in writers.wrote] == ["deltalake", "Spark"]
-    assert writers.wrote[1] == ("Spark", ("merged", SPEC, COMMIT))
+    writers = Writers(monkeypatch, compared_rows(False, True), ConflictError("another writer was first"))
+    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert [writer for writer, _ in writers.calls] == ["deltalake", "Spark"]
+    assert writers.calls[1] == ("Spark", ("merged", SPEC, COMMIT))
 
 
-@pytest.mark.parametrize("error", [LockedError("it was never free"), TableError("the disk is full")])
-def test_what_stops_one_writer_stops_the_other(
+@pytest.mark.parametrize("error", [LockedError("it is locked"), TableError("the disk is full")])
+def test_an_error_of_one_writer_is_not_retried_with_the_other(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    writers = Writers(monkeypatch, held(False, True), error)
+    writers = Writers(monkeypatch, compared_rows(False, True), error)
     with pytest.raises(type(error)):
-        compared(table, FEW)
-    assert [who for who, _ in writers.wrote] == ["deltalake"]
+        store_compared(table, FEW)
+    assert [writer for writer, _ in writers.calls] == ["deltalake"]
 
 
-@pytest.mark.parametrize("rows", [None, held(True, True), held(False), held(False, False, False)])
-def test_rows_too_large_all_stale_or_of_a_key_that_stands_twice_are_stored_by_spark(
+@pytest.mark.parametrize(
+    "rows", [None, compared_rows(True, True), compared_rows(False), compared_rows(False, False, False)]
+)
+def test_spark_stores_rows_that_are_too_large_all_stale_or_have_duplicate_keys(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, rows: pa.Table | None
 ) -> None:
     writers = Writers(monkeypatch, rows)
-    assert compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
-    assert [who for who, _ in writers.wrote] == ["Spark"]
+    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert [writer for writer, _ in writers.calls] == ["Spark"]
 
 
-def test_rows_that_take_more_room_than_was_known_are_stored_by_spark(
+def test_spark_stores_rows_that_need_more_memory_than_expected(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_table, "MOST_HELD", 0)
-    Writers(monkeypatch, held(False, True))
-    assert compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    monkeypatch.setattr(stored_table, "MOST_MEMORY", 0)
+    Writers(monkeypatch, compared_rows(False, True))
+    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
 
 
-@pytest.mark.parametrize("nothing", [0, None])
-def test_no_row_or_nobody_knows_how_many_is_for_spark_at_once(
-    table: StoredTable, monkeypatch: pytest.MonkeyPatch, nothing: int | None
+@pytest.mark.parametrize("count", [0, None])
+def test_spark_stores_no_rows_and_an_unknown_number_of_rows(
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch, count: int | None
 ) -> None:
-    Writers(monkeypatch, held())
-    assert compared(table, Expected(nothing)) == ("Spark", [NEWEST])
+    Writers(monkeypatch, compared_rows())
+    assert store_compared(table, Expected(count)) == ("Spark", [NEWEST])

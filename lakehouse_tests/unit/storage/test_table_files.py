@@ -1,4 +1,4 @@
-"""Which files may be read by their names: those of which Spark takes the partition that the log tells."""
+"""The files that may be read by their paths: Spark must derive the partition that the log records."""
 
 from dataclasses import replace
 from datetime import date
@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.ledger.active_files import active_files
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.table_files import _is_told_by_its_folder
+from lakehouse.storage.table_files import _is_in_partition_folder
 
 MONTH = "2023-01-01"
 
@@ -21,7 +21,7 @@ def layout(tmp_path: Path) -> Layout:
     return Layout("t", str(tmp_path / "t"), "d", columns, "month", statistics=("place",))
 
 
-def test_the_files_of_some_partitions_are_told_with_their_rows(layout: Layout) -> None:
+def test_the_files_of_some_partitions_are_found_with_their_row_counts(layout: Layout) -> None:
     days = pa.array([date(2023, 1, 1), date(2023, 1, 1), date(2023, 2, 1), None])
     write_deltalake(layout.uri, pa.table({"place": list("abcd"), "month": days}), partition_by=["month"])
     table = DeltaTable(layout.uri)
@@ -36,7 +36,7 @@ def test_the_files_of_some_partitions_are_told_with_their_rows(layout: Layout) -
 
 
 @pytest.mark.parametrize(
-    ("path", "partition", "told"),
+    ("path", "partition", "is_readable"),
     [
         ("month=2023-01-01/a.parquet", MONTH, True),
         ("month=__HIVE_DEFAULT_PARTITION__/a.parquet", None, True),
@@ -48,18 +48,18 @@ def test_the_files_of_some_partitions_are_told_with_their_rows(layout: Layout) -
         ("month=2023-01-01/a[1].parquet", MONTH, False),
     ],
 )
-def test_a_file_is_read_by_its_name_where_its_folder_tells_its_partition(
-    layout: Layout, path: str, partition: str | None, told: bool
+def test_a_file_is_read_by_its_path_if_its_folder_names_its_partition(
+    layout: Layout, path: str, partition: str | None, is_readable: bool
 ) -> None:
     file = Path(layout.uri, path)
-    assert not _is_told_by_its_folder(layout, file, partition), "it is not there"
+    assert not _is_in_partition_folder(layout, file, partition), "the file does not exist"
     file.parent.mkdir(parents=True)
     file.touch()
-    assert _is_told_by_its_folder(layout, file, partition) == told
+    assert _is_in_partition_folder(layout, file, partition) == is_readable
 
 
-def test_a_file_of_a_table_without_partitions_lies_in_its_folder(layout: Layout) -> None:
-    flat, file = replace(layout, partition_by=None), Path(layout.uri, "a.parquet")
+def test_a_file_of_a_table_without_partitions_must_be_in_the_folder_of_the_table(layout: Layout) -> None:
+    flat_layout, file = replace(layout, partition_by=None), Path(layout.uri, "a.parquet")
     file.parent.mkdir()
     file.touch()
-    assert _is_told_by_its_folder(flat, file, None)
+    assert _is_in_partition_folder(flat_layout, file, None)

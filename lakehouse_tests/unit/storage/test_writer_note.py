@@ -1,4 +1,4 @@
-"""Whose statement writes: the note beside the lock of a table, and what the next writer does about it."""
+"""The note of a writing statement next to the lock of a table, and how the next writer handles it."""
 
 import fcntl
 import json
@@ -42,18 +42,18 @@ def engine(tmp_path: Path) -> Path:
     folder = tmp_path / "engine"
     folder.mkdir()
     (folder / "lock").touch()
-    started(folder, "former")
+    write_address(folder, "former")
     return folder
 
 
-def started(engine: Path, start: str) -> None:
-    """Give an engine the address of this start."""
+def write_address(engine: Path, start: str) -> None:
+    """Write the address file of an engine with this start."""
     (engine / "address").write_text(json.dumps({"port": 1, "pid": 1, "fingerprint": "", "start": start}))
 
 
 @contextmanager
 def living(engine: Path) -> Iterator[None]:
-    """Hold an engine's lock, as its process would."""
+    """Hold an engine's lock like its process."""
     lock = os.open(engine / "lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
     yield
@@ -67,7 +67,7 @@ def lock_of(uri: str) -> Path:
 
 
 class Session:
-    """Stands for a session over an engine: it knows where it is, and what it was asked to interrupt."""
+    """A stub of a session on an engine that records its interrupts."""
 
     session_id = "9e107d9d-372b-4b3f-8a2e-5f1d6d1c9c55"
 
@@ -83,20 +83,20 @@ def run(session: Any, uri: str, work: Any) -> None:
     run_statement(session, uri, work)
 
 
-def test_what_ran_on_an_engine_that_is_dead_has_ended(uri: str, note: Path, engine: Path) -> None:
+def test_a_statement_on_a_dead_engine_has_ended(uri: str, note: Path, engine: Path) -> None:
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     with table_lock(uri, "t"):
         assert not note.exists()
 
 
-def test_what_ran_on_an_engine_that_was_started_again_has_ended(uri: str, note: Path, engine: Path) -> None:
+def test_a_statement_on_an_engine_that_was_restarted_has_ended(uri: str, note: Path, engine: Path) -> None:
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
-    started(engine, "another, whose process may have the same number")
+    write_address(engine, "another, whose process may have the same number")
     with living(engine), table_lock(uri, "t"):
         assert not note.exists()
 
 
-def test_what_may_still_run_on_an_engine_keeps_others_from_writing(
+def test_a_statement_that_may_still_run_on_an_engine_excludes_other_writers(
     uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_note, "_PATIENCE", 0.3)
@@ -109,80 +109,91 @@ def test_what_may_still_run_on_an_engine_keeps_others_from_writing(
         assert not note.exists()
 
 
-def newer(note: Path, _: Path) -> None:
+def write_newer_note(note: Path, _: Path) -> None:
     note.write_text(json.dumps({**json.loads(note.read_text()), "more": 1}))
 
 
-def torn(note: Path, _: Path) -> None:
+def write_partial_note(note: Path, _: Path) -> None:
     note.write_text("{")
 
 
-def not_text(note: Path, _: Path) -> None:
+def write_invalid_text(note: Path, _: Path) -> None:
     note.write_bytes(b"\xff")
 
 
-def no_object(note: Path, _: Path) -> None:
+def write_list(note: Path, _: Path) -> None:
     note.write_text("[1]")
 
 
-def of_other_kinds(note: Path, _: Path) -> None:
+def write_other_types(note: Path, _: Path) -> None:
     note.write_text(json.dumps({**json.loads(note.read_text()), "engine": 1}))
 
 
-def a_folder(note: Path, _: Path) -> None:
+def replace_note_by_folder(note: Path, _: Path) -> None:
     note.unlink()
     note.mkdir()
 
 
-def no_folder(_: Path, engine: Path) -> None:
+def delete_engine_folder(_: Path, engine: Path) -> None:
     shutil.rmtree(engine)
 
 
-def no_lock(_: Path, engine: Path) -> None:
+def delete_engine_lock(_: Path, engine: Path) -> None:
     (engine / "lock").unlink()
 
 
-def another_lock(_: Path, engine: Path) -> None:
+def replace_engine_lock(_: Path, engine: Path) -> None:
     (engine / "lock").rename(engine / "former")
     (engine / "lock").touch()
 
 
 @pytest.mark.parametrize(
-    "what", [newer, torn, not_text, no_object, of_other_kinds, a_folder, no_folder, no_lock, another_lock]
+    "damage",
+    [
+        write_newer_note,
+        write_partial_note,
+        write_invalid_text,
+        write_list,
+        write_other_types,
+        replace_note_by_folder,
+        delete_engine_folder,
+        delete_engine_lock,
+        replace_engine_lock,
+    ],
 )
-def test_where_nobody_can_tell_whether_a_statement_runs_nothing_is_written_and_a_person_is_told_what_to_do(
-    what: Callable[[Path, Path], None], uri: str, note: Path, engine: Path
+def test_if_the_end_of_a_statement_is_unknown_nothing_is_written_and_the_error_gives_advice(
+    damage: Callable[[Path, Path], None], uri: str, note: Path, engine: Path
 ) -> None:
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
-    what(note, engine)
+    damage(note, engine)
     with pytest.raises(TableError, match=r"may still write t\b.*t\.writer.*[Dd]elete"), table_lock(uri, "t"):
         pytest.fail("nobody may write now")
     assert note.exists()
 
 
-def test_a_note_that_the_disk_refuses_is_told_as_an_error_of_the_table_and_nothing_is_written(
+def test_a_note_that_the_disk_refuses_is_an_error_of_the_table_and_nothing_is_written(
     uri: str, note: Path, engine: Path
 ) -> None:
-    note.with_name("t.writer.new").mkdir()  # it cannot be written
+    note.with_name("t.writer.new").mkdir()  # the note cannot be written
     with pytest.raises(TableError):
         run(Session(engine), uri, lambda: pytest.fail("written"))
     assert not note.exists()
 
 
-def test_who_writes_is_noted_while_the_statement_runs_and_not_after_it(uri: str, note: Path, engine: Path) -> None:
-    seen: list[str] = []
-    run(Session(engine), uri, lambda: seen.append(note.read_text()))
-    assert Session.session_id in seen[0]
-    assert str(engine) in seen[0]
+def test_the_note_exists_only_while_the_statement_runs(uri: str, note: Path, engine: Path) -> None:
+    notes: list[str] = []
+    run(Session(engine), uri, lambda: notes.append(note.read_text()))
+    assert Session.session_id in notes[0]
+    assert str(engine) in notes[0]
     assert not note.exists()
 
 
-def test_a_session_of_ones_own_notes_nothing(uri: str, note: Path) -> None:
+def test_a_session_without_an_engine_writes_no_note(uri: str, note: Path) -> None:
     run(Session(None), uri, lambda: note.exists() and pytest.fail("noted"))
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "is_answer"),
     [
         (AnalysisException("[DELTA_CONCURRENT_APPEND] other"), True),
         (AnalysisException("[OPERATION_CANCELED] interrupted"), True),
@@ -191,32 +202,30 @@ def test_a_session_of_ones_own_notes_nothing(uri: str, note: Path) -> None:
         (ValueError("of this side"), False),
     ],
 )
-def test_the_note_stays_where_the_engine_did_not_say_how_the_statement_ended(
-    error: Exception, told: bool, uri: str, note: Path, engine: Path
+def test_the_note_is_kept_if_the_engine_did_not_report_the_end_of_the_statement(
+    error: Exception, is_answer: bool, uri: str, note: Path, engine: Path
 ) -> None:
     def fail() -> None:
         raise error
 
     with pytest.raises(type(error)):
         run(Session(engine), uri, fail)
-    assert note.exists() is not told
+    assert note.exists() is not is_answer
 
 
-def test_whoever_gives_up_waiting_interrupts_the_statement_and_waits_for_its_end(
-    uri: str, note: Path, engine: Path
-) -> None:
-    session, ended = Session(engine), Event()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_an_interrupted_wait_interrupts_the_statement_and_waits_for_its_end(uri: str, note: Path, engine: Path) -> None:
+    session, statement_ended = Session(engine), Event()
+    former_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def work() -> None:
-        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)  # it wakes the thread that waits
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)  # wakes the waiting thread
         assert session.interrupted.wait(10)
-        ended.set()
+        statement_ended.set()
 
     try:
         with pytest.raises(KeyboardInterrupt):
             run(session, uri, work)
     finally:
-        signal.signal(signal.SIGINT, before)
-    assert ended.is_set()
+        signal.signal(signal.SIGINT, former_handler)
+    assert statement_ended.is_set()
     assert not note.exists()

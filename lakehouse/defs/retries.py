@@ -7,14 +7,14 @@ from itertools import takewhile
 import dagster as dg
 
 COMMITTED_AT = "committed_at"  # metadata of a materialization without a run: when its rows were merged
-_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+_FIRST_PAUSE, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
 _COUNTED_FAILURES = 8  # consecutive failures that reach the longest pause; more make no difference
 _FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 
 def pause_after(failures: int) -> timedelta:
     """The pause before the next request, after this number of consecutive failures (at least one)."""
-    return min(_FIRST_PAUSE * (1 << min(failures - 1, _COUNTED_FAILURES)), _LONGEST_PAUSE)
+    return min(_FIRST_PAUSE * (1 << min(failures - 1, _COUNTED_FAILURES)), _LONGEST)
 
 
 def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now: datetime) -> str | None:

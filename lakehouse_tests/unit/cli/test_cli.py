@@ -60,7 +60,7 @@ def test_only_a_difference_that_there_is_can_be_accepted_and_for_a_reason(capsys
     assert main.run([*accept, " "]) == 2
     assert "Say why it is accepted" in capsys.readouterr().err
     assert main.run([*accept, "replayed"]) == 1
-    assert "Nothing is to be accepted at version 7 of temperatures" in one_sentence(capsys)
+    assert "There is no difference to accept at version 7 of temperatures" in one_sentence(capsys)
 
 
 @pytest.mark.parametrize("verb", VERBS)

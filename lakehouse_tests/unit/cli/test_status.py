@@ -115,7 +115,7 @@ def test_a_loss_that_the_declaration_accepts_is_told_until_a_merge_has_recorded_
 ) -> None:
     monkeypatch.setattr(looked, "look", lambda *_, **__: LOSSES["expired"][0])
     found = status(settings, replace(temperatures, gaps="accept"))
-    assert "temperatures accepts that" in (found.loss or "")
+    assert "temperatures accepts this loss" in (found.loss or "")
     assert not found.is_up_to_date
 
 

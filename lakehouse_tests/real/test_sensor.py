@@ -104,7 +104,8 @@ def test_a_failed_run_is_asked_for_again_after_a_pause(world, monkeypatch):
     failed = world.record_run(dg.DagsterRunStatus.FAILURE)
     result = world.tick()
     assert not result.run_requests
-    assert f"Offsets to merge: {len(LINES)}. Run {failed.run_id[:8]} of merge_temperatures failed" in result.skip_message
+    failure = f"Run {failed.run_id[:8]} of merge_temperatures failed"
+    assert f"Offsets to merge: {len(LINES)}. {failure}" in result.skip_message
     monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
     assert len(world.tick().run_requests) == 1
 

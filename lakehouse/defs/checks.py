@@ -34,7 +34,7 @@ _AUDIT_ADVICE = (
     " To see all differences: lakehouse audit {table}."
 )
 _KEYS_DOC = (
-    "No key occurs in two rows (in a log table: no record), and each row is in its partition. If it fails, RESTORE a"
+    "No key (in a log table, no record) occurs in two rows, and each row is in its partition. If it fails, RESTORE a"
     " version before the wrong write (lakehouse audit {table} lists the versions), then run lakehouse merge {table}."
 )
 _WARNING_DOCS = {

@@ -25,7 +25,7 @@ from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"
 _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five seconds, even if the broker does not answer
-_STATEMENT = "settings, table and topic fit together, and no record expired before it was merged"
+_STATEMENT = "settings, table and topic fit together, and no record was lost before it was merged"
 
 
 def is_away(error: Exception) -> bool:

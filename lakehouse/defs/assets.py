@@ -42,9 +42,9 @@ def reference_asset(entry: CatalogEntry, reference: Reference) -> dg.AssetsDefin
     """A reference table, made equal to its file."""
 
     def load_file(step: StepInput) -> StepResult:
-        loaded = load.load_reference(step.table_context, reference)
+        load_result = load.load_reference(step.table_context, reference)
         figures = ("rows", "inserted", "updated", "deleted")
-        return StepResult({reference.name: {name: getattr(loaded, name) for name in figures}})
+        return StepResult({reference.name: {name: getattr(load_result, name) for name in figures}})
 
     return build_step(entry, load_file, [specs.reference_spec(entry, reference)])
 
@@ -55,9 +55,9 @@ def base_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
 
     def load_files(step: StepInput) -> StepResult:
         folder = Path(step.config.folder) if step.config.folder else None
-        loaded = load.load_base(step.table_context, folder)
-        figures = {name: getattr(loaded, name) for name in ("files", "rows", "duplicate", "inserted", "updated")}
-        return StepResult({table.base_name: {"folder": dg.MetadataValue.path(str(loaded.folder)), **figures}})
+        load_result = load.load_base(step.table_context, folder)
+        figures = {name: getattr(load_result, name) for name in ("files", "rows", "duplicate", "inserted", "updated")}
+        return StepResult({table.base_name: {"folder": dg.MetadataValue.path(str(load_result.folder)), **figures}})
 
     return build_step(entry, load_files, [specs.base_spec(entry)], config=BaseConfig)
 

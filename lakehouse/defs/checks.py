@@ -40,8 +40,8 @@ _KEYS_DOC = (
 _WARNING_DOCS = {
     "rejected_share": "At most 1% of the records that were read in the last 24 hours are rejected. If it warns, see"
     " the reasons: lakehouse rejected {table}.",
-    "producer_time": "The broker dates the records, so that no producer's clock decides which record is newer. If it"
-    " warns, set message.timestamp.type=LogAppendTime on the topic, or declare a version column or order='offset'.",
+    "producer_time": "No producer's clock decides which record is newer. It warns if producers date the records. Then"
+    " set message.timestamp.type=LogAppendTime on the topic, or declare a version column or order='offset'.",
 }
 
 
@@ -183,5 +183,7 @@ def _selected_results(
     warnings: Collection[str] = (),
 ) -> Iterator[dg.AssetCheckResult]:
     """The results of the selected checks. A failure of the checks in ``warnings`` only warns."""
-    selected = (result for result in findings if result.check in _selected_names(context))
-    yield from (check_result(result, entry.merged_key, is_warning=result.check in warnings) for result in selected)
+    selected_findings = (result for result in findings if result.check in _selected_names(context))
+    yield from (
+        check_result(result, entry.merged_key, is_warning=result.check in warnings) for result in selected_findings
+    )

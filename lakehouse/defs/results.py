@@ -95,9 +95,9 @@ def _unmapped_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The fields of the records that no column reads; empty if there are none."""
     rows = [dg.TableRecord({"field": name, "records": count}) for name, count in others_of(outcomes).items()]
     schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
-    omitted = others_beyond(outcomes)
+    omitted_summary = others_beyond(outcomes)
     metadata = {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
-    return {**metadata, "other_fields_unnamed": omitted} if omitted else metadata
+    return {**metadata, "other_fields_unnamed": omitted_summary} if omitted_summary else metadata
 
 
 def declaration_changes(changes: Sequence[Change]) -> dict[str, Any]:

@@ -42,9 +42,9 @@ def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:
     """The commits that record a declaration, oldest first, each with the previous and the current declaration."""
     declaration, declarations_by_version = "", dict[int, str]()
     for info in reversed(history):
-        if recorded := _recorded_declaration(info):
-            yield info, declaration, recorded
-            declaration = recorded
+        if recorded_declaration := _recorded_declaration(info):
+            yield info, declaration, recorded_declaration
+            declaration = recorded_declaration
         elif info.get("operation") == "RESTORE":
             declaration = declarations_by_version.get(_restored_version(info), "")
         declarations_by_version[int(info["version"])] = declaration

@@ -190,12 +190,12 @@ class _TableMaintenance:
         ledger = again(lambda: self.stored.ensured_ledger(None))
         file_sizes = _file_sizes(self.stored.layout)
         before = sum(len(sizes) for sizes in file_sizes)
-        uncompressed = self._uncompressed_partitions()
-        if _is_idle(ledger) and not uncompressed:
+        uncompressed_partitions = self._uncompressed_partitions()
+        if _is_idle(ledger) and not uncompressed_partitions:
             return Maintained(self.stored.layout.name, ledger.version, before, before, idle=True)
         if any(sum(size < FILE_SIZE for size in sizes) >= _MIN_SMALL_FILES for sizes in file_sizes):
             again(lambda: self.stored.upkeep(self.stored.layout.compaction, self.run))
-        if uncompressed:
+        if uncompressed_partitions:
             again(self._compress)
         kept = readers.reason_to_wait() if readers else None
         removed = None if kept else self._vacuum(ledger.version)
@@ -212,8 +212,8 @@ class _TableMaintenance:
         return partitions
 
     def _compress(self) -> None:
-        if uncompressed := self._uncompressed_partitions():  # the partitions that compaction did not rewrite
-            self.stored.upkeep(self.stored.layout.writing_anew(uncompressed), self.run)
+        if uncompressed_partitions := self._uncompressed_partitions():  # the partitions that compaction did not rewrite
+            self.stored.upkeep(self.stored.layout.writing_anew(uncompressed_partitions), self.run)
 
     def _vacuum(self, last_version: int) -> int | None:
         again(lambda: self.stored.upkeep(f"VACUUM {self.stored.layout.sql}", self.run))

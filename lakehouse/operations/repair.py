@@ -110,20 +110,23 @@ def propose_progress(context: TableContext) -> Proposal:
         _require_one_source(context, state)
     newest_rows = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
     row_ranges = tuple(Range(row[0], row[1], row[1] + 1) for row in newest_rows.collect())
-    confirmed: set[int] = set()  # partitions whose newest row came from a record that the topic still has
+    confirmed_partitions: set[int] = set()  # their newest row came from a record that the topic still has
     if row_ranges:
         plan = Plan(state.stream, state.source, row_ranges)
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
             records = decode_records(read_records(spark, settings, plan), table, kept_schemas(settings, table))
             matches = records.join(newest_rows, newest_rows.columns).select(staged.PARTITION)
-            confirmed = {row[0] for row in matches.collect()}
-    unconfirmed = [part for part in row_ranges if part.partition not in confirmed]
-    if unconfirmed and table.order == "offset":
+            confirmed_partitions = {row[0] for row in matches.collect()}
+    unconfirmed_ranges = [part for part in row_ranges if part.partition not in confirmed_partitions]
+    if unconfirmed_ranges and table.order == "offset":
         words = words_of(state.source)
         mismatch = f"the {words.source} has another record at {words.position}"
-        facts = (f"Partition {part.partition}: {mismatch} {part.start}" for part in unconfirmed)
-        raise loss(Gap(tuple(facts), tuple(unconfirmed)), table)
-    positions = {**state.earliest, **{part.partition: part.end for part in row_ranges if part.partition in confirmed}}
+        facts = (f"Partition {part.partition}: {mismatch} {part.start}" for part in unconfirmed_ranges)
+        raise loss(Gap(tuple(facts), tuple(unconfirmed_ranges)), table)
+    positions = {
+        **state.earliest,
+        **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
+    }
     reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
     fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
     return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))

@@ -47,7 +47,7 @@ class DerivedStatus:
 class Status:
     """The status of one merged table; ``problem`` is a sentence that says why the state of the topic is unknown.
 
-    ``loss`` says which records were lost before they were merged, and what to do. No merge continues before that, unless
+    ``loss`` says which records were lost before they were merged, and what to do. No merge continues until then, unless
     the declaration accepts the loss. ``loss`` is ``None`` if no records are lost, or if this is unknown.
     ``rejected`` is ``None`` if the rejected records cannot be counted without Spark.
     """

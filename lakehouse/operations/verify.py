@@ -57,8 +57,8 @@ def verify_keys(context: TableContext) -> Finding:
     problems = [f"Key {', '.join(map(str, row[:-1]))} has {row[-1]} rows." for row in duplicates]
     if table.partition_by:
         misplaced_rows = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
-        misplaced = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_SHOWN).collect()
-        problems += [f"Key {', '.join(map(str, row[:-1]))} is in the wrong partition {row[-1]}." for row in misplaced]
+        examples = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_SHOWN).collect()
+        problems += [f"Key {', '.join(map(str, row[:-1]))} is in the wrong partition {row[-1]}." for row in examples]
     advice = (
         f"RESTORE a version before the wrong write (lakehouse audit {table.name} lists the versions), then run"
         f" lakehouse merge {table.name}. It continues from the progress of that version and reads the later records"

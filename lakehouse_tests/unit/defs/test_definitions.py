@@ -186,8 +186,8 @@ def test_the_resource_starts_a_session_on_first_use_and_stops_it(monkeypatch):
     monkeypatch.setattr(resources, "activate", lambda _: None)
     monkeypatch.setattr(resources, "keep_exact", lambda _: False)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    configured = resources.LakehouseResource.with_settings(Settings())
-    with configured.from_resource_context_cm(dg.build_init_resource_context()) as resource:
+    lazy_resource = resources.LakehouseResource.with_settings(Settings())
+    with lazy_resource.from_resource_context_cm(dg.build_init_resource_context()) as resource:
         assert calls == []
         assert resource.spark_session is resource.spark_session
         assert calls == ["start"]

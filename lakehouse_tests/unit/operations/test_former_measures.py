@@ -16,10 +16,10 @@ def test_plan_names_the_columns_of_measures_that_are_no_longer_declared(tmp_path
     settings = Settings(home=tmp_path, _env_file=None)
     (rollup,) = temperatures.rollups
     removed_name, *_ = rollup.measures
-    remaining = {name: measure for name, measure in rollup.measures.items() if name != removed_name}
+    remaining_measures = {name: measure for name, measure in rollup.measures.items() if name != removed_name}
     layout = rollup_layout(temperatures, rollup, settings)
     assert _former_measures(layout) == ""
     write_deltalake(layout.uri, pa.table({column: [1] for column in layout.names}))
     assert _former_measures(layout) == ""
-    detail = _former_measures(rollup_layout(temperatures, replace(rollup, measures=remaining), settings))
+    detail = _former_measures(rollup_layout(temperatures, replace(rollup, measures=remaining_measures), settings))
     assert detail == f"; {removed_name}: no longer declared, stays in the table as NULL"

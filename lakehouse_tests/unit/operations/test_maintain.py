@@ -90,9 +90,9 @@ def test_if_a_table_fails_all_other_tables_are_maintained(
     error = TableError("A file is missing")
     fail_maintenance(monkeypatch, orders=error)
     results: list[Maintained] = []
-    with pytest.raises(TableError) as raised:
+    with pytest.raises(TableError) as error_info:
         maintain.maintain_all(contexts, results.append)
-    assert raised.value is error
+    assert error_info.value is error
     assert [result.name for result in results] == [
         "orders_rejected", "orders_changes", "visits", "visits_rejected", "visits_changes"
     ]  # fmt: skip

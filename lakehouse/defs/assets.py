@@ -7,10 +7,10 @@ import dagster as dg
 
 from lakehouse.declaration import Reference, Rollup
 from lakehouse.defs import results, specs
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.maintenance_job import maintenance_asset
-from lakehouse.defs.steps import Done, Run, step_of
+from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import look_ahead
 from lakehouse.derived import refresh
 from lakehouse.derived.changes import Derived
@@ -24,110 +24,116 @@ from lakehouse.storage.table_context import merged_ledger
 Asset = dg.AssetsDefinition | dg.AssetSpec
 
 
-def assets_of(listed: Listed) -> list[Asset]:
-    """Everything that is kept for a declared table."""
-    table = listed.table
+def build_assets(entry: CatalogEntry) -> list[Asset]:
+    """Build all assets of a declared table."""
+    table = entry.table
     return [
-        specs.topic_spec(listed),
-        *(reference_asset(listed, reference) for reference in table.references),
-        *([base_asset(listed)] if table.base else []),
-        merged_asset(listed),
-        *([] if table.is_log else [changes_asset(listed)]),
-        *(rollup_asset(listed, rollup) for rollup in table.rollups),
-        maintenance_asset(listed),
+        specs.topic_spec(entry),
+        *(reference_asset(entry, reference) for reference in table.references),
+        *([base_asset(entry)] if table.base else []),
+        merged_asset(entry),
+        *([] if table.is_log else [changes_asset(entry)]),
+        *(rollup_asset(entry, rollup) for rollup in table.rollups),
+        maintenance_asset(entry),
     ]
 
 
-def reference_asset(listed: Listed, reference: Reference) -> dg.AssetsDefinition:
-    """A reference table, brought up to its file."""
+def reference_asset(entry: CatalogEntry, reference: Reference) -> dg.AssetsDefinition:
+    """A reference table, made equal to its file."""
 
-    def load_file(run: Run) -> Done:
-        done = load.load_reference(run.table_context, reference)
+    def load_file(step: StepInput) -> StepResult:
+        load_result = load.load_reference(step.table_context, reference)
         figures = ("rows", "inserted", "updated", "deleted")
-        return Done({reference.name: {name: getattr(done, name) for name in figures}})
+        return StepResult({reference.name: {name: getattr(load_result, name) for name in figures}})
 
-    return step_of(listed, load_file, [specs.reference_spec(listed, reference)])
-
-
-def base_asset(listed: Listed) -> dg.AssetsDefinition:
-    """The base rows; a second run over the same files changes nothing."""
-    table = listed.table
-
-    def load_files(run: Run) -> Done:
-        folder = Path(run.config.folder) if run.config.folder else None
-        done = load.load_base(run.table_context, folder)
-        figures = ("files", "rows", "duplicate", "inserted", "updated")
-        facts = {"folder": dg.MetadataValue.path(str(done.folder)), **{name: getattr(done, name) for name in figures}}
-        return Done({table.base_name: facts})
-
-    return step_of(listed, load_files, [specs.base_spec(listed)], config=BaseConfig)
+    return build_step(entry, load_file, [specs.reference_spec(entry, reference)])
 
 
-def merged_asset(listed: Listed) -> dg.AssetsDefinition:
-    """The merged table and its rejected records: written by the same batches, so always together."""
-    table = listed.table
+def base_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
+    """The base rows. A second run with the same files changes nothing."""
+    table = entry.table
 
-    def merge(run: Run) -> Done:
-        _, plan = look_ahead(run.settings, table, PATIENCE)
-        request = run.config.request(plan)
-        log = run.context.log
-        changes = _told(run, table.name, table.rejected_name)
-        done = refresh.caught_up(
-            run.table_context,
-            lambda: batches.merge_all(run.table_context, request, lambda outcome: log.info(str(outcome))),
-            lambda derived: log.info(f"Before that, brought up to date: {derived.facts}"),
+    def load_files(step: StepInput) -> StepResult:
+        folder = Path(step.config.folder) if step.config.folder else None
+        load_result = load.load_base(step.table_context, folder)
+        figures = {name: getattr(load_result, name) for name in ("files", "rows", "duplicate", "inserted", "updated")}
+        return StepResult({table.base_name: {"folder": dg.MetadataValue.path(str(load_result.folder)), **figures}})
+
+    return build_step(entry, load_files, [specs.base_spec(entry)], config=BaseConfig)
+
+
+def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
+    """The merged table and its rejected records. The same batches write both, so one step materializes both."""
+    table = entry.table
+
+    def merge(step: StepInput) -> StepResult:
+        _, plan = look_ahead(step.settings, table, PATIENCE)
+        request = step.config.request(plan)
+        log = step.context.log
+        changes = _declaration_changes(step, table.name, table.rejected_name)
+        outcomes = refresh.caught_up(
+            step.table_context,
+            lambda: batches.merge_all(step.table_context, request, lambda outcome: log.info(str(outcome))),
+            lambda derived: log.info(f"Derived table updated before the merge: {derived.facts}"),
         )
-        ledger = merged_ledger(run.settings, table)
-        facts = {**results.accounting(done, ledger.totals), **results.reading(done, plan), **changes}
-        rejected = {"rejected": facts["rejected"], **results.rejected(run.settings, table, ledger)}
-        found = batches_accounted(ledger, [outcome.entry for outcome in done])
-        return Done({table.name: facts, table.rejected_name: rejected}, [found])
+        ledger = merged_ledger(step.settings, table)
+        merged = {**results.accounting(outcomes, ledger.totals), **results.read_ranges(outcomes, plan), **changes}
+        rejected = {"rejected": merged["rejected"], **results.count_rejections(step.settings, table, ledger)}
+        finding = batches_accounted(ledger, [outcome.entry for outcome in outcomes])
+        return StepResult({table.name: merged, table.rejected_name: rejected}, [finding])
 
     doc = (
-        "Every commit accounts for its records, no key it touched stands twice, and it goes on where the one before it"
+        "Every commit accounts for its records, touches no key that occurs in two rows, and starts where the commit"
+        " before it ended. It fails until a RESTORE undoes the wrong commit, or until you accept the difference:"
+        f" lakehouse accept-difference {table.name}."
     )
-    doc += (
-        " ended. It fails until what does not add up is undone by a RESTORE, or accepted: lakehouse accept-difference."
+    check = dg.AssetCheckSpec("batches_accounted", asset=entry.merged_key, description=doc)
+    return build_step(entry, merge, [specs.merged_spec(entry), specs.rejected_spec(entry)], [check], MergeConfig)
+
+
+def changes_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
+    """The change feed, updated to the version of the merged table."""
+    table = entry.table
+
+    def update(step: StepInput) -> StepResult:
+        changes = _declaration_changes(step, table.changes_name)
+        derived = refresh.refresh_changes(step.table_context)
+        finding = changes_kept(reconciled=derived.rebuilt)
+        return StepResult({derived.name: {**_metadata(derived), **changes}}, [finding])
+
+    doc = (
+        f"The run wrote only single changes that {table.name} recorded. It warns if the run had to write net"
+        " differences, because the single changes were already gone. Run the job more often than the retention of"
+        " the table."
     )
-    check = dg.AssetCheckSpec("batches_accounted", asset=listed.merged, description=doc)
-    return step_of(listed, merge, [specs.merged_spec(listed), specs.rejected_spec(listed)], [check], MergeConfig)
+    check = dg.AssetCheckSpec("changes_kept", asset=entry.key(table.changes_name), description=doc)
+    return build_step(entry, update, [specs.changes_spec(entry)], [check])
 
 
-def changes_asset(listed: Listed) -> dg.AssetsDefinition:
-    """The change feed, brought up to the merged table."""
-    table = listed.table
+def rollup_asset(entry: CatalogEntry, rollup: Rollup) -> dg.AssetsDefinition:
+    """An aggregate, updated to the version of the merged table."""
 
-    def update(run: Run) -> Done:
-        changes = _told(run, table.changes_name)
-        done = refresh.refresh_changes(run.table_context)
-        return Done({done.name: {**_facts(done), **changes}}, [changes_kept(reconciled=done.rebuilt)])
+    def update(step: StepInput) -> StepResult:
+        changes = _declaration_changes(step, rollup.name)
+        derived = refresh.refresh_rollup(step.table_context, rollup)
+        finding = verify.verify_touched(step.table_context, rollup, derived)
+        return StepResult({derived.name: {**_metadata(derived), **changes}}, [finding])
 
-    doc = "What the run wrote are changes that the table recorded, and no net difference found afterwards."
-    check = dg.AssetCheckSpec("changes_kept", asset=listed.key(table.changes_name), description=doc)
-    return step_of(listed, update, [specs.changes_spec(listed)], [check])
-
-
-def rollup_asset(listed: Listed, rollup: Rollup) -> dg.AssetsDefinition:
-    """An aggregate, brought up to the merged table."""
-
-    def update(run: Run) -> Done:
-        changes = _told(run, rollup.name)
-        done = refresh.refresh_rollup(run.table_context, rollup)
-        found = verify.verify_touched(run.table_context, rollup, done)
-        return Done({done.name: {**_facts(done), **changes}}, [found])
-
-    doc = f"{rollup.name} stored the groups that the run touched as it computed them from {listed.table.name}."
-    check = dg.AssetCheckSpec("touched_groups_stored", asset=listed.key(rollup.name), description=doc)
-    return step_of(listed, update, [specs.rollup_spec(listed, rollup)], [check])
+    doc = (
+        f"{rollup.name} stores the groups that the run touched as the run computed them from {entry.table.name}. If"
+        f" the check fails, RESTORE {rollup.name} to an earlier version, then materialize it."
+    )
+    check = dg.AssetCheckSpec("touched_groups_stored", asset=entry.key(rollup.name), description=doc)
+    return build_step(entry, update, [specs.rollup_spec(entry, rollup)], [check])
 
 
-def _told(run: Run, *names: str) -> results.Facts:
-    """What the step changes in these tables since they are declared otherwise; it is logged before it is done."""
-    changes = [each for each in told_changes(run.settings, run.table) if each.table in names]
-    for each in changes:
-        run.context.log.info(str(each))
-    return results.declared(changes)
+def _declaration_changes(step: StepInput, *names: str) -> results.Facts:
+    """Log and return what the step changes in these tables because their declaration changed."""
+    changes = [change for change in told_changes(step.settings, step.table) if change.table in names]
+    for change in changes:
+        step.context.log.info(str(change))
+    return results.declaration_changes(changes)
 
 
-def _facts(done: Derived) -> dict[str, Any]:
-    return {name: fact for name, fact in done.facts.items() if name not in ("name", "version")}
+def _metadata(derived: Derived) -> dict[str, Any]:
+    return {name: value for name, value in derived.facts.items() if name not in ("name", "version")}

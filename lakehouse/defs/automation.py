@@ -1,4 +1,4 @@
-"""What runs by itself: a job for each table, and a sensor that asks for it when records are waiting."""
+"""What runs by itself: a merge job for each table, and a sensor that requests it if records are waiting."""
 
 import hashlib
 import json
@@ -6,45 +6,46 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from lakehouse.defs.catalog_entries import Listed
-from lakehouse.defs.checks import checks_of_their_own
+from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.checks import build_separate_checks
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
-from lakehouse.defs.waiting import alarming, is_away, look_ahead
+from lakehouse.defs.waiting import is_away, look_ahead, report_planning
 from lakehouse.errors import LakehouseError
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Plan
 
-_INTERVAL = 4  # seconds between two ticks: Dagster's daemon looks every five
-_POSITIONS = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
+_TICK_INTERVAL = 4  # seconds between two ticks: Dagster's daemon evaluates sensors every five
+_OFFSET_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 
 
-def automation_of(listed: Listed) -> dg.Definitions:
-    """The job of a table and the sensor that asks for it."""
-    table = listed.table
+def build_automation(entry: CatalogEntry) -> dg.Definitions:
+    """Build the merge job of a table and the sensor that requests it."""
+    table = entry.table
+    separate_checks = dg.AssetSelection.checks(*build_separate_checks(entry))
     job = dg.define_asset_job(
-        listed.merge_job,
+        entry.merge_job,
         executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.assets(*listed.written) - dg.AssetSelection.checks(*checks_of_their_own(listed)),
-        description=f"Merge what is new in topic {table.topic} and bring everything derived from it up to date: "
-        "one process and one Spark session. What the run touched is checked with it.",
+        selection=dg.AssetSelection.assets(*entry.merge_job_keys) - separate_checks,
+        description=f"Merges the new records of topic {table.topic} and updates all derived tables,"
+        " in one process and one Spark session. Also checks the rows that the run touched.",
     )
 
-    reporter = CommitReporter(listed)
+    reporter = CommitReporter(entry)
 
     @dg.sensor(
         name=f"{table.name}_sensor",
         job=job,
-        minimum_interval_seconds=_INTERVAL,
+        minimum_interval_seconds=_TICK_INTERVAL,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Asks for a run of {job.name} while topic {table.topic} holds records that are not merged.",
+        description=f"Requests a run of {job.name} while topic {table.topic} has records that are not merged.",
     )
     def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
         try:
-            with alarming(context.instance, listed):
+            with report_planning(context.instance, entry):
                 state, plan = look_ahead(lakehouse.settings, table)
         except LakehouseError as error:
             if not is_away(error):
@@ -52,60 +53,62 @@ def automation_of(listed: Listed) -> dg.Definitions:
             reporter.report(context.instance, lakehouse.settings)
             return dg.SensorResult(skip_reason=str(error))
         reporter.report(context.instance, lakehouse.settings)
-        wanted = _request(context.instance, listed, plan)
+        request = _request_run(context.instance, entry, plan)
         return dg.SensorResult(
-            run_requests=[wanted] if isinstance(wanted, dg.RunRequest) else None,
-            skip_reason=wanted if isinstance(wanted, str) else None,
-            asset_events=_moved(context.cursor, listed, state),
-            cursor=_written(state),
+            run_requests=[request] if isinstance(request, dg.RunRequest) else None,
+            skip_reason=request if isinstance(request, str) else None,
+            asset_events=_topic_events(context.cursor, entry, state),
+            cursor=_cursor(state),
         )
 
     return dg.Definitions(jobs=[job], sensors=[watch])
 
 
-def _request(instance: dg.DagsterInstance, listed: Listed, plan: Plan) -> dg.RunRequest | str:
-    """Ask for a run, which merges what is there when it starts, or say why not.
+def _request_run(instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan) -> dg.RunRequest | str:
+    """Request a run, which merges all records that are in the topic when it starts, or return the skip reason.
 
-    No run key: a failed run is asked for again, later. Also where nothing waits: it may have failed behind its merge,
-    and what derives from the table is behind.
+    The request has no run key, so that the sensor can request a failed run again. A run is also requested if no records
+    are waiting but the last run failed after its merge: then the derived tables are behind.
     """
-    table, job, key = listed.table, listed.merge_job, listed.merged
-    idle = not plan.span and not plan.gap
+    table, job, key = entry.table, entry.merge_job, entry.merged_key
+    has_nothing_to_merge = not plan.span and not plan.gap
     now = datetime.now(UTC)
-    if idle and not is_behind(instance, job, listed.written, now):
-        return f"Nothing to merge: {table.name} has every record of topic {table.topic}."
+    if has_nothing_to_merge and not is_behind(instance, job, entry.merge_job_keys, now):
+        return f"Nothing to merge: table {table.name} has every record of topic {table.topic}."
     run = unfinished_run(instance, key)
     if run:
-        state = run.status.value.lower().replace("_", " ")
-        return f"{plan.span:,} offsets wait; run {run.run_id[:8]} of {run.job_name} ({state}) is to merge {table.name}."
+        status = run.status.value.lower().replace("_", " ")
+        return (
+            f"Offsets to merge: {plan.span:,}. Run {run.run_id[:8]} of {run.job_name} ({status}) merges {table.name}."
+        )
     reason = reason_to_wait(instance, job, key, now)
     if reason:
-        return f"{plan.span:,} offsets wait; {reason}"
+        return f"Offsets to merge: {plan.span:,}. {reason}"
     return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})
 
 
-def _written(state: TopicState) -> str:
-    """The ends as a cursor: only there to report a topic when it moved."""
+def _cursor(state: TopicState) -> str:
+    """The end offsets as the cursor. The sensor uses it only to report a topic if its end offsets changed."""
     ends = {str(partition): end for partition, end in sorted(state.end.items())}
     return json.dumps({"source": state.source.text, "end": ends})
 
 
-def _moved(cursor: str | None, listed: Listed, state: TopicState) -> list[dg.AssetMaterialization]:
-    written = _written(state)
-    if cursor == written:
+def _topic_events(last_cursor: str | None, entry: CatalogEntry, state: TopicState) -> list[dg.AssetMaterialization]:
+    cursor = _cursor(state)
+    if last_cursor == cursor:
         return []
-    positions = [
+    offsets = [
         dg.TableRecord({"partition": partition, "earliest": state.earliest[partition], "end": end})
         for partition, end in sorted(state.end.items())
     ]
     event = dg.AssetMaterialization(
-        listed.key(listed.topic),
-        description=f"Topic {listed.table.topic} has moved.",
+        entry.key(entry.topic_name),
+        description=f"The end offsets of topic {entry.table.topic} changed.",
         metadata={
-            "offsets": dg.MetadataValue.table(positions, schema=_POSITIONS),
+            "offsets": dg.MetadataValue.table(offsets, schema=_OFFSET_SCHEMA),
             "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
             **state.ids,
         },
-        tags={DATA_VERSION: hashlib.sha256(written.encode()).hexdigest()[:12]},
+        tags={DATA_VERSION: hashlib.sha256(cursor.encode()).hexdigest()[:12]},
     )
     return [event]

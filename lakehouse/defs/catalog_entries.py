@@ -1,4 +1,4 @@
-"""A declaration as Dagster's catalog lists it: under which keys, in which group, and whose it is."""
+"""A declared table and its place in Dagster's catalog: asset keys, group and owners."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,58 +9,58 @@ from lakehouse.declaration import StreamTable
 
 
 @dataclass(frozen=True)
-class Listed:
+class CatalogEntry:
     """A declared table and its place in the catalog.
 
-    ``prefix`` stands before the name of each of its assets in their keys. Where no ``own_group`` is named, its assets
-    are in the group of the table's name; where no ``own_owners`` are, they are the owner's that it declares.
+    ``prefix`` precedes the name of each asset in its key. The group of the assets is ``group_override``, by default the
+    name of the table. Their owners are ``owners_override``, by default the declared owner.
     """
 
     table: StreamTable
     prefix: Sequence[str] = ()
-    own_group: str | None = None
-    own_owners: Sequence[str] | None = None
+    group_override: str | None = None
+    owners_override: Sequence[str] | None = None
 
     @property
-    def topic(self) -> str:
-        """Name of the asset that stands for the table's topic."""
+    def topic_name(self) -> str:
+        """Name of the asset that represents the topic of the table."""
         return f"{self.table.name}_topic"
 
     @property
-    def maintenance(self) -> str:
-        """Name of the asset that stands for the maintenance of the declaration's tables."""
+    def maintenance_name(self) -> str:
+        """Name of the asset that represents the maintenance of the declaration's tables."""
         return f"{self.table.name}_maintenance"
 
     @property
     def merge_job(self) -> str:
-        """Name of the job that merges the table and brings what derives from it up to date."""
+        """Name of the job that merges the table and updates its derived tables."""
         return f"merge_{self.table.name}"
 
     @property
-    def written(self) -> list[dg.AssetKey]:
-        """The keys of the assets that this job writes."""
+    def merge_job_keys(self) -> list[dg.AssetKey]:
+        """The keys of the assets that the merge job writes."""
         table = self.table
         return self.keys(table.name, table.rejected_name, *table.derived)
 
     @property
-    def merged(self) -> dg.AssetKey:
+    def merged_key(self) -> dg.AssetKey:
         """The key of the merged table."""
         return self.key(self.table.name)
 
     @property
     def group(self) -> str:
-        """The group of its assets."""
-        return self.own_group or self.table.name
+        """The group of the assets."""
+        return self.group_override or self.table.name
 
     @property
     def owners(self) -> list[str]:
-        """Whose its assets are."""
-        return [self.table.owner] if self.own_owners is None else list(self.own_owners)
+        """The owners of the assets."""
+        return [self.table.owner] if self.owners_override is None else list(self.owners_override)
 
     def key(self, name: str) -> dg.AssetKey:
-        """The key of the asset of that name."""
+        """The key of the asset with this name."""
         return dg.AssetKey([*self.prefix, name])
 
     def keys(self, *names: str) -> list[dg.AssetKey]:
-        """The keys of the assets of these names."""
+        """The keys of the assets with these names."""
         return [self.key(name) for name in names]

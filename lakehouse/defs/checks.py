@@ -1,7 +1,7 @@
-"""Checks beside the assets: what ``audit`` and ``verify`` find, told to Dagster. They write nothing.
+"""Checks that run separately from the assets: they report the findings of ``audit`` and ``verify``, and write nothing.
 
-What a run touched is checked by the step that touched it (``assets``). Here are the checks of whole tables, which
-cost as much as the tables are large, and a job and a schedule for them.
+The step that writes rows checks the rows that it touched (``assets``). This module has the checks of whole tables,
+whose cost grows with the tables, and a job and a schedule for them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -10,9 +10,9 @@ from functools import partial
 import dagster as dg
 
 from lakehouse.declaration import Rollup, StreamTable
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.defs.results import checked
+from lakehouse.defs.results import check_result
 from lakehouse.defs.waiting import planning_check
 from lakehouse.errors import LakehouseError
 from lakehouse.kafka import look
@@ -22,40 +22,49 @@ from lakehouse.operations import verify
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 
-_DAILY = "0 4 * * *"  # UTC; maintenance is asked for an hour before
-_MERGED = {
-    "accounting_read": "Records read = rejected + duplicate + rows merged, batch by batch.",
-    "accounting_stale": "Rows merged = inserted + updated + stale, and none of them is negative.",
-    "ranges_contiguous": "Every batch reads on where the one before it ended: no gap, no overlap.",
-    "totals": "The running totals in the ledger are the sums of its batches.",
-    "keys_unique": "No key stands in two rows, in a log table no record, and each stands in its partition.",
+_DAILY = "0 4 * * *"  # UTC; one hour after maintenance
+_AUDIT_DOCS = {
+    "accounting_read": "Each commit accounts for its records: read = rejected + duplicate + rows merged.",
+    "accounting_stale": "Each commit accounts for its rows: rows merged = inserted + updated + stale, none negative.",
+    "ranges_contiguous": "Each batch starts where the batch before it ended. It fails at a gap or an overlap.",
+    "totals": "The running totals in the ledger equal the sums of its batches.",
 }
-_DOUBTS = {
-    "rejected_share": "Few of the records that were read in the last 24 hours are rejected.",
-    "producer_time": "The broker dates the records, so that no producer's clock decides which is newer.",
+_AUDIT_ADVICE = (
+    "If it fails, repair the table, or accept the difference: lakehouse accept-difference {table}."
+    " To see all differences: lakehouse audit {table}."
+)
+_KEYS_DOC = (
+    "No key (in a log table, no record) occurs in two rows, and each row is in its partition. If it fails, RESTORE a"
+    " version before the wrong write (lakehouse audit {table} lists the versions), then run lakehouse merge {table}."
+)
+_WARNING_DOCS = {
+    "rejected_share": "At most 1% of the records that were read in the last 24 hours are rejected. If it warns, see"
+    " the reasons: lakehouse rejected {table}.",
+    "producer_time": "No producer's clock decides which record is newer. It warns if producers date the records. Then"
+    " set message.timestamp.type=LogAppendTime on the topic, or declare a version column or order='offset'.",
 }
 
 
-def checks_of(listed: Listed) -> list[dg.AssetChecksDefinition]:
-    """All checks of a declared table that stand beside its assets."""
-    return [doubts_check(listed), *checks_of_their_own(listed)]
+def build_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
+    """Build all checks of a declared table that run separately from its assets."""
+    return [warning_checks(entry), *build_separate_checks(entry)]
 
 
-def checks_of_their_own(listed: Listed) -> list[dg.AssetChecksDefinition]:
-    """The checks that no merge waits for: those of whole tables and histories, and the one the sensor reports."""
-    rollups = (rollup_check(listed, rollup) for rollup in listed.table.rollups)
-    feed = [] if listed.table.is_log else [changes_check(listed)]
-    return [planning_check(listed), merged_checks(listed), *feed, *rollups]
+def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
+    """Build the checks that the merge job leaves out: of whole tables and histories, and the one the sensor reports."""
+    rollups = (rollup_check(entry, rollup) for rollup in entry.table.rollups)
+    feed = [] if entry.table.is_log else [changes_check(entry)]
+    return [planning_check(entry), merged_checks(entry), *feed, *rollups]
 
 
-def verification_of(listed: Listed) -> dg.Definitions:
-    """The job that checks a declaration's tables as a whole, and the schedule that asks for it."""
-    table = listed.table
+def build_verification(entry: CatalogEntry) -> dg.Definitions:
+    """Build the job that checks the whole tables of a declaration, and its schedule."""
+    table = entry.table
     job = dg.define_asset_job(
         f"verify_{table.name}",
         executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.checks(*checks_of(listed)),
-        description=f"Check {table.name} and what derives from it as a whole: every row, group and commit.",
+        selection=dg.AssetSelection.checks(*build_checks(entry)),
+        description=f"Checks every row, group and commit of {table.name} and its derived tables.",
     )
     daily = dg.ScheduleDefinition(
         name=f"{table.name}_checks_daily",
@@ -63,81 +72,87 @@ def verification_of(listed: Listed) -> dg.Definitions:
         cron_schedule=_DAILY,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Asks for a run of {job.name} every night.",
+        description=f"Requests a run of {job.name} every night.",
     )
     return dg.Definitions(jobs=[job], schedules=[daily])
 
 
-def doubts_check(listed: Listed) -> dg.AssetChecksDefinition:
-    """What is worth a look, from the newest commit and one look at the topic: cheap enough for every run."""
-    table = listed.table
+def warning_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
+    """Checks that only warn. They read the newest commits and the state of the topic: cheap enough for every run."""
+    table = entry.table
+    specs = _specs(entry, _with_table(_WARNING_DOCS, table))
 
-    @dg.multi_asset_check(name=f"{table.name}_doubts", specs=_specs(listed, _DOUBTS), can_subset=True)
+    @dg.multi_asset_check(name=f"{table.name}_doubts", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = ledger_of(lakehouse.settings, table.name)
-            found = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
-        yield from _asked(context, found, listed)
+            findings = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
+        yield from _selected_results(context, findings, entry)
 
     return check
 
 
-def merged_checks(listed: Listed) -> dg.AssetChecksDefinition:
-    """Proof of the merged table from its whole history, and of all its rows."""
-    table = listed.table
-    specs = _specs(listed, _MERGED | {each.name: each.doc or each.sql for each in table.checks})
-    warnings = {each.name for each in table.checks if each.severity == "warn"}
+def merged_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
+    """Prove that the merged table is correct, from its whole history and from all its rows."""
+    table = entry.table
+    audit_docs = {name: f"{doc} {_AUDIT_ADVICE}" for name, doc in _AUDIT_DOCS.items()}
+    docs = _with_table({**audit_docs, "keys_unique": _KEYS_DOC}, table)
+    specs = _specs(entry, docs | {check.name: check.doc or check.sql for check in table.checks})
+    warnings = {check.name for check in table.checks if check.severity == "warn"}
 
     @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = ledger_of(lakehouse.settings, table.name, whole=True)
-            found = [*audit(ledger), *_found_in_rows(lakehouse, table, _names(context), ledger.exists)]
-        yield from _asked(context, found, listed, warnings)
+            findings = [*audit(ledger), *_row_findings(lakehouse, table, _selected_names(context), ledger.exists)]
+        yield from _selected_results(context, findings, entry, warnings)
 
     return check
 
 
-def _found_in_rows(
-    lakehouse: LakehouseResource, table: StreamTable, asked: Collection[str], exists: bool
+def _row_findings(
+    lakehouse: LakehouseResource, table: StreamTable, selected_names: Collection[str], exists: bool
 ) -> Iterator[Finding]:
-    """What the checks that were asked for find in the rows of the merged table."""
+    """The findings of the selected checks in the rows of the merged table."""
     checks: dict[str, Callable[[TableContext], Finding]] = {"keys_unique": verify.verify_keys}
-    checks |= {each.name: partial(verify.verify_rows, check=each) for each in table.checks}
-    for name in (name for name in checks if name in asked):
+    checks |= {check.name: partial(verify.verify_rows, check=check) for check in table.checks}
+    for name in (name for name in checks if name in selected_names):
         yield checks[name](lakehouse.table_context(table)) if exists else finding(name, [], "there are no rows yet")
 
 
-def changes_check(listed: Listed) -> dg.AssetChecksDefinition:
-    """Warn where the feed had to be reconciled, since the changes themselves were gone."""
-    table = listed.table
+def changes_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
+    """Warn if the change feed contains net differences, because the single changes were gone."""
+    table = entry.table
 
     @dg.asset_check(
         name="every_change_kept",
-        asset=listed.key(table.changes_name),
-        description="All changes are those the table recorded; none is a net difference found afterwards.",
+        asset=entry.key(table.changes_name),
+        description=f"Every row of the feed is a single change that {table.name} recorded. It warns if the feed has net"
+        " differences, because the single changes were gone before the feed read them. Run the job more often than the"
+        " retention of the table.",
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
-            found = every_change_kept(ledger_of(lakehouse.settings, table.changes_name, whole=True))
-        return checked(found, listed.key(table.changes_name))
+            result = every_change_kept(ledger_of(lakehouse.settings, table.changes_name, whole=True))
+        return check_result(result, entry.key(table.changes_name))
 
     return check
 
 
-def rollup_check(listed: Listed, rollup: Rollup) -> dg.AssetChecksDefinition:
-    """Recompute an aggregate from the version it consumed and compare."""
-    table = listed.table
+def rollup_check(entry: CatalogEntry, rollup: Rollup) -> dg.AssetChecksDefinition:
+    """Recompute an aggregate from the version that it consumed, and compare."""
+    table = entry.table
 
     @dg.asset_check(
         name="rollup_equals_recomputation",
-        asset=listed.key(rollup.name),
-        description=f"Every row equals what {table.name} gives at the version that was consumed.",
+        asset=entry.key(rollup.name),
+        description=f"Every row of {rollup.name} equals a recomputation from {table.name}, at the version that it"
+        f" consumed. If it fails, RESTORE {rollup.name} to a version before the wrong write, then materialize it.",
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
-            found = verify.verify_rollup(lakehouse.table_context(table), rollup)
-        return checked(found, listed.key(rollup.name))
+            result = verify.verify_rollup(lakehouse.table_context(table), rollup)
+        return check_result(result, entry.key(rollup.name))
 
     return check
 
@@ -149,17 +164,26 @@ def _producer_time(settings: Settings, table: StreamTable) -> Finding:
         return Finding("producer_time", passed=False, detail=str(error))
 
 
-def _specs(listed: Listed, docs: Mapping[str, str]) -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(name, asset=listed.merged, description=doc) for name, doc in docs.items()]
+def _with_table(docs: Mapping[str, str], table: StreamTable) -> dict[str, str]:
+    return {name: doc.format(table=table.name) for name, doc in docs.items()}
 
 
-def _names(context: dg.AssetCheckExecutionContext) -> set[str]:
+def _specs(entry: CatalogEntry, docs: Mapping[str, str]) -> list[dg.AssetCheckSpec]:
+    return [dg.AssetCheckSpec(name, asset=entry.merged_key, description=doc) for name, doc in docs.items()]
+
+
+def _selected_names(context: dg.AssetCheckExecutionContext) -> set[str]:
     return {key.name for key in context.selected_asset_check_keys}
 
 
-def _asked(
-    context: dg.AssetCheckExecutionContext, found: Iterable[Finding], listed: Listed, warnings: Collection[str] = ()
+def _selected_results(
+    context: dg.AssetCheckExecutionContext,
+    findings: Iterable[Finding],
+    entry: CatalogEntry,
+    warnings: Collection[str] = (),
 ) -> Iterator[dg.AssetCheckResult]:
-    """What was found of the checks that were asked for; some are ``warnings`` where they fail."""
-    asked = (one for one in found if one.check in _names(context))
-    yield from (checked(one, listed.merged, doubtful=one.check in warnings) for one in asked)
+    """The results of the selected checks. A failure of the checks in ``warnings`` only warns."""
+    selected_findings = (result for result in findings if result.check in _selected_names(context))
+    yield from (
+        check_result(result, entry.merged_key, is_warning=result.check in warnings) for result in selected_findings
+    )

@@ -1,4 +1,4 @@
-"""What a person may tell a run. Nothing is required: without configuration all there is, is merged."""
+"""The configuration that a run accepts. Everything is optional: a run without configuration merges all records."""
 
 import dagster as dg
 from pydantic import Field
@@ -8,36 +8,38 @@ from lakehouse.ledger.positions import Plan
 
 
 class RangeConfig(dg.Config):
-    """Positions of one partition from ``start`` (inclusive) to ``end`` (exclusive)."""
+    """Offsets of one partition from ``start`` (inclusive) to ``end`` (exclusive)."""
 
     partition: int = Field(description="Number of the partition.", ge=0)
-    start: int = Field(description="First offset; what is already merged is skipped.", ge=0)
-    end: int = Field(description="The offset after the last one to merge.", ge=0)
+    start: int = Field(description="First offset. Records that are already merged are skipped.", ge=0)
+    end: int = Field(description="The offset after the last record to merge.", ge=0)
 
 
 class MergeConfig(dg.Config):
-    """Bounds of a merge; leave everything out to merge all there is."""
+    """Limits of a merge. Without any, a run merges all records."""
 
     max_records: int | None = Field(
         default=None,
         ge=1,
-        description="Most positions in one batch; a backlog is merged in several. Default: what the table declares.",
+        description="Maximum number of offsets per batch. A larger backlog takes several batches."
+        " Default: the limit that the table declares.",
     )
     ranges: list[RangeConfig] = Field(
         default=[],
-        description="Merge to these ends, and nothing of partitions that are not named. Empty: to the end.",
+        description="Merge up to the end of these ranges, and nothing of other partitions. Empty: merge all records.",
     )
 
     def request(self, plan: Plan) -> Request:
-        """Say it to ``ingest``; ``plan`` is what would be merged without bounds."""
-        until = {part.partition: part.end for part in self.ranges}
-        unnamed = {part.partition: part.start for part in plan.ranges} if until else {}
-        return Request(max_records=self.max_records, until={**unnamed, **until})
+        """Convert the limits into a request for ``ingest``; ``plan`` is the plan without limits."""
+        range_ends = {part.partition: part.end for part in self.ranges}
+        other_starts = {part.partition: part.start for part in plan.ranges} if range_ends else {}
+        return Request(max_records=self.max_records, until={**other_starts, **range_ends})
 
 
 class BaseConfig(dg.Config):
-    """Where base rows come from."""
+    """The source of the base rows."""
 
     folder: str | None = Field(
-        default=None, description="Folder of base files. Default: that of the last load, else the declared one."
+        default=None,
+        description="Folder of the base files. Default: the folder of the last load, or else the declared folder.",
     )

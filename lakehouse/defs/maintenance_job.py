@@ -1,4 +1,4 @@
-"""Maintenance as Dagster runs it: one asset for all tables of a declaration, its job, and a daily schedule."""
+"""Maintenance in Dagster: one asset for all tables of a declaration, its job and a daily schedule."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.defs import specs
-from lakehouse.defs.catalog_entries import Listed
-from lakehouse.defs.steps import Done, Run, step_of
+from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.operations.maintain import Maintained, maintain
 
 _DAILY = "0 3 * * *"  # UTC
@@ -19,56 +19,56 @@ _COLUMNS = [
 ]
 
 
-def maintenance_asset(listed: Listed) -> dg.AssetsDefinition:
+def maintenance_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     """Compaction and vacuum of every table of a declaration; no row changes."""
-    spec = specs.maintenance_spec(listed)
+    spec = specs.maintenance_spec(entry)
 
-    def keep(run: Run) -> Done:
-        return Done({listed.maintenance: _facts(maintain(run.table_context))})
+    def maintain_tables(step: StepInput) -> StepResult:
+        return StepResult({entry.maintenance_name: _metadata(maintain(step.table_context))})
 
-    return step_of(listed, keep, [spec])
+    return build_step(entry, maintain_tables, [spec])
 
 
-def _facts(done: Sequence[Maintained]) -> dict[str, Any]:
+def _metadata(tables: Sequence[Maintained]) -> dict[str, Any]:
     rows = [
         dg.TableRecord(
             {
-                "table": one.name,
-                "version": one.version,
-                "files_before": one.files_before,
-                "files_after": one.files_after,
-                "removed": one.removed,
-                "idle": one.idle,
-                "kept": one.kept,
+                "table": table.name,
+                "version": table.version,
+                "files_before": table.files_before,
+                "files_after": table.files_after,
+                "removed": table.removed,
+                "idle": table.idle,
+                "kept": table.kept,
             }
         )
-        for one in done
+        for table in tables
     ]
     return {
-        "files_before": sum(one.files_before for one in done),
-        "files_after": sum(one.files_after for one in done),
-        "removed": sum(one.removed or 0 for one in done),
-        "idle": all(one.idle for one in done),
-        "kept": "; ".join(one.kept for one in done if one.kept),
+        "files_before": sum(table.files_before for table in tables),
+        "files_after": sum(table.files_after for table in tables),
+        "removed": sum(table.removed or 0 for table in tables),
+        "idle": all(table.idle for table in tables),
+        "kept": "; ".join(table.kept for table in tables if table.kept),
         "tables": dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=_COLUMNS)),
     }
 
 
-def maintenance_of(listed: Listed) -> dg.Definitions:
-    """The job that maintains a declaration's tables, and the schedule that asks for it."""
-    table = listed.table
+def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
+    """Build the job that maintains the tables of a declaration, and its schedule."""
+    table = entry.table
     job = dg.define_asset_job(
         f"maintain_{table.name}",
         executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.assets(listed.key(listed.maintenance)),
-        description=f"Compact and vacuum {table.name} and every table that belongs to it.",
+        selection=dg.AssetSelection.assets(entry.key(entry.maintenance_name)),
+        description=f"Compacts and vacuums {table.name} and all other tables of its declaration.",
     )
     daily = dg.ScheduleDefinition(
-        name=f"{listed.maintenance}_daily",
+        name=f"{entry.maintenance_name}_daily",
         job=job,
         cron_schedule=_DAILY,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Asks for a run of {job.name} every night, so that the retention of the tables holds.",
+        description=f"Requests a run of {job.name} every night. Without it, old files stay beyond the retention.",
     )
     return dg.Definitions(jobs=[job], schedules=[daily])

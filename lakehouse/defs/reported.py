@@ -1,7 +1,7 @@
-"""What was written without a run that told Dagster, told by the sensor's next tick: each version of a table once.
+"""Report commits to Dagster that no run reported. The tick of the sensor reports each version of a table once.
 
-The command line writes without Dagster, and a run that fails behind a commit does not report it. The table's history is
-the authority; what Dagster knows of a table is the version that its newest materialization names.
+The command line writes without Dagster, and a run that fails after a commit does not report it. The history of the
+table is the authority. The version that Dagster knows is the one in the table's newest materialization.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.retries import COMMITTED_AT
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import table_specs
@@ -26,99 +26,102 @@ from lakehouse.operations import verify
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import merged_ledger
 
-_SAME_ROWS = ("maintenance", "rewrite", "acceptance")  # kinds of commits behind which nothing was merged
+_KINDS_WITHOUT_MERGE = ("maintenance", "rewrite", "acceptance")  # these commits add no rows from records or files
 
 
 class CommitReporter:
-    """Tells Dagster what was written to the tables of a declaration; kept by its sensor from tick to tick.
+    """Reports the commits of a declaration's tables to Dagster. The sensor keeps one reporter over all its ticks.
 
-    It remembers which versions Dagster knows, so that a tick after which nothing was written asks Dagster nothing.
+    The reporter remembers the version that Dagster knows of each table. If nothing was written, a tick does not query
+    Dagster.
     """
 
-    def __init__(self, listed: Listed) -> None:
-        self._listed = listed
-        self._specs = table_specs(listed)
-        self._known: dict[str, int] = {}
+    def __init__(self, catalog_entry: CatalogEntry) -> None:
+        self._catalog_entry = catalog_entry
+        self._specs = table_specs(catalog_entry)
+        self._reported_versions: dict[str, int] = {}
 
     def report(self, instance: dg.DagsterInstance, settings: Settings) -> None:
-        """Report each table that was written since Dagster heard of it, and its checks that cost no session.
+        """Report each table that was written since its last report, and its checks that need no Spark session.
 
-        A table that an unfinished run writes is left to that run. One that cannot be read is left out: whoever reads it
-        for its own sake says why. A second call reports nothing.
+        If an unfinished run writes a table, that run reports it. A table that cannot be read is skipped: the steps that
+        need it report the error. A second call reports nothing.
         """
         for spec in self._specs:
             try:
-                self._report(instance, _Told(self._listed, spec, settings))
+                self._report(instance, _ReportedTable(self._catalog_entry, spec, settings))
             except StoreUnreachableError:
-                return  # the others are in the same store, and a tick ends within seconds
+                return  # the other tables are in the same store, and a tick must end within seconds
             except LakehouseError:
                 continue
 
-    def _report(self, instance: dg.DagsterInstance, told: "_Told") -> None:
-        if told.uri in self._known and not told.is_newer(self._known[told.uri]):
+    def _report(self, instance: dg.DagsterInstance, table: "_ReportedTable") -> None:
+        if table.uri in self._reported_versions and not table.is_newer(self._reported_versions[table.uri]):
             return
-        keys = told.spec.key, self._listed.key(self._listed.maintenance)
-        writing = any(unfinished_run(instance, key) for key in keys)
-        known = _known_version(instance, told.spec.key)  # after that: what a run wrote that has ended is told
-        self._known[told.uri] = known
-        if writing or not told.is_newer(known):
+        maintenance_key = self._catalog_entry.key(self._catalog_entry.maintenance_name)
+        is_being_written = any(unfinished_run(instance, key) for key in (table.spec.key, maintenance_key))
+        # Read the version after looking for runs: it then includes what a run reported that has just ended.
+        version = _reported_version(instance, table.spec.key)
+        self._reported_versions[table.uri] = version
+        if is_being_written or not table.is_newer(version):
             return
-        ledger = told.ledger()
-        _tell(instance, told, ledger, known)
-        self._known[told.uri] = ledger.version
+        ledger = table.ledger()
+        _report_commits(instance, table, ledger, version)
+        self._reported_versions[table.uri] = ledger.version
 
 
-def _tell(instance: dg.DagsterInstance, told: "_Told", ledger: Ledger, known: int) -> None:
-    """Report a table at the version of its ledger, and what was written behind the one that is known."""
-    key = told.spec.key
-    written = [entry for entry in ledger.entries if entry.version > known]
-    tags = _tags_known(instance, key) if known >= 0 and ledger.next_change(known) > ledger.version else {}
+def _report_commits(instance: dg.DagsterInstance, table: "_ReportedTable", ledger: Ledger, last_version: int) -> None:
+    """Report a table at the version of its ledger, with the commits after the last reported version."""
+    key = table.spec.key
+    commits = [entry for entry in ledger.entries if entry.version > last_version]
+    has_same_rows = last_version >= 0 and ledger.next_change(last_version) > ledger.version
+    tags = _reported_tags(instance, key) if has_same_rows else {}
     event = dg.AssetMaterialization(
         key,
-        description=f"Written without a run that told of it: {_kinds(written)}.",
-        metadata={**told.facts(ledger, written), **_merged_at(ledger)},
+        description=f"Commits that no Dagster run reported: {_count_kinds(commits)}.",
+        metadata={**table.metadata(ledger, commits), **_merged_at(ledger)},
         tags={results.DATA_VERSION: str(ledger.version), **tags},
     )
     instance.report_runless_asset_event(event)
-    for found in told.findings(ledger, written):
-        instance.report_runless_asset_event(results.evaluated(found, key))
+    for finding in table.findings(ledger, commits):
+        instance.report_runless_asset_event(results.check_evaluation(finding, key))
 
 
-def _newest(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization | None:
+def _newest_materialization(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization | None:
     event = instance.get_latest_materialization_event(key)
     return event.asset_materialization if event else None
 
 
-def _known_version(instance: dg.DagsterInstance, key: dg.AssetKey) -> int:
-    """The version of a table that Dagster knows; -1 where it knows of none."""
-    newest = _newest(instance, key)
+def _reported_version(instance: dg.DagsterInstance, key: dg.AssetKey) -> int:
+    """The version of a table that Dagster knows; -1 if it knows none."""
+    newest = _newest_materialization(instance, key)
     version = newest.metadata.get("table_version") if newest else None
     return version.value if isinstance(version, dg.IntMetadataValue) and version.value is not None else -1
 
 
-def _tags_known(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]:
-    """The data version that Dagster knows: where no row changed since, it is still that."""
-    newest = _newest(instance, key)
+def _reported_tags(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]:
+    """The data version that Dagster knows. It stays the same if no row changed since."""
+    newest = _newest_materialization(instance, key)
     tags = (newest.tags or {}) if newest else {}
     return {name: value for name, value in tags.items() if name == results.DATA_VERSION}
 
 
-def _kinds(written: Sequence[Entry]) -> str:
-    counted = Counter(entry.commit.kind for entry in written)
-    return ", ".join(f"{kind} ({many})" for kind, many in sorted(counted.items())) or "no commit of ours"
+def _count_kinds(commits: Sequence[Entry]) -> str:
+    counts = Counter(entry.commit.kind for entry in commits)
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(counts.items())) or "commits of other programs"
 
 
 def _merged_at(ledger: Ledger) -> dict[str, dg.TimestampMetadataValue]:
-    """When rows were merged last: that counts for a failed run, not when it was reported."""
-    merged = next((entry for entry in ledger.entries if entry.commit.kind not in _SAME_ROWS), None)
+    """When rows were last merged. The pause after a failed run ends by this time, not by the time of the report."""
+    merged = next((entry for entry in ledger.entries if entry.commit.kind not in _KINDS_WITHOUT_MERGE), None)
     return {COMMITTED_AT: dg.MetadataValue.timestamp(merged.committed_at)} if merged else {}
 
 
 @dataclass(frozen=True)
-class _Told:
-    """A table of a declaration, and what is told of it."""
+class _ReportedTable:
+    """A table of a declaration, and what the reporter reports about it."""
 
-    listed: Listed
+    catalog_entry: CatalogEntry
     spec: dg.AssetSpec
     settings: Settings
 
@@ -127,46 +130,48 @@ class _Told:
         return self.spec.key.path[-1]
 
     @property
-    def table(self) -> StreamTable:
-        return self.listed.table
+    def declaration(self) -> StreamTable:
+        return self.catalog_entry.table
 
     @property
     def uri(self) -> str:
         return self.settings.table_uri(self.name)
 
-    def is_newer(self, known: int) -> bool:
-        """Whether the table has a version behind this one.
+    def is_newer(self, version: int) -> bool:
+        """Whether the table has a version after this one.
 
-        That costs a look at the names of two files; where the log holds neither, or no version is known, one at the
-        table.
+        Looks only for the names of two log files. Opens the table if the log has neither of them, or if the version is
+        unknown (-1).
         """
-        if known >= 0 and holds_version(self.uri, known + 1):
+        if version >= 0 and holds_version(self.uri, version + 1):
             return True
-        if known >= 0 and holds_version(self.uri, known):
+        if version >= 0 and holds_version(self.uri, version):
             return False
         table = open_table(self.uri)
-        return table is not None and table.version() > known
+        return table is not None and table.version() > version
 
     def ledger(self) -> Ledger:
-        if self.name == self.table.name:
-            return merged_ledger(self.settings, self.table)
+        if self.name == self.declaration.name:
+            return merged_ledger(self.settings, self.declaration)
         return read_ledger(self.uri, self.name)
 
-    def facts(self, ledger: Ledger, written: Sequence[Entry]) -> dict[str, Any]:
-        """The table as it is now, and what was done to it, as far as the newest part of its history tells."""
-        now = {**results.table_facts(self.spec, self.settings), "table_version": ledger.version}
-        if self.name == self.table.name:
-            return {**now, **results.committed(written, ledger.totals)}
-        if self.name == self.table.rejected_name:
-            return {**now, **results.rejected(self.settings, self.table, merged_ledger(self.settings, self.table))}
+    def metadata(self, ledger: Ledger, commits: Sequence[Entry]) -> dict[str, Any]:
+        """The current state of the table, and what the commits did, as far as the newest part of its history shows."""
+        state = {**results.table_facts(self.spec, self.settings), "table_version": ledger.version}
+        declaration = self.declaration
+        if self.name == declaration.name:
+            return {**state, **results.count_commits(commits, ledger.totals)}
+        if self.name == declaration.rejected_name:
+            merged = merged_ledger(self.settings, declaration)
+            return {**state, **results.count_rejections(self.settings, declaration, merged)}
         source = {"source_version": ledger.consumed.version} if ledger.consumed else {}
-        counted = ("inserted", "updated", "deleted")
-        return {**now, **source, **{name: sum(getattr(e.metrics, name) for e in written) for name in counted}}
+        figures = ("inserted", "updated", "deleted")
+        return {**state, **source, **{name: sum(getattr(e.metrics, name) for e in commits) for name in figures}}
 
-    def findings(self, ledger: Ledger, written: Sequence[Entry]) -> list[Finding]:
-        """What the checks of the table find that need its history alone; those of a rollup need its rows."""
-        if self.name == self.table.name:
-            return [batches_accounted(ledger, written), verify.rejected_share(ledger)]
-        if self.name == self.table.changes_name and not self.table.is_log:
-            return [changes_kept(reconciled=any(entry.commit.reconciled for entry in written))]
+    def findings(self, ledger: Ledger, commits: Sequence[Entry]) -> list[Finding]:
+        """The findings of the table's checks that need only its history. The checks of a rollup need its rows."""
+        if self.name == self.declaration.name:
+            return [batches_accounted(ledger, commits), verify.rejected_share(ledger)]
+        if self.name == self.declaration.changes_name and not self.declaration.is_log:
+            return [changes_kept(reconciled=any(entry.commit.reconciled for entry in commits))]
         return []

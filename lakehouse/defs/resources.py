@@ -1,4 +1,4 @@
-"""The resource that every asset, check and sensor takes: the settings, and one Spark session a run."""
+"""The resource of every asset, check and sensor: the settings, and one Spark session per run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,41 +23,42 @@ from lakehouse.storage.table_context import TableContext
 class LakehouseResource(LazyPySparkResource):
     """The settings of this environment, and a Spark session that starts with the first step that needs it.
 
-    The session is in UTC, is shared by the steps of a run and stopped when the run ends. Where the process has a Spark
-    already, it is a session of its own on that one, which goes on; settings and views of others stay as they are.
+    The session uses UTC. The steps of a run share it, and it stops when the run ends. If the process already has a
+    Spark, the resource opens its own session on it; that Spark keeps running, and the settings and views of other
+    sessions do not change.
     """
 
     spark_config: dict[str, Any] = Field(
         default_factory=dict,
-        description="Session settings on top of those of lakehouse.spark.sessions (spark.sql...),"
-        " but those on which rows depend.",
+        description="Session settings in addition to those of lakehouse.spark.sessions (spark.sql...)."
+        " Settings that change the rows are refused.",
     )
     _active_before: Active | None = PrivateAttr(default=None)
 
     @classmethod
     def with_settings(cls, given: Settings) -> "LakehouseResource":
-        """The resource with these settings instead of the environment's."""
+        """The resource with these settings instead of the settings of the environment."""
 
-        class Given(cls):  # type: ignore[valid-type, misc]
+        class WithSettings(cls):  # type: ignore[valid-type, misc]
             settings = property(lambda _: given)
 
-        return Given()
+        return WithSettings()
 
     @property
     def settings(self) -> Settings:
-        """The settings, read from the environment each time."""
+        """The settings, read from the environment on each access."""
         return Settings.load()
 
     def table_context(self, table: StreamTable, run: str = "dagster") -> TableContext:
-        """What a step works with on a table; the session starts now."""
+        """The context in which a step works on a table. Starts the session."""
         return TableContext(self.spark_session, self.settings, table, run)
 
     @field_validator("spark_config")
     @classmethod
-    def _require_free(cls, given: dict[str, Any]) -> dict[str, Any]:
-        for name in given:
+    def _require_free(cls, config: dict[str, Any]) -> dict[str, Any]:
+        for name in config:
             require_free_conf(name)
-        return given
+        return config
 
     def _init_session(self) -> None:
         if self._spark_session is None:
@@ -66,8 +67,8 @@ class LakehouseResource(LazyPySparkResource):
             self._configure(self._spark_session)
         elif not is_left(self._spark_session):
             with spark_failures():
-                changed = keep_exact(self._spark_session)
-            if changed:
+                has_changed = keep_exact(self._spark_session)
+            if has_changed:
                 self._configure(self._spark_session)
         activate(self._spark_session)
 
@@ -75,23 +76,23 @@ class LakehouseResource(LazyPySparkResource):
         for name, value in self.spark_config.items():
             session.conf.set(name, value)
 
-    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's
-        """Stop the session, and the Spark where this resource started it for nobody else."""
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's signature
+        """Stop the session, and also its Spark if this resource started it and nothing else uses it."""
         if self._spark_session is not None and self._active_before is not None:
-            afterwards = self._active_before
-            with suppress(Exception):  # a Java that has ended tells nothing
+            active_after = self._active_before
+            with suppress(Exception):  # a Java process that has ended does not answer
                 active = find_active()
-                afterwards = afterwards if active.session is self._spark_session else active
+                active_after = active_after if active.session is self._spark_session else active
             stop_session(self._spark_session)
-            activate_again(afterwards)
+            activate_again(active_after)
         self._spark_session = self._active_before = None
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error a person can act on into a failure with its text; trying again would not help.
+    """Turn an error that a person can act on into a Dagster failure with its text, without retries.
 
-    Afterwards the session that was active before is so again, for the other assets of the run.
+    At the end, the session that was active before is active again, for the other assets of the run.
     """
     try:
         with others_active():

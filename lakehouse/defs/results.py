@@ -1,4 +1,4 @@
-"""What a materialization tells: the table as it is now, and what the run did to it. No JVM."""
+"""What a step reports to Dagster: the current state of the table, and what the run did. Without a JVM."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,103 +17,106 @@ from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
 from lakehouse.settings import Settings
 
-DATA_VERSION = "dagster/data_version"  # the tag by which Dagster sees that an asset changed
+DATA_VERSION = "dagster/data_version"  # the tag that shows Dagster that an asset changed
 Facts = Mapping[str, Any]
-# worth a look; the tables are right all the same
+# If one of these checks fails, it only warns: the rows of the tables are correct.
 _WARNINGS = {"rejected_share", "producer_time", "every_change_kept", "changes_kept"}
 
 
-def materialized(spec: dg.AssetSpec, settings: Settings, facts: Facts) -> dg.MaterializeResult[Any]:
-    """Report an asset as materialized, a table at the version it has now; ``facts`` is what the run did.
+def materialize_result(spec: dg.AssetSpec, settings: Settings, metadata: Facts) -> dg.MaterializeResult[Any]:
+    """Build the result of a materialized asset, for a table with its current version; ``metadata`` is from the run.
 
-    A table that does not exist, as nothing was ever written to it, has no rows and version -1.
+    A table that does not exist because nothing was written yet has no rows and version -1.
     """
     if "dagster/table_name" not in spec.metadata:
-        return dg.MaterializeResult(asset_key=spec.key, metadata=facts)
-    now = table_facts(spec, settings)
-    version = dg.DataVersion(str(now["table_version"]))
-    return dg.MaterializeResult(asset_key=spec.key, metadata={**now, **facts}, data_version=version)
+        return dg.MaterializeResult(asset_key=spec.key, metadata=metadata)
+    table_metadata = table_facts(spec, settings)
+    version = dg.DataVersion(str(table_metadata["table_version"]))
+    return dg.MaterializeResult(asset_key=spec.key, metadata={**table_metadata, **metadata}, data_version=version)
 
 
 def table_facts(spec: dg.AssetSpec, settings: Settings) -> dict[str, Any]:
-    """A table as it is now: rows, place and version, and where its columns come from."""
+    """The current state of a table: row count, location, version, and the lineage of its columns."""
     name = spec.key.path[-1]
     uri = settings.table_uri(name)
     lineage = "dagster/column_lineage"
-    told = {"dagster/row_count": count_rows(uri), "dagster/uri": uri, "table_version": read_ledger(uri, name).version}
-    return {**told, **({lineage: spec.metadata[lineage]} if lineage in spec.metadata else {})}
+    state = {"dagster/row_count": count_rows(uri), "dagster/uri": uri, "table_version": read_ledger(uri, name).version}
+    return {**state, **({lineage: spec.metadata[lineage]} if lineage in spec.metadata else {})}
 
 
-def checked(found: Finding, asset: dg.AssetKey, *, doubtful: bool = False) -> dg.AssetCheckResult:
-    """Tell a finding as the result of a declared check; where it is ``doubtful``, a failure is only a warning."""
+def check_result(finding: Finding, asset: dg.AssetKey, *, is_warning: bool = False) -> dg.AssetCheckResult:
+    """Convert a finding into the result of a declared check. With ``is_warning``, a failure only warns."""
     return dg.AssetCheckResult(
         asset_key=asset,
-        check_name=found.check,
-        passed=found.passed,
-        severity=_severity(found, doubtful=doubtful),
-        description=found.detail,
+        check_name=finding.check,
+        passed=finding.passed,
+        severity=_severity(finding, is_warning=is_warning),
+        description=finding.detail,
     )
 
 
-def evaluated(found: Finding, asset: dg.AssetKey) -> dg.AssetCheckEvaluation:
-    """Tell the same as an event of no run."""
-    severity = _severity(found)
-    return dg.AssetCheckEvaluation(asset, found.check, found.passed, severity=severity, description=found.detail)
+def check_evaluation(finding: Finding, asset: dg.AssetKey) -> dg.AssetCheckEvaluation:
+    """Convert a finding into an event outside of a run."""
+    severity = _severity(finding)
+    return dg.AssetCheckEvaluation(asset, finding.check, finding.passed, severity=severity, description=finding.detail)
 
 
-def _severity(found: Finding, *, doubtful: bool = False) -> dg.AssetCheckSeverity:
-    return dg.AssetCheckSeverity.WARN if doubtful or found.check in _WARNINGS else dg.AssetCheckSeverity.ERROR
+def _severity(finding: Finding, *, is_warning: bool = False) -> dg.AssetCheckSeverity:
+    warns = is_warning or finding.check in _WARNINGS
+    return dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR
 
 
 def accounting(outcomes: Sequence[Outcome], totals: Totals) -> dict[str, Any]:
-    """Account for every record of a run's batches, for base rows apart, and for all batches so far."""
-    return {**committed([outcome.entry for outcome in outcomes], totals), **_other_fields(outcomes)}
+    """Account for every record of a run's batches, separately for base rows, and for all batches so far."""
+    return {**count_commits([outcome.entry for outcome in outcomes], totals), **_unmapped_fields(outcomes)}
 
 
-def committed(entries: Sequence[Entry], totals: Totals) -> dict[str, Any]:
-    """Account for every record that commits merged, for base rows apart, and for all batches so far."""
-    merged = [entry for entry in entries if entry.commit.kind in OF_RECORDS]
+def count_commits(entries: Sequence[Entry], totals: Totals) -> dict[str, Any]:
+    """Account for every record that the commits merged, separately for base rows, and for all batches so far."""
+    merge_entries = [entry for entry in entries if entry.commit.kind in OF_RECORDS]
     base = sums(entry for entry in entries if entry.commit.kind == "base")
     return {
-        "batches": len(merged),
+        "batches": len(merge_entries),
         "gaps": sum(entry.commit.kind == "gap" for entry in entries),
-        **sums(merged),
+        **sums(merge_entries),
         "base_rows_inserted": base["inserted"],
         "base_rows_updated": base["updated"],
         **{f"total_{name}": count for name, count in totals.model_dump().items()},
     }
 
 
-def rejected(settings: Settings, table: StreamTable, merged: Ledger) -> dict[str, int]:
-    """How many of the stored rejected records are still out, and how many passed since."""
-    counted = count_rejected(settings, table, merged)
-    return {"open": counted.open, "resolved": counted.resolved} if counted else {}
+def count_rejections(settings: Settings, table: StreamTable, merged_ledger: Ledger) -> dict[str, int]:
+    """How many stored rejected records are unresolved, and how many were resolved since."""
+    counts = count_rejected(settings, table, merged_ledger)
+    return {"open": counts.open, "resolved": counts.resolved} if counts else {}
 
 
-def _other_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Fields of the records that no column takes, where there are any."""
-    rows = [dg.TableRecord({"field": name, "records": many}) for name, many in others_of(outcomes).items()]
+def _unmapped_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The fields of the records that no column reads; empty if there are none."""
+    rows = [dg.TableRecord({"field": name, "records": count}) for name, count in others_of(outcomes).items()]
     schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
-    beyond = others_beyond(outcomes)
-    named = {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
-    return {**named, "other_fields_unnamed": beyond} if beyond else named
+    omitted_summary = others_beyond(outcomes)
+    metadata = {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+    return {**metadata, "other_fields_unnamed": omitted_summary} if omitted_summary else metadata
 
 
-def declared(changes: Sequence[Change]) -> dict[str, Any]:
-    """What another declaration changed in tables that were there, where it changed any."""
-    rows = [dg.TableRecord({"table": each.table, "change": each.kind, "detail": each.detail}) for each in changes]
+def declaration_changes(changes: Sequence[Change]) -> dict[str, Any]:
+    """What a changed declaration changes in existing tables; empty if nothing."""
+    rows = [
+        dg.TableRecord({"table": change.table, "change": change.kind, "detail": change.detail}) for change in changes
+    ]
     schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in ("table", "change", "detail")])
     return {"declaration_changes": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
 
 
-def reading(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:
-    """Tell the lag before and after, and what was read of each partition; ``plan`` was made before."""
+def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:
+    """The lag before and after a run, and the offsets read of each partition; ``plan`` was made before the run."""
     batches = [outcome for outcome in outcomes if outcome.plan]
-    parts: dict[int, tuple[int, int]] = {}
+    offsets: dict[int, tuple[int, int]] = {}
     for part in (part for outcome in batches if outcome.plan for part in outcome.plan.ranges):
-        start, _ = parts.get(part.partition, (part.start, part.end))
-        parts[part.partition] = (start, part.end)
-    rows = [dg.TableRecord({"partition": p, "start": s, "end": e}) for p, (s, e) in sorted(parts.items())]
+        start, _ = offsets.get(part.partition, (part.start, part.end))
+        offsets[part.partition] = (start, part.end)
+    rows = [dg.TableRecord({"partition": p, "start": start, "end": end}) for p, (start, end) in sorted(offsets.items())]
     schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
     return {
         "lag_before": plan.span,

@@ -1,4 +1,4 @@
-"""When a run that failed is asked for again: after a pause that doubles with every failure in a row."""
+"""When the sensor requests a failed run again: after a pause that doubles with every consecutive failure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,69 +6,70 @@ from itertools import takewhile
 
 import dagster as dg
 
-COMMITTED_AT = "committed_at"  # of a materialization that no run made: when its rows were merged
-_FIRST, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
-_ENOUGH = 8  # failures in a row that make the pause the longest
+COMMITTED_AT = "committed_at"  # metadata of a materialization without a run: when its rows were merged
+_FIRST_PAUSE, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
+_COUNTED_FAILURES = 8  # consecutive failures that reach the longest pause; more make no difference
 _FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 
 def pause_after(failures: int) -> timedelta:
-    """How long after the last of so many failures in a row, at least one, a run is asked for again."""
-    return min(_FIRST * (1 << min(failures - 1, _ENOUGH)), _LONGEST)
+    """The pause before the next request, after this number of consecutive failures (at least one)."""
+    return min(_FIRST_PAUSE * (1 << min(failures - 1, _COUNTED_FAILURES)), _LONGEST)
 
 
 def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now: datetime) -> str | None:
-    """Why a run of the job is not asked for yet, or ``None`` where none of them failed, or the pause is over.
+    """Why the sensor does not request a run of the job yet; ``None`` if no run failed, or if the pause is over.
 
-    Counted are the failures since the last run of the job that succeeded; runs that somebody canceled do not count.
-    An asset that was written since the newest of them, by whatever job or without one, is nothing to wait for. The
-    clock is only there to wait: a failure that lies further in the future than its pause does not block, and what was
-    written in the future ends no pause.
+    Counts the failures since the last successful run of the job; canceled runs do not count. The pause ends if the
+    asset was written after the newest failure, by any job or without one. Clocks cannot make the pause last: a failure
+    further in the future than its pause does not block, and a write in the future does not end a pause.
     """
-    failed = _failures(instance, job)
-    if not failed or _written_since(instance, failed[0], [key], now):
+    failures = _failures(instance, job)
+    if not failures or _written_since(instance, failures[0], [key], now):
         return None
-    pause = pause_after(len(failed))
-    due = _ended(failed[0]) + pause
-    if not now < due <= now + 2 * pause:
+    pause = pause_after(len(failures))
+    due_at = _ended_at(failures[0]) + pause
+    if not now < due_at <= now + 2 * pause:
         return None
-    run = failed[0].dagster_run
-    often = f", {'at least ' if len(failed) == _ENOUGH else ''}{len(failed)} times in a row" if failed[1:] else ""
+    run = failures[0].dagster_run
+    at_least = "at least " if len(failures) == _COUNTED_FAILURES else ""
+    repetition = f", {at_least}{len(failures)} times in a row" if failures[1:] else ""
     return (
-        f"run {run.run_id[:8]} of {job} failed{often}; it is asked for again at {due:%H:%M:%S} UTC."
-        " See its error; a run that you start yourself does not wait."
+        f"Run {run.run_id[:8]} of {job} failed{repetition}. The sensor requests it again at {due_at:%H:%M:%S} UTC."
+        " See the error of the run. If you start a run yourself, it does not wait."
     )
 
 
 def is_behind(instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey], now: datetime) -> bool:
-    """Whether the newest run of the job that ended failed, and one of the assets was not written since, up to now."""
-    failed = _failures(instance, job)
-    return bool(failed) and not _written_since(instance, failed[0], keys, now)
+    """Whether the newest finished run of the job failed, and one of the assets was not written between then and now."""
+    failures = _failures(instance, job)
+    return bool(failures) and not _written_since(instance, failures[0], keys, now)
 
 
 def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
-    """The failed runs of a job since one succeeded, newest first, as many as make a difference."""
-    ended = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=[_FAILURE, _SUCCESS]), limit=_ENOUGH)
-    return list(takewhile(lambda record: record.dagster_run.status is _FAILURE, ended))
+    """The failed runs of a job since the last success, newest first, at most ``_COUNTED_FAILURES``."""
+    statuses = [_FAILURE, _SUCCESS]
+    records = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=statuses), limit=_COUNTED_FAILURES)
+    return list(takewhile(lambda record: record.dagster_run.status is _FAILURE, records))
 
 
 def _written_since(
-    instance: dg.DagsterInstance, failed: dg.RunRecord, keys: Iterable[dg.AssetKey], now: datetime
+    instance: dg.DagsterInstance, failed_run: dg.RunRecord, keys: Iterable[dg.AssetKey], now: datetime
 ) -> bool:
-    """Whether all the assets were written after a run ended: as a run reported, or as a tick did for who has none.
+    """Whether all assets were written after a run ended, as a run or the sensor reported.
 
-    A time behind now does not count: a clock was wrong.
+    A time after ``now`` does not count: it comes from a wrong clock.
     """
-    ended = _ended(failed).timestamp()
-    written = map(instance.get_latest_materialization_event, keys)
-    return all(event is not None and ended < _written_at(event) <= now.timestamp() for event in written)
+    ended_at = _ended_at(failed_run).timestamp()
+    events = map(instance.get_latest_materialization_event, keys)
+    return all(event is not None and ended_at < _written_at(event) <= now.timestamp() for event in events)
 
 
 def _written_at(event: dg.EventLogEntry) -> float:
-    told = event.asset_materialization.metadata.get(COMMITTED_AT) if event.asset_materialization else None
-    return told.value if isinstance(told, dg.TimestampMetadataValue) else event.timestamp
+    committed_at = event.asset_materialization.metadata.get(COMMITTED_AT) if event.asset_materialization else None
+    return committed_at.value if isinstance(committed_at, dg.TimestampMetadataValue) else event.timestamp
 
 
-def _ended(record: dg.RunRecord) -> datetime:
-    """When a run ended; for one that never started, when that was written down."""
+def _ended_at(record: dg.RunRecord) -> datetime:
+    """When a run ended; for a run that never started, when its record was last updated."""
     return datetime.fromtimestamp(record.end_time, UTC) if record.end_time else record.update_timestamp

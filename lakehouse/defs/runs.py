@@ -1,4 +1,4 @@
-"""Which runs write an asset, and which of them have not ended."""
+"""Which unfinished runs write an asset."""
 
 import os
 import time
@@ -8,24 +8,24 @@ from pathlib import Path
 import dagster as dg
 
 _FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
-_SET_RIGHT = 10.0  # seconds by which a clock may be set right while a run begins
-_BEGAN = 19  # place of the time of its beginning in what Linux tells of a process, behind its name
+_CLOCK_CORRECTION = 10.0  # seconds by which the clock may be corrected while a run starts
+_START_TIME_FIELD = 19  # index of a process's start time in /proc/PID/stat, counted after its name
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
 
 
 def unfinished_run(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.DagsterRun | None:
-    """Return a run that has not ended and writes the asset, or ``None``.
+    """Return an unfinished run that writes the asset, or ``None``.
 
-    A run whose process died together with Dagster itself would stay unfinished for ever: it is reported
-    as failed and does not count.
+    A run whose process died together with Dagster would stay unfinished forever. This function reports such a run as
+    failed and ignores it.
     """
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED))
-    writing = (run for run in runs if _writes(instance, run, key))
-    return next((run for run in writing if not _ended_unseen(instance, run)), None)
+    writers = (run for run in runs if _writes(instance, run, key))
+    return next((run for run in writers if not _fail_if_dead(instance, run)), None)
 
 
 def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
-    """Whether the steps of a run write the asset, whatever job or button it came from."""
+    """Whether the steps of a run write the asset, independent of the job or button that started it."""
     if run.execution_plan_snapshot_id is None:
         return key in (run.asset_selection or ())
     plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
@@ -33,19 +33,20 @@ def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) 
     return any(output.entity_key == key for step in steps for output in step.outputs)
 
 
-def _ended_unseen(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    process, noted = _process_of(instance, run)
-    if process is None or _is_alive(process, noted):
+def _fail_if_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Report a run as failed if its process is dead; returns whether it is."""
+    pid, reported_at = _process_of(instance, run)
+    if pid is None or _is_alive(pid, reported_at):
         return False
-    instance.report_run_failed(run, f"Process {process} of this run ended without saying how.")
+    instance.report_run_failed(run, f"Process {pid} of this run ended without reporting a result.")
     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     return True
 
 
 def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int | None, float]:
-    """The process of a started run on this machine, and when it said so; ``None``: on another one, or not known."""
-    here = isinstance(instance.run_launcher, dg.DefaultRunLauncher)
-    if not here or run.status is not dg.DagsterRunStatus.STARTED:
+    """The process id of a started run and when it was reported; ``None`` if it is unknown or on another machine."""
+    is_local = isinstance(instance.run_launcher, dg.DefaultRunLauncher)
+    if not is_local or run.status is not dg.DagsterRunStatus.STARTED:
         return None, 0.0
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         event = entry.dagster_event
@@ -55,22 +56,22 @@ def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int |
     return None, 0.0
 
 
-def _is_alive(process: int, noted: float) -> bool:
-    """Whether a process lives that was there at that time: its number may be another's by now."""
-    with suppress(PermissionError):  # another user's
+def _is_alive(pid: int, reported_at: float) -> bool:
+    """Whether the process that was reported at this time is alive. A newer process may have the same id."""
+    with suppress(PermissionError):  # the process of another user
         try:
-            os.kill(process, 0)
+            os.kill(pid, 0)
         except ProcessLookupError:
             return False
-    age = _age(process)
-    return age is None or time.time() - age <= noted + _SET_RIGHT
+    age = _age(pid)
+    return age is None or time.time() - age <= reported_at + _CLOCK_CORRECTION
 
 
-def _age(process: int) -> float | None:
-    """For how many seconds a process has lived; ``None`` where the system does not tell."""
+def _age(pid: int) -> float | None:
+    """The age of a process in seconds; ``None`` if the system does not report it."""
     try:
-        began = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        up = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
+        stat_fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        uptime = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
     except OSError:
         return None
-    return up - int(began[_BEGAN]) / os.sysconf("SC_CLK_TCK")
+    return uptime - int(stat_fields[_START_TIME_FIELD]) / os.sysconf("SC_CLK_TCK")

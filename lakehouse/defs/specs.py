@@ -1,4 +1,4 @@
-"""The assets of a declaration as Dagster's catalog shows them: names, words, columns and where they come from."""
+"""The assets of a declaration in Dagster's catalog: names, descriptions, columns and lineage."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from lakehouse.declaration import Column, Reference, Rollup, StreamTable
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import TIME, VALUE
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.rollup import rollup_layout
 from lakehouse.ingest.load import base_layout
@@ -20,137 +20,139 @@ from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
 
 _TABLE_KINDS = {"delta", "spark", "table"}
-_NOWHERE = Settings.model_construct()  # columns do not depend on where a table is: nothing is read at import
+_NO_SETTINGS = Settings.model_construct()  # columns do not depend on settings: importing must not read any
 Origins = Mapping[str, Sequence[tuple[str, str]]]
-"""For each column the (asset, column) pairs it is made from."""
+"""For each column, the (asset, column) pairs that it is computed from."""
 
 
-def topic_spec(listed: Listed) -> dg.AssetSpec:
-    """The topic: external, filled by producers; the sensor reports its offsets when they moved."""
-    table = listed.table
+def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
+    """The topic, an external asset that producers write. The sensor reports its offsets if they changed."""
+    table = entry.table
     fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.told]
-    doc = f"Kafka topic {table.topic}: the records that are merged into {table.name}."
-    return _spec(listed, Layout(listed.topic, "", doc, fields), kinds={"kafka"})
+    doc = f"Kafka topic {table.topic}. Its records are merged into {table.name}."
+    return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={"kafka"})
 
 
-def reference_spec(listed: Listed, reference: Reference) -> dg.AssetSpec:
-    """A reference table, read whole from its file."""
-    return _spec(listed, Layout(reference.name, "", reference.doc, _columns(reference.columns)))
+def reference_spec(entry: CatalogEntry, reference: Reference) -> dg.AssetSpec:
+    """A reference table, loaded as a whole from its file."""
+    return _spec(entry, Layout(reference.name, "", reference.doc, _columns(reference.columns)))
 
 
-def base_spec(listed: Listed) -> dg.AssetSpec:
-    """The base rows, as the files have them."""
-    return _spec(listed, base_layout(listed.table, _NOWHERE))
+def base_spec(entry: CatalogEntry) -> dg.AssetSpec:
+    """The rows of the base files."""
+    return _spec(entry, base_layout(entry.table, _NO_SETTINGS))
 
 
-def merged_spec(listed: Listed) -> dg.AssetSpec:
-    """The merged table: base rows and records, the newest of each key; of a log table, each record."""
-    table = listed.table
-    origins = {column.name: [(listed.topic, column.field.source)] for column in table.told}
+def merged_spec(entry: CatalogEntry) -> dg.AssetSpec:
+    """The merged table: the newest base row or record of each key; in a log table, every record."""
+    table = entry.table
+    origins = {column.name: [(entry.topic_name, column.field.source)] for column in table.told}
     for column in table.columns:
         if column.sql is not None:
-            origins[column.name] = [pair for name in _named_in(column.sql, table.told) for pair in origins[name]]
+            origins[column.name] = [
+                pair for name in _referenced_columns(column.sql, table.told) for pair in origins[name]
+            ]
     if table.base:
         for name, pairs in origins.items():
             pairs.append((table.base_name, name))
     if table.partition_by and table.partition_column:
         origins[table.partition_by.name] = origins[table.partition_by.column]
-    deps = [listed.topic, *([table.base_name] if table.base else [])]
-    return _spec(listed, merged_layout(table, _NOWHERE), origins, deps)
+    deps = [entry.topic_name, *([table.base_name] if table.base else [])]
+    return _spec(entry, merged_layout(table, _NO_SETTINGS), origins, deps)
 
 
-def rejected_spec(listed: Listed) -> dg.AssetSpec:
-    """The records that may not enter the merged table."""
-    return _spec(listed, rejected_layout(listed.table, _NOWHERE), deps=[listed.topic])
+def rejected_spec(entry: CatalogEntry) -> dg.AssetSpec:
+    """The rejected records, which cannot become rows of the merged table."""
+    return _spec(entry, rejected_layout(entry.table, _NO_SETTINGS), deps=[entry.topic_name])
 
 
-def changes_spec(listed: Listed) -> dg.AssetSpec:
+def changes_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The change feed of the merged table."""
-    table = listed.table
+    table = entry.table
     origins = {name: [(table.name, name)] for name in table.key}
     for name in table.values:
-        origins |= {f"{name}_{when}": [(table.name, name)] for when in ("before", "after")}
-    return _spec(listed, changes_layout(table, _NOWHERE), origins, [table.name])
+        origins |= {f"{name}_{suffix}": [(table.name, name)] for suffix in ("before", "after")}
+    return _spec(entry, changes_layout(table, _NO_SETTINGS), origins, [table.name])
 
 
-def rollup_spec(listed: Listed, rollup: Rollup) -> dg.AssetSpec:
+def rollup_spec(entry: CatalogEntry, rollup: Rollup) -> dg.AssetSpec:
     """An aggregate of the merged table, one row for each group."""
-    table = listed.table
+    table = entry.table
     origins = {name: [(table.name, name)] for name in rollup.by}
     for name, measure in rollup.measures.items():
-        origins[name] = [(table.name, column) for column in _named_in(measure.sql, table.columns)]
-    return _spec(listed, rollup_layout(table, rollup, _NOWHERE), origins, [table.name])
+        origins[name] = [(table.name, column) for column in _referenced_columns(measure.sql, table.columns)]
+    return _spec(entry, rollup_layout(table, rollup, _NO_SETTINGS), origins, [table.name])
 
 
-def table_specs(listed: Listed) -> list[dg.AssetSpec]:
-    """The tables of a declaration: the merged one first, then what is written with it, what derives, what it reads."""
-    table = listed.table
+def table_specs(entry: CatalogEntry) -> list[dg.AssetSpec]:
+    """The tables of a declaration: the merged table, its rejected records, then derived, base and reference tables."""
+    table = entry.table
     return [
-        merged_spec(listed),
-        rejected_spec(listed),
-        *([] if table.is_log else [changes_spec(listed)]),
-        *(rollup_spec(listed, rollup) for rollup in table.rollups),
-        *([base_spec(listed)] if table.base else []),
-        *(reference_spec(listed, reference) for reference in table.references),
+        merged_spec(entry),
+        rejected_spec(entry),
+        *([] if table.is_log else [changes_spec(entry)]),
+        *(rollup_spec(entry, rollup) for rollup in table.rollups),
+        *([base_spec(entry)] if table.base else []),
+        *(reference_spec(entry, reference) for reference in table.references),
     ]
 
 
-def maintenance_spec(listed: Listed) -> dg.AssetSpec:
-    """Compaction and vacuum of all tables of a declaration: what it did, night by night."""
-    table = listed.table
+def maintenance_spec(entry: CatalogEntry) -> dg.AssetSpec:
+    """Compaction and vacuum of all tables of a declaration."""
+    table = entry.table
     retention = str(table.retention).removesuffix(", 0:00:00")
     return dg.AssetSpec(
-        listed.key(listed.maintenance),
-        deps=listed.keys(table.name, *table.derived),
-        description=f"Compaction and vacuum of {table.name} and of every table that belongs to it; no row changes."
-        f" Each can be read as it was at any time in the last {retention}.",
-        group_name=listed.group,
-        owners=listed.owners,
+        entry.key(entry.maintenance_name),
+        deps=entry.keys(table.name, *table.derived),
+        description=f"Compaction and vacuum of {table.name} and all other tables of its declaration. No row changes."
+        f" You can read every version of the last {retention}.",
+        group_name=entry.group,
+        owners=entry.owners,
         kinds={"delta", "spark"},
-        metadata={"dagster/code_references": _declared_in(table)} if table.file else {},
+        metadata={"dagster/code_references": _code_references(table)} if table.file else {},
     )
 
 
 def _spec(
-    listed: Listed,
+    entry: CatalogEntry,
     layout: Layout,
     origins: Origins | None = None,
     deps: Sequence[str] = (),
     kinds: set[str] = _TABLE_KINDS,
 ) -> dg.AssetSpec:
-    table = listed.table
+    table = entry.table
     schema = dg.TableSchema(columns=[_column(table, column) for column in layout.columns])
     metadata: dict[str, Any] = {"dagster/table_name": layout.name, "dagster/column_schema": schema}
     if origins:
-        metadata["dagster/column_lineage"] = _lineage(listed, origins)
+        metadata["dagster/column_lineage"] = _lineage(entry, origins)
     if table.file:
-        metadata["dagster/code_references"] = _declared_in(table)
+        metadata["dagster/code_references"] = _code_references(table)
     return dg.AssetSpec(
-        listed.key(layout.name),
-        deps=listed.keys(*deps),
+        entry.key(layout.name),
+        deps=entry.keys(*deps),
         description=layout.doc,
-        group_name=listed.group,
-        owners=listed.owners,
+        group_name=entry.group,
+        owners=entry.owners,
         kinds=kinds,
         metadata=metadata,
     )
 
 
-def _declared_in(table: StreamTable) -> dg.CodeReferencesMetadataValue:
+def _code_references(table: StreamTable) -> dg.CodeReferencesMetadataValue:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # a beta that every run would warn about
+        warnings.simplefilter("ignore", dg.BetaWarning)  # otherwise every run would warn that this class is a beta
         file = dg.LocalFileCodeReference(file_path=table.file, label=f"declaration of {table.name}")
         return dg.CodeReferencesMetadataValue(code_references=[file])
 
 
-def _named_in(sql: str, columns: Sequence[Column]) -> list[str]:
-    """Those of the columns that a piece of SQL names."""
+def _referenced_columns(sql: str, columns: Sequence[Column]) -> list[str]:
+    """The columns that a SQL expression refers to."""
     return sorted(named_columns(sql) & {column.name for column in columns})
 
 
-def _lineage(listed: Listed, origins: Origins) -> dg.TableColumnLineage:
+def _lineage(entry: CatalogEntry, origins: Origins) -> dg.TableColumnLineage:
     deps = {
-        column: [dg.TableColumnDep(asset_key=listed.key(asset), column_name=name) for asset, name in pairs]
+        column: [dg.TableColumnDep(asset_key=entry.key(asset), column_name=name) for asset, name in pairs]
         for column, pairs in origins.items()
     }
     return dg.TableColumnLineage(deps)
@@ -161,7 +163,7 @@ def _columns(columns: Sequence[Column]) -> list[TableColumn]:
 
 
 def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
-    """Add what the declaration allows, where the column is a declared one."""
+    """Convert a column for Dagster, with the constraints of its declaration."""
     declared = table.by_name.get(column.name)
     limits = [f"{declared.between[0]} to {declared.between[1]}"] if declared and declared.between else []
     constraints = dg.TableColumnConstraints(nullable=not (declared and declared.required), other=limits)
@@ -169,10 +171,10 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 
 
 def _record_type(column: Column) -> str:
-    """What a field is in a record, which is JSON; what stands beside its value is text, but for the broker's time."""
+    """The type of a field in a JSON record. Parts of a record other than its value are text, except the time."""
     if column.field.part != VALUE:
-        written = "bytes" if column.field.written == "big_endian" else "string"
-        return "timestamp" if column.field.part == TIME else written
+        text_type = "bytes" if column.field.written == "big_endian" else "string"
+        return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") else "object"
     if column.type == "STRING" or column.pattern is not None:

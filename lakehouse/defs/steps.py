@@ -1,4 +1,4 @@
-"""The step of an asset: begin, do the work, explain what fails, report what was done. The same for all of them."""
+"""The step of an asset: start, do the work, explain errors, report the results. All assets share this code."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.errors import AccountingError
 from lakehouse.ledger.audit import Finding
@@ -20,12 +20,12 @@ from lakehouse.storage.table_context import TableContext
 
 
 class NoConfig(dg.Config):
-    """Nothing to tell the step."""
+    """The step has no configuration."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a step works with."""
+class StepInput:
+    """What a step works with: Dagster's context, its configuration, the resource and the table."""
 
     context: dg.AssetExecutionContext
     config: Any
@@ -34,7 +34,7 @@ class Run:
 
     @property
     def table_context(self) -> TableContext:
-        """The session of the run, which starts now, and whose commits say which run made them."""
+        """The context of the table, whose commits name the run. Starts the Spark session of the run."""
         return self.lakehouse.table_context(self.table, self.context.run.run_id)
 
     @property
@@ -44,41 +44,42 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Done:
-    """What a step did: figures for each of its assets, by name, and what the checks found that run with it."""
+class StepResult:
+    """What a step did: the metadata of each asset by name, and the findings of the checks that run with the step."""
 
-    facts: Mapping[str, results.Facts]
+    metadata: Mapping[str, results.Facts]
     findings: Sequence[Finding] = ()
 
 
-def step_of(
-    listed: Listed,
-    work: Callable[[Run], Done],
+def build_step(
+    entry: CatalogEntry,
+    work: Callable[[StepInput], StepResult],
     specs: Sequence[dg.AssetSpec],
     checks: Sequence[dg.AssetCheckSpec] = (),
     config: type[dg.Config] = NoConfig,
 ) -> dg.AssetsDefinition:
-    """Make the step that writes these assets, one at a time in the pool of the table.
+    """Build the step that writes these assets. The pool of the table runs one step at a time.
 
-    An error a person can act on becomes the text of the failure; where it is that a commit does not account for its
-    records, the checks of the step fail with it. Each asset is reported at the version it has then.
+    An error that a person can act on becomes the text of the failure. If a commit does not account for its records, the
+    checks of the step fail with it. The step reports each asset at its version after the work.
     """
 
     def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
-        started = perf_counter()
+        started_at = perf_counter()
         name_work(f"run {context.run.run_id[:8]} of Dagster")
         with explained():
             try:
-                done = work(Run(context, config, lakehouse, listed.table))
+                result = work(StepInput(context, config, lakehouse, entry.table))
             except AccountingError as error:
-                failed = [Finding(check.name, passed=False, detail=str(error)) for check in checks]
-                yield from (results.checked(found, specs[0].key) for found in failed)
+                failures = [Finding(check.name, passed=False, detail=str(error)) for check in checks]
+                yield from (results.check_result(failure, specs[0].key) for failure in failures)
                 raise
-            seconds = {"seconds": round(perf_counter() - started, 2)}
+            duration = {"seconds": round(perf_counter() - started_at, 2)}
             for spec in specs:
-                yield results.materialized(spec, lakehouse.settings, {**done.facts[spec.key.path[-1]], **seconds})
-        yield from (results.checked(found, specs[0].key) for found in done.findings)
+                metadata = {**result.metadata[spec.key.path[-1]], **duration}
+                yield results.materialize_result(spec, lakehouse.settings, metadata)
+        yield from (results.check_result(finding, specs[0].key) for finding in result.findings)
 
-    step.__annotations__["config"] = config  # Dagster reads what may be configured from there
+    step.__annotations__["config"] = config  # Dagster reads the type of the configuration from the annotation
     name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(specs[0].key.path))
-    return dg.multi_asset(name=name, specs=specs, check_specs=checks, pool=listed.table.name)(step)
+    return dg.multi_asset(name=name, specs=specs, check_specs=checks, pool=entry.table.name)(step)

@@ -1,8 +1,8 @@
-"""What waits to be merged into a table, or why it cannot be told: for the sensor, and for a check that shows it.
+"""The records that wait to be merged into a table, for the sensor and for a check that shows why planning fails.
 
-A broker or a topic that is not there passes by itself. Anything else, also a broker that refuses us, stops the table
-until somebody acts, and must not look idle: the tick fails, and the check of the merged asset says why until
-it is cured.
+An unavailable broker or topic recovers without help. Any other problem, such as a broker that refuses access, stops the
+table until a person acts, and the table must not look idle. So the tick of the sensor fails, and a check of the merged
+asset shows the reason until the problem is solved.
 """
 
 import re
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.defs.results import checked
+from lakehouse.defs.results import check_result
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.kafka import TopicState, look
@@ -24,78 +24,84 @@ from lakehouse.settings import Settings
 from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"
-_LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five, whatever the broker does
-_FACT = "settings, table and topic fit, and no record is gone before it was merged"
+_LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five seconds, even if the broker does not answer
+_STATEMENT = "settings, table and topic fit together, and no record was lost before it was merged"
 
 
 def is_away(error: Exception) -> bool:
-    """Whether a look failed only since the broker or the topic is not there now."""
+    """Whether an error only means that the broker or the topic is unavailable now."""
     return isinstance(error, (BrokerError, TopicError)) and not isinstance(error, BrokerRefusedError)
 
 
 def look_ahead(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> tuple[TopicState, Plan]:
-    """Look at the topic, for so many seconds at most, and plan all that waits in one; without a JVM.
+    """Read the state of the topic within ``limit`` seconds, and plan one merge of all waiting records, without a JVM.
 
-    Raises an error that ``is_away`` where broker or topic are not there, any other where a person has to act.
+    Raises an error for which ``is_away`` is true if the broker or the topic is unavailable. Any other error requires a
+    person to act.
     """
-    # progress first: a run that commits in between must not seem to be ahead of the topic
+    # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledger = merged_ledger(settings, table)
     state = look(settings, table.topic, limit)
     return state, plan_table(table, state, ledger, Bounds())
 
 
 @contextmanager
-def alarming(instance: dg.DagsterInstance, listed: Listed) -> Iterator[None]:
-    """Report the block to the check of the table where the answer changed; errors go on.
+def report_planning(instance: dg.DagsterInstance, entry: CatalogEntry) -> Iterator[None]:
+    """Report to the planning check whether the code inside succeeds, if the result changed; errors propagate.
 
-    At once, and not with the tick: a tick that fails loses its events. That something is away says nothing of the
-    table. Words with a figure may differ from tick to tick (offsets, ids of requests): alone they are no new answer.
+    Reports at once, because a failed tick loses its events. An unavailable broker or topic is not reported: it says
+    nothing about the table. Words with digits, such as offsets and request ids, may differ between ticks. A
+    difference in such words alone is not a new result.
     """
     try:
         yield
     except Exception as error:
         if not is_away(error):
-            _report(instance, listed, _failed(error))
+            _report(instance, entry, _failure(error))
         raise
-    _report(instance, listed, finding(CHECK, [], _FACT))
+    _report(instance, entry, finding(CHECK, [], _STATEMENT))
 
 
-def planning_check(listed: Listed) -> dg.AssetChecksDefinition:
-    """The same question, for who asks it in the UI; where broker or topic are not there, a warning."""
-    key = listed.merged
+def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
+    """The same check on request in the UI. It warns if the broker or the topic is unavailable."""
+    key = entry.merged_key
 
     @dg.asset_check(
         name=CHECK,
         asset=key,
-        description="The next batch can be planned: the settings can be used, the history of the table tells its "
-        "progress, and the topic still has every record behind it. The sensor reports it when it changes.",
+        description="The next batch can be planned: the settings are valid, the history of the table records its"
+        " progress, and the topic still has every record after it. If the check fails, merging stops until you act;"
+        " the result says what to do. It only warns if the broker or the topic is unavailable. The sensor also"
+        " reports this check whenever its result changes.",
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         try:
-            look_ahead(lakehouse.settings, listed.table)
+            look_ahead(lakehouse.settings, entry.table)
         except LakehouseError as error:
-            return checked(_failed(error), key, doubtful=is_away(error))
-        return checked(finding(CHECK, [], _FACT), key)
+            return check_result(_failure(error), key, is_warning=is_away(error))
+        return check_result(finding(CHECK, [], _STATEMENT), key)
 
     return check
 
 
-def _failed(error: Exception) -> Finding:
-    known = isinstance(error, LakehouseError)
-    return Finding(CHECK, passed=False, detail=str(error) if known else f"{type(error).__name__}: {error}")
+def _failure(error: Exception) -> Finding:
+    has_advice = isinstance(error, LakehouseError)
+    return Finding(CHECK, passed=False, detail=str(error) if has_advice else f"{type(error).__name__}: {error}")
 
 
-def _report(instance: dg.DagsterInstance, listed: Listed, found: Finding) -> None:
-    key = dg.AssetCheckKey(listed.merged, CHECK)
+def _report(instance: dg.DagsterInstance, entry: CatalogEntry, result: Finding) -> None:
+    key = dg.AssetCheckKey(entry.merged_key, CHECK)
     record = instance.get_latest_asset_check_evaluation_record(key)
-    known: object = record.evaluation if record else None
-    # while a run is to evaluate the check, the newest is only planned
-    told = (known.passed, _fixed(known.description or "")) if isinstance(known, dg.AssetCheckEvaluation) else None
-    if told != (found.passed, _fixed(found.detail)):
-        evaluation = dg.AssetCheckEvaluation(key.asset_key, CHECK, found.passed, description=found.detail)
+    last: object = record.evaluation if record else None
+    # If a run is going to evaluate the check, the latest evaluation is only planned.
+    last_result = None
+    if isinstance(last, dg.AssetCheckEvaluation):
+        last_result = last.passed, _without_figures(last.description or "")
+    if last_result != (result.passed, _without_figures(result.detail)):
+        evaluation = dg.AssetCheckEvaluation(key.asset_key, CHECK, result.passed, description=result.detail)
         instance.report_runless_asset_event(evaluation)
 
 
-def _fixed(text: str) -> str:
-    """A text without its words that hold a figure."""
+def _without_figures(text: str) -> str:
+    """The text without the words that contain a digit."""
     return re.sub(r"\w*\d\w*", "", text)

@@ -1,4 +1,4 @@
-"""What a newcomer runs first: ``tables`` are declared tables, ``samples`` their records, and ``template`` is a project.
+"""The examples: ``tables`` declares tables, ``samples`` generates their records, ``template`` is a new project.
 
-``lakehouse init`` copies ``template``. The tables are used where the settings name them, as in this repository.
+``lakehouse init`` copies ``template``. ``tables`` is used if the settings name it, as they do in this repository.
 """

@@ -1,9 +1,10 @@
-"""What keeps tables in shape and shows how they stand.
+"""Operations that maintain tables and report their state.
 
-``planned_changes`` tells what a declaration changes in its tables (``layouts``), ``evolution`` what it has changed,
-``rewrite_tables`` writes them once in another form, ``maintain`` compacts and vacuums, ``repair`` records what a person
-decides where records or the history are gone, ``status`` tells how far a table is, ``open_rejections`` how many
-rejected records are open, ``rejections`` which, ``verify`` checks the data itself. A new verb that looks at tables, or
-looks after them, goes here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. It knows batches, derived tables, queries
-and all they are made of, but not which tables are declared, nor Dagster.
+``planned_changes`` reports what a declaration changes in its tables (``layouts``), and ``evolution`` what it has
+changed. ``rewrite_tables`` rewrites tables with other types or partitions, ``maintain`` compacts and vacuums.
+``repair`` records the decisions of a person if records or the history are gone. ``status`` reports the progress of a
+table, ``open_rejections`` the number of open rejected records, ``rejections`` the records themselves. ``verify`` checks
+the data. A new command that reads or maintains tables belongs here; ``lakehouse.cli`` and ``lakehouse.defs`` call it.
+This package may use batches, derived tables and queries, and everything below them. It does not know which tables are
+declared, nor Dagster.
 """

@@ -1,4 +1,4 @@
-"""What the merged table's own history tells of how its declaration changed; without a JVM."""
+"""How the declaration of a merged table changed, as its own history records it, without a JVM."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ Info = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Redeclared:
-    """A version from which on another declaration held, and what it said otherwise than the one before."""
+    """A version that was written with a changed declaration, and the differences from the declaration before."""
 
     version: int
     committed_at: datetime
@@ -26,41 +26,41 @@ class Redeclared:
 
 
 def redeclared(settings: Settings, table: StreamTable) -> list[Redeclared]:
-    """Every change of a declaration that the history still tells, oldest first; none where the table is not there."""
+    """All changes of the declaration in the table's history, oldest first; empty if the table does not exist."""
     uri = settings.table_uri(table.name)
     return list(_changes(read_history(uri))) if open_table(uri) else []
 
 
 def _changes(history: Sequence[Info]) -> Iterator[Redeclared]:
-    for info, before, now in _declarations(history):
-        changes = tuple(fact for _, fact in differences(before, now)) if before else ()
+    for info, previous, current in _declarations(history):
+        changes = tuple(text for _, text in differences(previous, current)) if previous else ()
         if changes:
             yield Redeclared(int(info["version"]), committed_at(info), changes)
 
 
 def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:
-    """The commits of a history that say what is declared, oldest first, with the facts before each and since."""
-    before, held = "", dict[int, str]()
+    """The commits that record a declaration, oldest first, each with the previous and the current declaration."""
+    declaration, declarations_by_version = "", dict[int, str]()
     for info in reversed(history):
-        if now := _said_in(info):
-            yield info, before, now
-            before = now
+        if recorded_declaration := _recorded_declaration(info):
+            yield info, declaration, recorded_declaration
+            declaration = recorded_declaration
         elif info.get("operation") == "RESTORE":
-            before = held.get(_restored(info), "")
-        held[int(info["version"])] = before
+            declaration = declarations_by_version.get(_restored_version(info), "")
+        declarations_by_version[int(info["version"])] = declaration
 
 
-def _restored(info: Info) -> int:
-    """The version that a RESTORE put back; -1 where it names a moment."""
+def _restored_version(info: Info) -> int:
+    """The version that a RESTORE restored; -1 if it was given a timestamp."""
     version = str((info.get("operationParameters") or {}).get("version"))
     return int(version) if version.isdecimal() else -1
 
 
-def _said_in(info: Info) -> str:
-    """What was declared, where a commit says so; nothing where it does not."""
-    given = (info.get("operationParameters") or {}).get("properties")
+def _recorded_declaration(info: Info) -> str:
+    """The declaration that a commit records; empty if it records none."""
+    parameter = (info.get("operationParameters") or {}).get("properties")
     try:
-        properties = json.loads(given) if isinstance(given, str) else given
+        properties = json.loads(parameter) if isinstance(parameter, str) else parameter
     except ValueError:
         return ""
     return str(properties.get(DECLARES, "")) if isinstance(properties, dict) else ""

@@ -1,4 +1,4 @@
-"""The tables that follow from a declaration, as they are stored."""
+"""The layouts of all tables of a declaration, as they are stored."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from lakehouse.storage.row_order import merged_layout
 
 
 def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
-    """The tables that are made from the merged one."""
+    """The tables that are derived from the merged table: change feed and rollups."""
     if not table.is_log:
         yield changes_layout(table, settings)
     for rollup in table.rollups:
@@ -22,7 +22,7 @@ def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
 
 
 def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
-    """The tables that are made where there is something to put into them."""
+    """The tables that exist only if there is something to store: schemas, base rows and reference tables."""
     if table.has_schemas:
         yield schemas_layout(table, settings)
     if table.base:
@@ -32,7 +32,7 @@ def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
 
 
 def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
-    """Every table of a declaration, the merged one first."""
+    """All tables of a declaration, the merged table first."""
     yield merged_layout(table, settings)
     yield rejected_layout(table, settings)
     yield from derived_layouts(settings, table)

@@ -1,8 +1,8 @@
 """Maintenance: compaction and vacuum of every table of a declaration. It changes no row.
 
-One run over a table compacts its small files, removes the files that its retention no longer promises, and
-commits one empty MERGE that carries on what the ledger tells, so that a quiet table keeps it when its log
-expires. A table whose newest commit is such a one is left alone.
+Maintenance of a table compacts its small files and removes the files that its retention no longer needs. Then it
+commits one empty MERGE that repeats the state of the ledger, so that an idle table keeps this state after its log
+expires. A table whose newest commit is such a commit is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,19 +25,19 @@ from lakehouse.storage.parquet_properties import partitions_without_codec
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, again
 
-_SEVERAL = 2  # small files in one partition that are worth one instead
+_MIN_SMALL_FILES = 2  # small files in one partition that are worth a compaction
 _CODEC = "spark.sql.parquet.compression.codec"
-_RECENT = 20  # commits in which to look for what VACUUM tells of itself
+_RECENT_COMMITS = 20  # newest commits that are searched for the metrics of VACUUM
 
 
 @dataclass(frozen=True)
 class Maintained:
     """What maintenance did to one table.
 
-    ``files_before`` and ``files_after`` count the files of its newest version. ``removed`` counts the files
-    and folders that VACUUM deleted; ``None`` where it did not run, or where the store does not let it tell.
-    ``idle``: nothing happened since the last time, and nothing was done. ``kept`` says why old files had to
-    stay: somebody still needs them; the next run tries again.
+    ``files_before`` and ``files_after`` count the files of its newest version. ``removed`` counts the files and folders
+    that VACUUM deleted; ``None`` if it did not run, or if the store does not report the number. ``idle`` means that
+    nothing changed since the last maintenance, and that nothing was done. ``kept`` says why old files stay: a derived
+    table still needs them, and the next run tries again.
     """
 
     name: str
@@ -50,192 +50,200 @@ class Maintained:
 
 
 def maintain_all(contexts: Iterable[TableContext], on_table: Callable[[Maintained], None] = lambda _: None) -> None:
-    """Maintain the tables of several declarations, as ``maintain`` does; where one fails, go on and fail at the end."""
+    """Maintain the tables of several declarations with ``maintain``. If one fails, continue, and raise at the end."""
     failures = _Failures()
     for context in contexts:
-        with failures.noted():
+        with failures.collect():
             maintain(context, on_table)
     failures.raise_all()
 
 
 def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lambda _: None) -> list[Maintained]:
-    """Compact and vacuum every table of the declaration that exists; returns what was done to each.
+    """Compact and vacuum every existing table of the declaration; returns the result for each.
 
-    Change feed and rollups are brought up to date first, since VACUUM removes the changes they read. One that
-    cannot be is left alone, and what it has not read yet stays. A second run does nothing. A merge at the
-    same time wins, or plans again: no row changes.
+    The change feed and the rollups are updated first, because VACUUM removes the changes that they read. If one cannot
+    be updated, it is skipped, and VACUUM keeps the changes that it has not read yet. A second run does nothing. A
+    concurrent merge wins, or plans again: no row changes.
 
-    A table that fails keeps no other from it: ``on_table`` is told each that is done, and what failed is raised at the
-    end. A merged table whose history does not tell its progress is left as it is.
+    If a table fails, the others are still maintained: ``on_table`` receives the result of each, and the errors are
+    raised at the end. A merged table whose history does not record its progress is skipped.
     """
-    failures, failed = _Failures(), None
-    with failures.noted():
-        failed = _refresh(context)
-    done: list[Maintained] = []
+    failures, refresh_errors = _Failures(), None
+    with failures.collect():
+        refresh_errors = _refresh(context)
+    results: list[Maintained] = []
     for layout in layouts_of(context.settings, context.table):
-        if failed is None and layout.name == context.table.name:
+        if refresh_errors is None and layout.name == context.table.name:
             continue
-        with failures.noted():
+        with failures.collect():
             stored = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
             if stored.ledger().exists:
-                done.append(_maintained(context, stored, failed or {}))
-                on_table(done[-1])
+                results.append(_maintain_table(context, stored, refresh_errors or {}))
+                on_table(results[-1])
     failures.raise_all()
-    return done
+    return results
 
 
-def _maintained(context: TableContext, stored: StoredTable, failed: dict[str, str]) -> Maintained:
+def _maintain_table(context: TableContext, stored: StoredTable, refresh_errors: dict[str, str]) -> Maintained:
     name = stored.layout.name
-    if name in failed:
-        return _left(stored, failed[name])
-    needed = _Needed(context.settings, context.table, failed) if name == context.table.name else None
-    return _Work(stored, context.run).go(needed)
+    if name in refresh_errors:
+        return _skip(stored, refresh_errors[name])
+    is_merged = name == context.table.name
+    readers = _DerivedReaders(context.settings, context.table, refresh_errors) if is_merged else None
+    return _TableMaintenance(stored, context.run).maintain(readers)
 
 
 class _Failures:
-    """What failed while the rest went on."""
+    """Collects errors while the other tables are maintained."""
 
     def __init__(self) -> None:
         self._errors: list[Exception] = []
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Keep an error for the end."""
+    def collect(self) -> Iterator[None]:
+        """Collect an error instead of raising it."""
         try:
             yield
         except Exception as error:
             self._errors.append(error)
 
     def raise_all(self) -> None:
-        """Raise the one that failed, or an error that names each."""
+        """Raise the only error, or an error that names all of them."""
         if len(self._errors) == 1:
             raise self._errors[0]
         if self._errors:
-            told = " ".join(map(str, self._errors))
-            raise LakehouseError(f"{len(self._errors)} tables could not be maintained: {told}") from self._errors[0]
+            messages = " ".join(map(str, self._errors))
+            raise LakehouseError(f"Maintenance of {len(self._errors)} tables failed: {messages}") from self._errors[0]
 
 
 def _refresh(context: TableContext) -> dict[str, str]:
-    """Bring the derived tables up to date; returns what kept one from it, by its name."""
+    """Update the derived tables; returns the error messages by the name of the table."""
     if not context.ledger().exists:
         return {}
-    failed: dict[str, str] = {}
+    errors: dict[str, str] = {}
     if not context.table.is_log:
-        with _noted(failed, context.table.changes_name):
+        with _collect_message(errors, context.table.changes_name):
             refresh_changes(context)
     for rollup in context.table.rollups:
-        with _noted(failed, rollup.name):
+        with _collect_message(errors, rollup.name):
             refresh_rollup(context, rollup)
-    return failed
+    return errors
 
 
 @contextmanager
-def _noted(failed: dict[str, str], name: str) -> Iterator[None]:
+def _collect_message(errors: dict[str, str], name: str) -> Iterator[None]:
     try:
         yield
     except LakehouseError as error:
-        failed[name] = str(error)
+        errors[name] = str(error)
 
 
-def _left(stored: StoredTable, reason: str) -> Maintained:
-    files = sum(len(part) for part in _file_sizes(stored.layout))
+def _skip(stored: StoredTable, reason: str) -> Maintained:
+    files = sum(len(sizes) for sizes in _file_sizes(stored.layout))
     return Maintained(stored.layout.name, stored.ledger().version, files, files, kept=reason)
 
 
 @dataclass(frozen=True)
-class _Needed:
-    """What the derived tables still have to read of the merged one; ``failed`` says why they could not."""
+class _DerivedReaders:
+    """The derived tables, which read the changes of the merged table; ``errors`` says why an update failed."""
 
     settings: Settings
     table: StreamTable
-    failed: dict[str, str]
+    errors: dict[str, str]
 
-    def reason(self) -> str | None:
-        """Why VACUUM has to wait; ``None`` where every derived table has read what it could remove."""
+    def reason_to_wait(self) -> str | None:
+        """Why VACUUM has to wait; ``None`` if the derived tables have read all changes that it could remove."""
         for layout in derived_layouts(self.settings, self.table):
             consumed = ledger_of(self.settings, layout.name).consumed
-            if self._misses(consumed):
-                upto = f"up to version {consumed.version}" if consumed else "not at all"
-                cause = f": {self.failed[layout.name]}" if layout.name in self.failed else "."
-                return f"{layout.name} has read {self.table.name} {upto}{cause}"
+            if self._needs_old_files(consumed):
+                table = self.table.name
+                progress = (
+                    f"has read {table} only up to version {consumed.version}" if consumed else f"has not read {table}"
+                )
+                cause = f": {self.errors[layout.name]}" if layout.name in self.errors else "."
+                return f"{layout.name} {progress}{cause}"
         return None
 
-    def _misses(self, consumed: Consumed | None) -> bool:
-        """Whether VACUUM may remove changes that were not consumed and can still be read.
+    def _needs_old_files(self, consumed: Consumed | None) -> bool:
+        """Whether VACUUM may remove changes that are not consumed and can still be read.
 
-        A file is older than the commit it came with: half of the retention is for that.
+        A file is older than its commit. Half of the retention allows for that.
         """
         ledger = ledger_of(self.settings, self.table.name)
         if ledger.is_consumed(consumed):
             return False
         first = ledger.next_change(consumed.version) if consumed and still_holds(ledger, consumed) else 0
-        told = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
-        since = datetime.fromtimestamp(told[first] / 1000, UTC) if first in told else None
-        return since is not None and datetime.now(UTC) - since > self.table.retention / 2
+        timestamps = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
+        first_at = datetime.fromtimestamp(timestamps[first] / 1000, UTC) if first in timestamps else None
+        return first_at is not None and datetime.now(UTC) - first_at > self.table.retention / 2
 
 
 @dataclass(frozen=True)
-class _Work:
+class _TableMaintenance:
     """The maintenance of one table."""
 
     stored: StoredTable
     run: str
 
-    def go(self, needed: _Needed | None) -> Maintained:
-        """Compact, vacuum and carry the ledger on, each where there is reason to."""
+    def maintain(self, readers: _DerivedReaders | None) -> Maintained:
+        """Compact, vacuum and carry the ledger forward, each only if needed."""
         ledger = again(lambda: self.stored.ensured_ledger(None))
-        sizes = _file_sizes(self.stored.layout)
-        before = sum(len(part) for part in sizes)
-        bare = self._bare()
-        if _is_idle(ledger) and not bare:
+        file_sizes = _file_sizes(self.stored.layout)
+        before = sum(len(sizes) for sizes in file_sizes)
+        uncompressed_partitions = self._uncompressed_partitions()
+        if _is_idle(ledger) and not uncompressed_partitions:
             return Maintained(self.stored.layout.name, ledger.version, before, before, idle=True)
-        if any(sum(size < FILE_SIZE for size in part) >= _SEVERAL for part in sizes):
+        if any(sum(size < FILE_SIZE for size in sizes) >= _MIN_SMALL_FILES for sizes in file_sizes):
             again(lambda: self.stored.upkeep(self.stored.layout.compaction, self.run))
-        if bare:
+        if uncompressed_partitions:
             again(self._compress)
-        kept = needed.reason() if needed else None
+        kept = readers.reason_to_wait() if readers else None
         removed = None if kept else self._vacuum(ledger.version)
         if kept is None:
-            again(lambda: self._carry_on(judged=needed is not None))
-        after = sum(len(part) for part in _file_sizes(self.stored.layout))
+            again(lambda: self._carry_ledger_forward(is_merged=readers is not None))
+        after = sum(len(sizes) for sizes in _file_sizes(self.stored.layout))
         return Maintained(self.stored.layout.name, self.stored.ledger().version, before, after, removed, kept=kept)
 
-    def _bare(self) -> set[str | None]:
-        """The partitions with files without a codec, where Spark writes one."""
-        found = partitions_without_codec(self.stored.layout)
-        return found if found and self.stored.spark.conf.get(_CODEC) not in ("none", "uncompressed") else set()
+    def _uncompressed_partitions(self) -> set[str | None]:
+        """The partitions that have files without a codec, if Spark is configured to write one."""
+        partitions = partitions_without_codec(self.stored.layout)
+        if not partitions or self.stored.spark.conf.get(_CODEC) in ("none", "uncompressed"):
+            return set()
+        return partitions
 
     def _compress(self) -> None:
-        if bare := self._bare():  # what compaction left
-            self.stored.upkeep(self.stored.layout.writing_anew(bare), self.run)
+        if uncompressed_partitions := self._uncompressed_partitions():  # the partitions that compaction did not rewrite
+            self.stored.upkeep(self.stored.layout.writing_anew(uncompressed_partitions), self.run)
 
-    def _vacuum(self, since: int) -> int | None:
+    def _vacuum(self, last_version: int) -> int | None:
         again(lambda: self.stored.upkeep(f"VACUUM {self.stored.layout.sql}", self.run))
-        history = read_history(self.stored.layout.uri, _RECENT)
-        told = [commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > since]
-        counted: dict[str, Any] = told[0].get("operationMetrics", {}) if told else {}
-        return int(counted["numDeletedFiles"]) if "numDeletedFiles" in counted else None
+        history = read_history(self.stored.layout.uri, _RECENT_COMMITS)
+        ends = [
+            commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > last_version
+        ]
+        metrics: dict[str, Any] = ends[0].get("operationMetrics", {}) if ends else {}
+        return int(metrics["numDeletedFiles"]) if "numDeletedFiles" in metrics else None
 
-    def _carry_on(self, *, judged: bool) -> None:
-        """Carry on what the ledger tells; where it is ``judged``, also which of all its commits do not add up."""
+    def _carry_ledger_forward(self, *, is_merged: bool) -> None:
+        """Commit the state of the ledger again; for the merged table, also which of all its commits do not add up."""
         commit = self.stored.next_commit("maintenance", self.run)
-        if judged:
+        if is_merged:
             commit = commit.with_fields(unaccounted=self.stored.ledger(whole=True).unaccounted)
         self.stored.commit_nothing(commit)
 
 
 def _is_idle(ledger: Ledger) -> bool:
-    """Whether nothing happened to the table since its last maintenance, or ever."""
-    last = ledger.entries[0] if ledger.entries else None
-    at_rest = last is not None and last.version == ledger.version and last.commit.kind == "maintenance"
-    return at_rest or ledger.rows_version <= 0
+    """Whether the table did not change since its last maintenance, or never had rows."""
+    newest = ledger.entries[0] if ledger.entries else None
+    is_maintained = newest is not None and newest.version == ledger.version and newest.commit.kind == "maintenance"
+    return is_maintained or ledger.rows_version <= 0
 
 
 def _file_sizes(layout: Layout) -> list[list[int]]:
-    """The sizes of the files of the newest version in bytes, partition by partition."""
+    """The sizes in bytes of the files of the newest version, one list per partition."""
     files = active_files(layout.uri)
     columns = [name for name in files.column_names if name.startswith("partition.")]
-    parts: dict[tuple[Any, ...], list[int]] = {}
-    for size, *of in zip(*(files.column(name).to_pylist() for name in ("size_bytes", *columns)), strict=True):
-        parts.setdefault(tuple(of), []).append(size)
-    return list(parts.values())
+    sizes: dict[tuple[Any, ...], list[int]] = {}
+    for size, *values in zip(*(files.column(name).to_pylist() for name in ("size_bytes", *columns)), strict=True):
+        sizes.setdefault(tuple(values), []).append(size)
+    return list(sizes.values())

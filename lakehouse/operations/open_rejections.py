@@ -1,4 +1,4 @@
-"""How many rejected records are still out, and how many passed since; without a JVM."""
+"""Count the unresolved and the resolved rejected records, without a JVM."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,37 +14,38 @@ from lakehouse.settings import Settings
 
 
 @dataclass(frozen=True)
-class Counted:
-    """How many of the stored records are still out, and how many passed since; those that are pending are neither."""
+class RejectionCounts:
+    """How many stored rejected records are open, and how many are resolved. Pending records are neither."""
 
     open: int
     resolved: int
 
 
-def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Counted | None:
-    """Count the rejected records, without a JVM; ``None`` where their rows cannot be read.
+def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> RejectionCounts | None:
+    """Count the rejected records, without a JVM; ``None`` if their rows cannot be read.
 
-    Another version of lakehouse wrote the table then, or it has features of Delta that only Spark reads: a figure
-    beside what was merged stops nobody. ``merged`` is the ledger of the merged table. No bytes of a record are read.
+    In that case, another version of lakehouse wrote the table, or the table has Delta features that only Spark reads.
+    This is not an error, because the counts only accompany other figures. ``merged`` is the ledger of the merged table.
+    The function does not read the bytes of the records.
     """
     uri = settings.table_uri(table.rejected_name)
     stored = open_table(uri)
     if stored is None or not holds_files(uri):
-        return Counted(0, 0)
-    import duckdb  # noqa: PLC0415 - a table without rejected records needs none
+        return RejectionCounts(0, 0)
+    import duckdb  # noqa: PLC0415 - a table without rejected records does not need it
 
     with suppress(LakehouseError), log_failures(uri):
         ledger_of(settings, table.rejected_name)
         rows = stored.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
-        out, passed = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
+        is_unresolved, is_resolved = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
         with duckdb.connect(":memory:") as connection:
             connection.register("stored", rows)
-            counted = f"SELECT count(*) FILTER (WHERE {out}), count(*) FILTER (WHERE {passed}) FROM stored"
-            ((still, since),) = connection.execute(counted).fetchall()
-            return Counted(still, since)
+            counts = f"count(*) FILTER (WHERE {is_unresolved}), count(*) FILTER (WHERE {is_resolved})"
+            ((open_count, resolved_count),) = connection.execute(f"SELECT {counts} FROM stored").fetchall()
+            return RejectionCounts(open_count, resolved_count)
     return None
 
 
 def quoted_text(text: str) -> str:
-    """Text in DuckDB's SQL, in which a backslash is itself."""
+    """A text literal in DuckDB's SQL, which has no escapes with a backslash."""
     return "'" + text.replace("'", "''") + "'"

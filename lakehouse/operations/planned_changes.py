@@ -1,4 +1,4 @@
-"""What the next run does to the tables of a declaration before it writes a row; without a JVM."""
+"""What the next run changes in the tables of a declaration before it writes a row, without a JVM."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is done to a table; ``refuse``: it does not fit, and the run stops at it."""
+    """One change of a table. The kind ``refuse`` means that the declaration does not fit: the run stops there."""
 
     table: str
     kind: Kind
@@ -49,43 +49,44 @@ class Change:
 
 
 def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
-    """What the next run changes in the tables of a declaration, in order; nothing where they are as it says.
+    """What the next run changes in the tables of a declaration, in order; empty if they match the declaration.
 
-    Of tables that only a load makes, those are told of that are there. A table that the run stops at is refused, and
-    what would come after the merged one is not told then. Whether the topic is the one that was merged is known here
-    by its name alone. Nothing is written. Raises ``StoreUnreachableError``.
+    Tables that only a load creates are included if they exist. The run stops at a table that is refused. If it stops at
+    the merged table, later changes are not listed. The topic is compared only by its name. Nothing is written. Raises
+    ``StoreUnreachableError``.
     """
-    said = (*_topic_changes(settings, table), *_table_changes(merged_layout(table, settings)))
-    changes = list(dict.fromkeys(said))  # what the ledger refuses, both say
+    merged_changes = (*_topic_changes(settings, table), *_table_changes(merged_layout(table, settings)))
+    changes = list(dict.fromkeys(merged_changes))  # both functions report what the ledger refuses
     if any(change.kind == "refuse" for change in changes):
         return changes
-    made = [rejected_layout(table, settings), *derived_layouts(settings, table)]
-    loaded = [layout for layout in loaded_layouts(settings, table) if open_table(layout.uri)]
-    for layout in (*made, *loaded):
-        found = list(_table_changes(layout))
-        changes += found
-        rollup = next((each for each in table.rollups if each.name == layout.name), None)
-        if rollup and not any(change.kind == "refuse" for change in found) and _is_declared_anew(layout, rollup):
-            detail = "it was made by another declaration: every group"
+    run_layouts = [rejected_layout(table, settings), *derived_layouts(settings, table)]
+    existing_layouts = [layout for layout in loaded_layouts(settings, table) if open_table(layout.uri)]
+    for layout in (*run_layouts, *existing_layouts):
+        table_changes = list(_table_changes(layout))
+        changes += table_changes
+        is_refused = any(change.kind == "refuse" for change in table_changes)
+        rollup = next((rollup for rollup in table.rollups if rollup.name == layout.name), None)
+        if rollup and not is_refused and _has_other_declaration(layout, rollup):
+            detail = "the declaration of the rollup changed: all groups are recomputed"
             changes.append(Change(layout.name, "compute anew", detail + _former_measures(layout)))
     return changes
 
 
 def told_changes(settings: Settings, table: StreamTable) -> list[Change]:
-    """What a run that begins changes in tables that are there, beside what it says by itself.
+    """What a starting run changes in existing tables, without the changes that the run reports itself.
 
-    Whether it can be told decides nothing: what is wrong with a table, the run meets where it works with it.
+    If the changes cannot be determined, the result is empty: the run itself raises the error when it uses the table.
     """
     try:
         changes = plan_changes(settings, table)
     except LakehouseError:
         return []
-    loaded = {layout.name for layout in loaded_layouts(settings, table)}  # which only a load changes
-    return [each for each in changes if each.kind not in ("create", "refuse") and each.table not in loaded]
+    loaded_names = {layout.name for layout in loaded_layouts(settings, table)}  # only a load changes these tables
+    return [c for c in changes if c.kind not in ("create", "refuse") and c.table not in loaded_names]
 
 
 def plan_types(spark: "SparkSession", table: StreamTable) -> list[Change]:
-    """What Spark refuses of the SQL of a declaration: its types do not fit, or it is not known; nothing is read."""
+    """What Spark refuses in the SQL of a declaration: wrong types, or unknown names. Reads no rows."""
     try:
         require_types(spark, table)
     except DeclarationError as error:
@@ -94,7 +95,7 @@ def plan_types(spark: "SparkSession", table: StreamTable) -> list[Change]:
 
 
 def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
-    """What the merged table's own history says against the next run."""
+    """The reasons in the merged table's own history for which the next run stops."""
     try:
         ledger = merged_ledger(settings, table)
         newest = ledger.newest
@@ -102,60 +103,61 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
     except (LedgerError, DeclarationError) as error:
         yield Change(table.name, "refuse", str(error))
         return
-    except TableError:  # told with the table
+    except TableError:  # _table_changes reports it
         return
-    merged = newest.commit.stream if newest else None
-    if merged is not None and merged != table.topic:
-        fact = f"records of topic {merged} were merged, and {table.topic} is declared: the run stops"
-        yield Change(table.name, "refuse", f"{fact}. Declare {merged} again, or a table of another name")
+    merged_topic = newest.commit.stream if newest else None
+    if merged_topic is not None and merged_topic != table.topic:
+        problem = f"the table has records of topic {merged_topic}, but the declared topic is {table.topic}"
+        advice = f"Declare {merged_topic} again, or a table of another name"
+        yield Change(table.name, "refuse", f"{problem}: the run stops. {advice}")
 
 
-def _is_declared_anew(layout: Layout, rollup: Rollup) -> bool:
+def _has_other_declaration(layout: Layout, rollup: Rollup) -> bool:
     ledger = read_ledger(layout.uri, layout.name)
     return ledger.newest is not None and not is_as_declared(ledger, rollup)
 
 
 def _former_measures(layout: Layout) -> str:
-    """The columns of a rollup that no measure fills any more, in words."""
-    there = open_table(layout.uri)
-    stored = [field.name for field in there.schema().fields] if there else []
-    names = [name for name in stored if name not in layout.names and not name.startswith("_")]
+    """Describe the columns of a rollup that are no longer declared as measures."""
+    rollup_table = open_table(layout.uri)
+    stored_names = [field.name for field in rollup_table.schema().fields] if rollup_table else []
+    names = [name for name in stored_names if name not in layout.names and not name.startswith("_")]
     return f"; {', '.join(names)}: no longer declared, stays in the table as NULL" if names else ""
 
 
 def _table_changes(layout: Layout) -> Iterator[Change]:
     try:
-        lack = lack_of(layout)
+        diff = lack_of(layout)
     except StoreUnreachableError:
         raise
     except (TableError, LedgerError) as error:
         yield Change(layout.name, "refuse", str(error))
         return
-    if lack is None:
+    if diff is None:
         yield Change(layout.name, "create", layout.doc)
         return
-    yield from _lacked(layout, lack)
-    yield from _declared_otherwise(layout, lack)
+    yield from _schema_changes(layout, diff)
+    yield from _declaration_changes(layout, diff)
 
 
-def _lacked(layout: Layout, lack: Lack) -> Iterator[Change]:
-    """What a table is given of what its layout says."""
+def _schema_changes(layout: Layout, diff: Lack) -> Iterator[Change]:
+    """The changes of columns and properties that make a table match its layout."""
     types = {column.name: column.type for column in layout.columns}
-    for name in lack.widened:
-        detail = f"{name} to {types[name]}: every row is written once, after what derives from them has read them"
+    for name in diff.widened:
+        detail = f"{name} to {types[name]}: all rows are rewritten, after the derived tables have read them"
         yield Change(layout.name, "widen column", detail)
-    for name in lack.remade:
-        yield Change(layout.name, "change type", f"{name} to {types[name]}: every group is computed anew")
-    for path, column in lack.columns:
-        yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in the rows that are there")
-    for name, value in lack.properties.items():
-        if name not in (DECLARED, DECLARES):  # which follow the declaration
+    for name in diff.remade:
+        yield Change(layout.name, "change type", f"{name} to {types[name]}: all groups are recomputed")
+    for path, column in diff.columns:
+        yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in existing rows")
+    for name, value in diff.properties.items():
+        if name not in (DECLARED, DECLARES):  # these follow from the declaration
             yield Change(layout.name, "set property", f"{name} = {value}")
 
 
-def _declared_otherwise(layout: Layout, lack: Lack) -> Iterator[Change]:
-    """What the declaration says otherwise than the one before; columns that are added are told already."""
-    added = {f"column {path[0]}" for path, _ in lack.columns}
-    for part, fact in differences(lack.declared, layout.declares) if lack.declared else ():
-        if part not in added:
-            yield Change(layout.name, "declare", fact)
+def _declaration_changes(layout: Layout, diff: Lack) -> Iterator[Change]:
+    """The differences from the previous declaration, without added columns, which are already listed."""
+    added_parts = {f"column {path[0]}" for path, _ in diff.columns}
+    for part, text in differences(diff.declared, layout.declares) if diff.declared else ():
+        if part not in added_parts:
+            yield Change(layout.name, "declare", text)

@@ -1,4 +1,4 @@
-"""Which records are rejected, by reason; without a JVM."""
+"""The unresolved rejected records, by reason, without a JVM."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,9 +15,10 @@ from lakehouse.storage.table_context import whole_ledger
 
 @dataclass(frozen=True)
 class Sample:
-    """One rejected record; ``key`` and ``value`` are its bytes as they came, ``None`` where it has none.
+    """One rejected record; ``key`` and ``value`` are its original bytes, ``None`` if it has none.
 
-    ``time`` is ``None`` where it is beyond any timestamp (``detail`` tells it), a text before year 1 and after 9999.
+    ``time`` is ``None`` if it is outside the range of a timestamp (``detail`` then has it), and a text before year 1
+    and after year 9999.
     """
 
     source: str
@@ -31,7 +32,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Reason:
-    """The rejected records of one reason: how many, and the newest of them."""
+    """The rejected records with one reason: their number and the newest of them."""
 
     reason: str
     count: int
@@ -39,24 +40,27 @@ class Reason:
 
 
 def list_rejected(settings: Settings, table: StreamTable, reason: str | None = None, limit: int = 3) -> list[Reason]:
-    """List the rejected records by reason, the most frequent first, with ``limit`` samples of each; without a JVM.
+    """List the rejected records by reason, the most frequent first, with ``limit`` samples each, without a JVM.
 
-    Left out are those that were resolved and those that are pending.
+    Leaves out resolved and pending records.
     """
     ledger, name = whole_ledger(settings, table), table.rejected_name
     if open_table(settings.table_uri(name)) is None:
         return []
     ledger_of(settings, name)
-    which = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
+    reason_filter = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
     sample = (
         "{'source': position.source, 'partition': position.partition, 'position': position.position,"
         " 'time': time, 'key': key, 'value': value, 'detail': detail}"
     )
     newest = "{'time': time, 'partition': position.partition, 'position': position.position}"
-    found = query(
+    result = query(
         settings,
         f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
-        f" WHERE {which}{unresolved(ledger, quoted_text)} GROUP BY reason ORDER BY 2 DESC, 1",
+        f" WHERE {reason_filter}{unresolved(ledger, quoted_text)} GROUP BY reason ORDER BY 2 DESC, 1",
         [name],
     )
-    return [Reason(why, count, tuple(Sample(**each) for each in newest[:limit])) for why, count, newest in found.rows]
+    return [
+        Reason(reason_name, count, tuple(Sample(**fields) for fields in samples[:limit]))
+        for reason_name, count, samples in result.rows
+    ]

@@ -1,6 +1,6 @@
-"""What a person decides when records or the ledger are gone, or a batch does not add up: accept it, or record it anew.
+"""Decisions of a person: accept lost records, accept a batch that does not add up, or record a lost progress again.
 
-Each is a commit of its own in the ledger, an empty MERGE, so that the decision stays visible.
+Each decision is a commit of its own in the ledger, an empty MERGE, so that it stays visible.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ from lakehouse.storage.table_context import TableContext, merged_ledger, whole_l
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a person is asked to decide, and the commit that records it: exactly what was shown.
+    """A proposal for a person to accept, and the commit that records exactly what was shown.
 
-    ``facts`` say what is gone, or does not add up; ``positions`` where each partition goes on.
+    ``facts`` say which records are gone or which batch does not add up; ``positions`` where each partition continues.
     """
 
     facts: tuple[str, ...]
@@ -38,26 +38,26 @@ class Proposal:
 
     @property
     def positions(self) -> Mapping[int, int]:
-        """The next position to read of every partition, once it is recorded."""
+        """The next offset to read of every partition, after the proposal is recorded."""
         return self.commit.progress or {}
 
 
-def record(context: TableContext, accepted: Proposal) -> Entry:
-    """Record a proposal as it was shown, without another look at the topic.
+def record(context: TableContext, proposal: Proposal) -> Entry:
+    """Record a proposal as it was shown, without reading the topic again.
 
-    Raises ``ConflictError`` where somebody committed since: it has to be shown again then. Where the topic lost
-    more records since, the next merge stops and names those.
+    Raises ``ConflictError`` if the table has a newer commit: then the proposal must be shown again. If the topic lost
+    more records since, the next merge stops and names them.
     """
-    return context.merged.commit_nothing(accepted.commit)
+    return context.merged.commit_nothing(proposal.commit)
 
 
 def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Proposal | None:
-    """Propose to go on behind records that are gone, without a JVM; ``None`` where none are.
+    """Propose to continue after lost records, without a JVM; ``None`` if no records are lost.
 
-    Raises ``DataLossError`` where the gap cannot be accepted: the rows would be ordered wrongly behind it.
+    Raises ``DataLossError`` if the gap cannot be accepted, because the rows after it would be ordered wrongly.
 
-    Partitions that lost records go on at the earliest position there is. Nothing that is still in the topic
-    is stepped over: what was merged before is merged again, which changes nothing.
+    Partitions that lost records continue at the earliest offset of the topic. No record in the topic is skipped.
+    Records that were merged before are merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
     plan = plan_next_of(ledger, look(settings, table.topic), Bounds())
@@ -71,97 +71,104 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
 def propose_acceptance(
     settings: Settings, table: StreamTable, versions: Sequence[int], reason: str, run: str = "cli"
 ) -> Proposal:
-    """Propose to accept what does not add up at these versions, for a reason in words; without a JVM.
+    """Propose to accept the differences at these versions, for a reason given as text, without a JVM.
 
-    Its ``facts`` are the differences, oldest first. Raises ``LakehouseError`` where a version has none that is open,
-    and names those that have: a difference that was accepted cannot be accepted again.
+    The ``facts`` are the differences, oldest first. Raises ``LakehouseError`` if a version has no open difference, and
+    names the versions that have one. A difference can be accepted only once.
     """
     ledger = whole_ledger(settings, table)
-    known = ledger.unaccounted
-    unknown = sorted(set(versions) - set(known))
-    if unknown:
-        those = ", ".join(map(str, known)) or "none"
+    open_versions = ledger.unaccounted
+    wrong_versions = sorted(set(versions) - set(open_versions))
+    if wrong_versions:
+        choices = ", ".join(map(str, open_versions)) or "none"
         raise LakehouseError(
-            f"Nothing is to be accepted at version {', '.join(map(str, unknown))} of {table.name}",
+            f"There is no difference to accept at version {', '.join(map(str, wrong_versions))} of {table.name}",
             where=ledger.uri,
-            action=f"Versions with a difference that nobody accepted: {those}. See: lakehouse audit {table.name}",
+            action=f"Versions with a difference that is not accepted: {choices}. See: lakehouse audit {table.name}",
         )
-    facts = [each.text for each in differences(ledger.entries) if each.version in versions]
-    said = {
-        "unaccounted": tuple(version for version in known if version not in versions),
+    facts = [difference.text for difference in differences(ledger.entries) if difference.version in versions]
+    fields = {
+        "unaccounted": tuple(version for version in open_versions if version not in versions),
         "accepted": tuple(sorted(set(versions))),
         "reason": reason,
     }
-    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).with_fields(**said))
+    return Proposal(tuple(facts), ledger.next_commit("acceptance", run).with_fields(**fields))
 
 
 @spark_failures()
 def propose_progress(context: TableContext) -> Proposal:
-    """Propose a progress from the merged rows: one past the greatest position of each partition.
+    """Propose a progress from the merged rows: one offset after the greatest one of each partition.
 
-    For a table whose log no longer tells; raises ``LakehouseError`` where it does. A position counts only where the
-    topic still holds the record that the row came from: rows of a former topic of that name have positions too. Any
-    other partition starts at its earliest position; merging records again changes nothing, but where rows are ordered
-    by offset alone they would seem older than the rows: ``DataLossError``. Rejected records never count.
+    Only for a table whose log no longer records its progress, otherwise raises ``LakehouseError``. A row counts only if
+    the topic still has its record, because rows of an earlier topic with the same name have offsets too. All other
+    partitions start at their earliest offset. Merging records again changes nothing, unless rows are ordered only by
+    offset: the records would seem older than the rows, so this raises ``DataLossError``. Rejected records never count.
     """
     spark, settings, table = context.spark, context.settings, context.table
-    ledger, state = _untold_ledger(context), look(settings, table.topic)
+    ledger, state = _ledger_without_progress(context), look(settings, table.topic)
     if table.order == "offset":
         _require_one_source(context, state)
-    newest = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
-    seen = tuple(Range(row[0], row[1], row[1] + 1) for row in newest.collect())
-    found: set[int] = set()
-    if seen:
-        plan = Plan(state.stream, state.source, seen)
+    newest_rows = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
+    row_ranges = tuple(Range(row[0], row[1], row[1] + 1) for row in newest_rows.collect())
+    confirmed_partitions: set[int] = set()  # their newest row came from a record that the topic still has
+    if row_ranges:
+        plan = Plan(state.stream, state.source, row_ranges)
         with read_failures(plan, f"lakehouse recover-progress {table.name}"):
             records = decode_records(read_records(spark, settings, plan), table, kept_schemas(settings, table))
-            found = {row[0] for row in records.join(newest, newest.columns).select(staged.PARTITION).collect()}
-    other = [part for part in seen if part.partition not in found]
-    if other and table.order == "offset":
+            matches = records.join(newest_rows, newest_rows.columns).select(staged.PARTITION)
+            confirmed_partitions = {row[0] for row in matches.collect()}
+    unconfirmed_ranges = [part for part in row_ranges if part.partition not in confirmed_partitions]
+    if unconfirmed_ranges and table.order == "offset":
         words = words_of(state.source)
-        holds = f"the {words.source} holds another record at {words.position}"
-        facts = (f"Partition {part.partition}: {holds} {part.start}" for part in other)
-        raise loss(Gap(tuple(facts), tuple(other)), table)
-    positions = {**state.earliest, **{part.partition: part.end for part in seen if part.partition in found}}
+        mismatch = f"the {words.source} has another record at {words.position}"
+        facts = (f"Partition {part.partition}: {mismatch} {part.start}" for part in unconfirmed_ranges)
+        raise loss(Gap(tuple(facts), tuple(unconfirmed_ranges)), table)
+    positions = {
+        **state.earliest,
+        **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
+    }
     reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
-    said = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
-    return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**said))
+    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
+    return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
 
 
 def _require_one_source(context: TableContext, state: SourceState) -> None:
-    """Raise ``DataLossError`` where rows came from another source: by position alone, newer records may seem older."""
-    others = context.merged.rows().where("_record.position IS NOT NULL").select("_record.source").distinct()
-    for (source,) in others.where(F.col("source") != state.source.text).limit(1).collect():
-        fact = f"{state.differs_from(SourceId.parse(source))}; rows of both are in the table"
+    """Raise ``DataLossError`` if rows came from another source: by offset alone, newer records may seem older."""
+    sources = context.merged.rows().where("_record.position IS NOT NULL").select("_record.source").distinct()
+    for (source,) in sources.where(F.col("source") != state.source.text).limit(1).collect():
+        fact = f"{state.differs_from(SourceId.parse(source))}; the table has rows of both"
         raise loss(Gap((fact,), ()), context.table)
 
 
-def _untold_ledger(context: TableContext) -> Ledger:
-    """The ledger of a table whose history does not tell its progress; ``LakehouseError`` where it does."""
+def _ledger_without_progress(context: TableContext) -> Ledger:
+    """The ledger of a table whose history does not record its progress; ``LakehouseError`` if it does."""
     table = context.table
     try:
         context.ledger()
     except LedgerError:
         return ledger_of(context.settings, table.name)
-    action = f"Go on with: lakehouse merge {table.name}"
-    raise LakehouseError(f"The history of {table.name} tells its progress; there is nothing to recover", action=action)
+    raise LakehouseError(
+        f"The history of {table.name} records its progress; there is nothing to recover",
+        action=f"Continue with: lakehouse merge {table.name}",
+    )
 
 
 def _reached_by_rows(rows: DataFrame) -> Reached:
-    """Where the positions of a log table's rows end, by source and partition."""
+    """The end offsets of a log table's rows, by source and partition."""
     end = F.expr("max(_record.position) + 1")
     ends = rows.where("_record.position IS NOT NULL").groupBy("_record.source", "_record.partition").agg(end).collect()
     return furthest(*({row[0]: {row[1]: row[2]}} for row in ends))
 
 
 def _newest_rows(rows: DataFrame, table: StreamTable, state: SourceState) -> DataFrame:
-    """Of each partition the row with the greatest position that the source holds: position, timestamp and key."""
-    within = (
+    """For each partition, the row with the greatest offset in the source: offset, timestamp and key."""
+    range_conditions = (
         f"(_record.partition = {p} AND _record.position >= {earliest} AND _record.position < {state.end[p]})"
         for p, earliest in state.earliest.items()
     )
     rows = rows.where(F.col("_record.source") == state.source.text)
-    place = F.expr(f"struct(_record.position AS {staged.POSITION}, _record.time AS {staged.TIME})")
-    newest = F.max_by(F.struct(place.alias("_at"), *table.key), "_record.position").alias("_newest")
-    grouped = rows.where(" OR ".join(within)).groupBy(F.col("_record.partition").alias(staged.PARTITION)).agg(newest)
-    return grouped.select(staged.PARTITION, "_newest._at.*", *(f"_newest.{name}" for name in table.key))
+    position = F.expr(f"struct(_record.position AS {staged.POSITION}, _record.time AS {staged.TIME})")
+    newest = F.max_by(F.struct(position.alias("_at"), *table.key), "_record.position").alias("_newest")
+    partition = F.col("_record.partition").alias(staged.PARTITION)
+    newest_rows = rows.where(" OR ".join(range_conditions)).groupBy(partition).agg(newest)
+    return newest_rows.select(staged.PARTITION, "_newest._at.*", *(f"_newest.{name}" for name in table.key))

@@ -1,4 +1,4 @@
-"""The tables of a declaration written once as it says now, where a run may not do it: other types, other partitions."""
+"""Rewrite the tables of a declaration with new types or partitions, which a run must not do by itself."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from lakehouse.storage.table_context import TableContext, again
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A table of which every row was written once; ``detail`` says in which form."""
+    """A table whose rows were all rewritten; ``detail`` names the new types and partitions."""
 
     name: str
     version: int
@@ -28,56 +28,56 @@ class Rewritten:
 
 
 def rewrite_tables(context: TableContext) -> list[Rewritten]:
-    """Write every row of each table of a declaration that has other types or partitions than are declared.
+    """Rewrite all rows of each table whose types or partitions differ from its declaration.
 
-    The rows stay what they are: a value that would become another one is an error, before anything is written. Progress
-    and accounting are carried on; nothing is told by the change feed. The merged table comes first; what was not done
-    is done by a second run, which else does nothing. Rollups are computed anew by the next merge.
+    The values stay the same: if a value would change, the function raises an error before it writes anything. Progress
+    and accounting continue; the change feed reports no changes. The merged table is first. A second run completes what
+    a failed run left, and otherwise does nothing. The next merge recomputes the rollups.
 
-    Raises ``TableError`` also where the key is another one, a type could not mean the same, or the change feed has not
-    read all there is.
+    Raises ``TableError`` also if the key differs, if a type cannot represent the same values, or if the change feed has
+    not read all changes.
     """
     settings, table = context.settings, context.table
-    context.ledger()  # a table whose history does not tell its progress is left as it is
+    context.ledger()  # refuses a table whose history does not record its progress
     rewriting = _rewriting_of(table)
     layouts = [merged_layout(table, settings), *derived_layouts(settings, table), *loaded_layouts(settings, table)]
-    lacks = [(layout, lack) for layout in layouts if (lack := lack_of(layout, rewriting)) and lack.written]
-    if any(layout.name == table.name for layout, _ in lacks):
-        _require_told_on(context)
-    for layout, lack in lacks:
+    diffs = [(layout, diff) for layout in layouts if (diff := lack_of(layout, rewriting)) and diff.written]
+    if any(layout.name == table.name for layout, _ in diffs):
+        _require_feed_up_to_date(context)
+    for layout, diff in diffs:
         with spark_failures(layout.uri):
-            require_exact(context.spark, layout, lack, rewriting)
-    return [_rewrite(context, layout, lack, rewriting) for layout, lack in lacks]
+            require_exact(context.spark, layout, diff, rewriting)
+    return [_rewrite(context, layout, diff, rewriting) for layout, diff in diffs]
 
 
-def _rewrite(context: TableContext, layout: Layout, lack: Lack, rewriting: Rewriting) -> Rewritten:
+def _rewrite(context: TableContext, layout: Layout, diff: Lack, rewriting: Rewriting) -> Rewritten:
     is_merged = layout.name == context.table.name
-    told_on = partial(_require_told_on, context) if is_merged else ask_nothing
+    before_rewrite = partial(_require_feed_up_to_date, context) if is_merged else ask_nothing
     stored = context.merged if is_merged else StoredTable(context.spark, layout)
-    ledger = again(lambda: stored.ensured_ledger(told_on, rewriting))
-    return Rewritten(layout.name, ledger.version, ", ".join(_said(layout, lack)))
+    ledger = again(lambda: stored.ensured_ledger(before_rewrite, rewriting))
+    return Rewritten(layout.name, ledger.version, ", ".join(_describe(layout, diff)))
 
 
 def _rewriting_of(table: StreamTable) -> Rewriting:
     times = [column for column in table.columns if column.type in Month.types]
-    periods = [unit(each.name) for each in times for unit in (Day, Month, Year) if each.type in unit.types]
+    periods = [unit(column.name) for column in times for unit in (Day, Month, Year) if column.type in unit.types]
     return Rewriting(table.partition_by, periods)
 
 
-def _require_told_on(context: TableContext) -> None:
-    """Raise where the change feed has not read all there is: it could not tell the single changes any more."""
+def _require_feed_up_to_date(context: TableContext) -> None:
+    """Raise if the change feed has not read all changes: it cannot read earlier changes after the rewrite."""
     table, merged = context.table, context.ledger()
     feed = ledger_of(context.settings, table.changes_name)
     if not table.is_log and feed.exists and not merged.is_consumed(feed.consumed):
         raise TableError(
-            f"{table.changes_name} has not read all changes of {table.name} yet, and could not read them afterwards",
+            f"{table.changes_name} has not read all changes of {table.name} yet, and cannot read them after a rewrite",
             where=merged.uri,
-            action=f"Declare it as it was, run lakehouse merge {table.name}, and then declare it anew.",
+            action=f"Undo the change of the declaration, run lakehouse merge {table.name}, then make the change again.",
         )
 
 
-def _said(layout: Layout, lack: Lack) -> Iterator[str]:
+def _describe(layout: Layout, diff: Lack) -> Iterator[str]:
     types = {column.name: column.type for column in layout.columns}
-    yield from (f"{name} {types[name]}" for name in (*lack.widened, *lack.recast))
-    if lack.parted is not None:
+    yield from (f"{name} {types[name]}" for name in (*diff.widened, *diff.recast))
+    if diff.parted is not None:
         yield f"partitioned by {', '.join(layout.partitions) or 'nothing'}"

@@ -1,4 +1,4 @@
-"""How a merged table stands: progress, lag, version and counts; without a JVM."""
+"""The status of a merged table: progress, lag, version and counts, without a JVM."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from lakehouse.kafka import look
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.positions import Bounds, Progress, SourceState
-from lakehouse.operations.open_rejections import Counted, count_rejected
+from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.storage.table_context import merged_ledger
@@ -19,9 +19,9 @@ _LOOK_LIMIT = 1.5  # seconds for the broker
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """One partition: next position to merge, what the source holds, and the positions between; ``None``: not known.
+    """One partition: the next offset to merge, the offsets in the source, and the lag; ``None`` if unknown.
 
-    Where the progress is of another topic, or beyond the end, all that the broker holds is ``lag``.
+    If the progress is of another topic, or is after the end, ``lag`` counts all records that the broker has.
     """
 
     partition: int
@@ -33,9 +33,9 @@ class PartitionStatus:
 
 @dataclass(frozen=True)
 class DerivedStatus:
-    """The change feed or a rollup: the version of the merged table it stands for, ``None`` where it stands for none.
+    """The change feed or a rollup: the version of the merged table that it has read, ``None`` if it has read none.
 
-    It ``lags`` where it has not seen every row that the merged table holds.
+    ``lags`` is true if it has not read every row of the merged table.
     """
 
     table: str
@@ -45,11 +45,11 @@ class DerivedStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """One merged table; ``problem`` says in a sentence why the broker's side is not known.
+    """The status of one merged table; ``problem`` is a sentence that says why the state of the topic is unknown.
 
-    ``loss`` says which records are gone before they were merged, and what to do: no merge goes on before that, unless
-    the declaration accepts the loss. ``None`` where none are, or where nobody knows.
-    ``rejected`` is ``None`` where the rejected records cannot be counted without Spark.
+    ``loss`` says which records were lost before they were merged, and what to do. No merge continues until then, unless
+    the declaration accepts the loss. ``loss`` is ``None`` if no records are lost, or if this is unknown.
+    ``rejected`` is ``None`` if the rejected records cannot be counted without Spark.
     """
 
     table: str
@@ -60,23 +60,23 @@ class Status:
     partitions: tuple[PartitionStatus, ...]
     rows: int
     ledger: Ledger
-    rejected: Counted | None
+    rejected: RejectionCounts | None
     derived: tuple[DerivedStatus, ...]
 
     @property
     def lag(self) -> int | None:
-        """Positions still to merge over all partitions; ``None`` where the broker does not tell."""
+        """Offsets still to merge, over all partitions; ``None`` if the broker does not answer."""
         return sum(part.lag or 0 for part in self.partitions) if self.problem is None else None
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether all records are merged, none is lost, derived tables have seen every row, and each commit adds up."""
-        lags = any(each.lags for each in self.derived)
-        return self.lag == 0 and self.loss is None and not lags and not self.ledger.unaccounted
+        """Whether all records are merged, none is lost, derived tables are up to date, and every commit adds up."""
+        derived_lags = any(table.lags for table in self.derived)
+        return self.lag == 0 and self.loss is None and not derived_lags and not self.ledger.unaccounted
 
 
 def status(settings: Settings, table: StreamTable) -> Status:
-    """Look at the broker and the table's log; a broker that does not answer is part of the answer."""
+    """Read the state of the topic and the table's log. An unavailable broker is part of the status, not an error."""
     ledger = merged_ledger(settings, table)
     servers = problem = state = None
     try:
@@ -96,14 +96,16 @@ def _loss(table: StreamTable, state: SourceState, ledger: Ledger) -> str | None:
         gap = plan_table(table, state, ledger, Bounds()).gap
     except (DataLossError, DeclarationError) as error:
         return str(error)
-    return f"{'; '.join(gap.facts)}. {table.name} accepts that: the next merge records it and goes on." if gap else None
+    if not gap:
+        return None
+    return f"{'; '.join(gap.facts)}. {table.name} accepts this loss: the next merge records it and continues."
 
 
 def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
-    consumed = {name: ledger_of(settings, name).consumed for name in table.derived}
+    consumed_versions = {name: ledger_of(settings, name).consumed for name in table.derived}
     return tuple(
-        DerivedStatus(name, seen.version if seen else None, merged.exists and not merged.is_consumed(seen))
-        for name, seen in consumed.items()
+        DerivedStatus(name, consumed.version if consumed else None, merged.exists and not merged.is_consumed(consumed))
+        for name, consumed in consumed_versions.items()
     )
 
 
@@ -111,8 +113,11 @@ def _partitions(state: SourceState | None, progress: Progress | None) -> tuple[P
     merged = progress.positions if progress else {}
     if state is None:
         return tuple(PartitionStatus(p, position, None, None, None) for p, position in sorted(merged.items()))
-    same = progress and progress.source == state.source
-    starts = {p: progress.next_position(p) if progress and same else first for p, first in state.earliest.items()}
+    is_same_source = progress and progress.source == state.source
+    starts = {
+        p: progress.next_position(p) if progress and is_same_source else earliest
+        for p, earliest in state.earliest.items()
+    }
     return tuple(_partition(p, state, merged.get(p), starts.get(p)) for p in sorted({*state.end, *merged}))
 
 

@@ -1,4 +1,4 @@
-"""Checks of the data itself: keys, rollups, the share of rejected records, who dates the records."""
+"""Checks of the data itself: keys, rows, rollups, the share of rejected records, the source of timestamps."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +31,7 @@ from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
 
-_OF_A_CONDITION = (
+_CONDITION_ERRORS = (
     AnalysisException,
     ArithmeticException,
     ArrayIndexOutOfBoundsException,
@@ -40,97 +40,100 @@ _OF_A_CONDITION = (
     NumberFormatException,
     SparkRuntimeException,
 )
-_RECENT = timedelta(hours=24)  # in which the share of rejected records is judged
-_COMMITS = 100  # the newest, which are read anyway
-_SHOWN = 5  # rows named in a failed check
+_RECENT = timedelta(hours=24)  # the window for the share of rejected records
+_COMMITS = 100  # the newest commits, which are read in any case
+_SHOWN = 5  # maximum number of rows that a failed check lists
 
 
 @spark_failures()
 def verify_keys(context: TableContext) -> Finding:
-    """Check that no key stands twice in the merged table, nor a record in a log table, and each in its partition.
+    """Check that every key (in a log table, every record) has one row, and that each row is in its partition.
 
-    A row in another partition is not found when its key comes again, and would then stand twice.
+    A merge does not find a row in a wrong partition. If its key arrives again, the key then has two rows.
     """
     table, rows = context.table, context.merged.rows()
-    counted = rows.groupBy(*map(F.expr, identity(table))).agg(F.count("*").alias("_count")).where("_count > 1")
-    doubled = counted.select(*(F.col(name).cast("string") for name in counted.columns)).limit(_SHOWN).collect()
-    problems = [f"Key {', '.join(map(str, row[:-1]))} stands {row[-1]} times." for row in doubled]
+    counts = rows.groupBy(*map(F.expr, identity(table))).agg(F.count("*").alias("_count")).where("_count > 1")
+    duplicates = counts.select(*(F.col(name).cast("string") for name in counts.columns)).limit(_SHOWN).collect()
+    problems = [f"Key {', '.join(map(str, row[:-1]))} has {row[-1]} rows." for row in duplicates]
     if table.partition_by:
-        elsewhere = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
-        astray = elsewhere.select(*_shown_identity(table), table.partition_by.name).limit(_SHOWN).collect()
-        problems += [f"Key {', '.join(map(str, row[:-1]))} stands in the partition {row[-1]}." for row in astray]
+        misplaced_rows = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
+        examples = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_SHOWN).collect()
+        problems += [f"Key {', '.join(map(str, row[:-1]))} is in the wrong partition {row[-1]}." for row in examples]
     advice = (
-        f"RESTORE a version before the write that did it (lakehouse audit {table.name} lists them), then merge:"
-        f" lakehouse merge {table.name} goes on where that version was and reads again what the topic still holds."
+        f"RESTORE a version before the wrong write (lakehouse audit {table.name} lists the versions), then run"
+        f" lakehouse merge {table.name}. It continues from the progress of that version and reads the later records"
+        " again, as far as the topic still has them."
     )
-    return finding("keys_unique", problems, "every key stands once", advice)
+    return finding("keys_unique", problems, "every key has one row", advice)
 
 
-def _shown_identity(table: StreamTable) -> list[Column]:
-    """What tells a row from others, as text."""
+def _identity_text(table: StreamTable) -> list[Column]:
+    """The columns that identify a row, as text."""
     return [F.expr(part).cast("string") for part in identity(table)]
 
 
 @spark_failures()
 def verify_rows(context: TableContext, check: Check) -> Finding:
-    """Check that every row of the merged table is as a declared check expects it.
+    """Check that every row of the merged table meets the condition of a declared check.
 
-    A condition that Spark cannot read, or not compute of a row, is a check that fails, and says why.
+    If Spark cannot parse the condition, or cannot compute it for a row, the check fails and reports the error.
     """
     table, rows = context.table, context.merged.rows()
     try:
-        wrong = rows.where(f"NOT ({check.sql}\n)")
-        some = wrong.select(*_shown_identity(table)).limit(_SHOWN).collect()
-        many = wrong.count() if some else 0
-    except _OF_A_CONDITION as error:
-        problem = f"It cannot be computed: {error_text(error).splitlines()[0]}."
+        failing_rows = rows.where(f"NOT ({check.sql}\n)")
+        examples = failing_rows.select(*_identity_text(table)).limit(_SHOWN).collect()
+        count = failing_rows.count() if examples else 0
+    except _CONDITION_ERRORS as error:
+        problem = f"The condition cannot be computed: {error_text(error).splitlines()[0]}."
         return finding(check.name, [problem], check.sql, "Correct the check in the declaration.")
-    advice = f"Rows that do not pass: {many}."
-    return finding(check.name, [f"Row {', '.join(map(str, row))}." for row in some], check.sql, advice if some else "")
+    advice = f"Rows that do not pass: {count}." if examples else ""
+    return finding(check.name, [f"Row {', '.join(map(str, row))}." for row in examples], check.sql, advice)
 
 
 @spark_failures()
 def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
-    """Check that a rollup equals a recomputation as of the version it has consumed.
+    """Check that a rollup equals a recomputation as of the version that it consumed.
 
-    The rollup is read as its ledger was, so that a commit in between is no difference.
+    Reads the rollup at the version of its ledger, so that a commit in between makes no difference.
     """
     table, stored = context.table, _stored(context, rollup)
-    own = stored.ledger()
-    consumed = own.consumed
-    fact = f"{rollup.name} equals a recomputation as of the version it consumed"
+    rollup_ledger = stored.ledger()
+    consumed = rollup_ledger.consumed
+    statement = f"{rollup.name} equals a recomputation as of the version that it consumed"
     if consumed is None:
-        return finding("rollup_equals_recomputation", [], f"{fact} (it has consumed none yet)")
+        return finding("rollup_equals_recomputation", [], f"{statement} (it has consumed no version yet)")
     merged, ledger = context.merged, ledger_of(context.settings, table.name)
     if ledger.table_id != consumed.table_id:
-        problem = f"{table.name} was made anew since: materialize {rollup.name} again."
-        return finding("rollup_equals_recomputation", [problem], fact)
-    if not is_as_declared(own, rollup):
-        problem = f"{rollup.name} is declared otherwise than it was made: materialize it again."
-        return finding("rollup_equals_recomputation", [problem], fact)
+        problem = f"{table.name} was recreated since then. Materialize {rollup.name} again."
+        return finding("rollup_equals_recomputation", [problem], statement)
+    if not is_as_declared(rollup_ledger, rollup):
+        problem = f"The declaration of {rollup.name} changed since it was computed. Materialize it again."
+        return finding("rollup_equals_recomputation", [problem], statement)
     upstream = Upstream(table, merged, ledger).as_of(consumed.version)
     try:
-        problems = _differences(upstream, rollup, stored.rows(own.version))
+        problems = _differences(upstream, rollup, stored.rows(rollup_ledger.version))
     except (PySparkException, Py4JJavaError) as error:
         if not is_gone(error):
             raise
-        problem = f"Version {consumed.version} can no longer be read: materialize {rollup.name} again."
-        return finding("rollup_equals_recomputation", [problem], fact)
-    return finding("rollup_equals_recomputation", problems, fact, _made_right(table, stored.layout))
+        problem = f"Version {consumed.version} of {table.name} can no longer be read. Materialize {rollup.name} again."
+        return finding("rollup_equals_recomputation", [problem], statement)
+    return finding("rollup_equals_recomputation", problems, statement, _repair_advice(table, stored.layout))
 
 
 @spark_failures()
-def verify_touched(context: TableContext, rollup: Rollup, done: Derived) -> Finding:
-    """Check that the commit of an update holds the groups it touched as they were computed: one small read.
+def verify_touched(context: TableContext, rollup: Rollup, update: Derived) -> Finding:
+    """Check that the commit of an update stores the groups that it touched as they were computed, with one small read.
 
-    Nothing is computed again, and nothing is read of what others wrote since: that is what ``verify_rollup`` is for.
+    Recomputes nothing, and reads nothing that was written later. ``verify_rollup`` checks the whole rollup.
     """
-    check, fact = "touched_groups_stored", f"{rollup.name} stored the groups that the run touched as it computed them"
-    if done.written is None:
-        return finding(check, [], f"{fact} (it touched none)")
+    check = "touched_groups_stored"
+    statement = f"{rollup.name} stored the groups that the run touched as it computed them"
+    if update.written is None:
+        return finding(check, [], f"{statement} (it touched none)")
     stored = _stored(context, rollup)
-    wrong = differing(done.written, stored.rows(done.version), rollup)
-    return finding(check, _named(wrong, rollup), fact, _made_right(context.table, stored.layout))
+    differing_groups = differing(update.written, stored.rows(update.version), rollup)
+    advice = _repair_advice(context.table, stored.layout)
+    return finding(check, _describe_groups(differing_groups, rollup), statement, advice)
 
 
 def _stored(context: TableContext, rollup: Rollup) -> StoredTable:
@@ -140,47 +143,53 @@ def _stored(context: TableContext, rollup: Rollup) -> StoredTable:
 def _differences(upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[str]:
     expected = recompute(upstream, rollup)
     stored = rows.select(*expected.columns)
-    wrong = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
-    return _named(wrong, rollup)
+    groups = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
+    return _describe_groups(groups, rollup)
 
 
-def _named(wrong: DataFrame, rollup: Rollup) -> list[str]:
-    """Some of the groups that differ."""
-    rows = wrong.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_SHOWN).collect()
+def _describe_groups(groups: DataFrame, rollup: Rollup) -> list[str]:
+    """Describe the first groups that differ."""
+    rows = groups.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_SHOWN).collect()
     return [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
 
 
-def _made_right(table: StreamTable, rollup: Layout) -> str:
+def _repair_advice(table: StreamTable, rollup: Layout) -> str:
     return (
-        f"RESTORE {rollup.name} to a version before the write that did it, or delete its folder {rollup.uri}: no record"
-        f" is lost with it. Then materialize {rollup.name}: it is computed from {table.name}."
+        f"RESTORE {rollup.name} to a version before the wrong write, or delete its folder {rollup.uri}; no record is"
+        f" lost. Then materialize {rollup.name}, which computes it from {table.name}."
     )
 
 
-def rejected_share(ledger: Ledger, now: datetime | None = None, most: float = 0.01) -> Finding:
-    """Check that few records are rejected of those that were read in the last 24 hours, in a hundred commits at most.
+def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0.01) -> Finding:
+    """Check that at most ``limit`` of the records read in the last 24 hours are rejected, in at most 100 commits.
 
-    What was rejected before is no alarm any more; ``lakehouse rejected`` tells what of it is still out. Without such a
-    batch there is nothing to judge, and the check passes.
+    Earlier rejections do not count; ``lakehouse rejected`` lists those that are unresolved. If no batch was merged in
+    this window, the check passes.
     """
-    after = (now or datetime.now(UTC)) - _RECENT
+    window_start = (now or datetime.now(UTC)) - _RECENT
     batches = (entry for entry in ledger.entries[:_COMMITS] if entry.commit.kind == "batch")
-    recent = [entry for entry in batches if entry.committed_at > after]
-    if not recent:
+    recent_batches = [entry for entry in batches if entry.committed_at > window_start]
+    if not recent_batches:
         return finding("rejected_share", [], "no batch was merged in the last 24 hours")
-    told = sums(recent)
-    share = told["rejected"] / told["read"] if told["read"] else 0.0
-    since = f"since {recent[-1].committed_at:%Y-%m-%d %H:%M} UTC"
-    fact = f"at most {most:.0%} of the records read {since} are rejected (the last 24 hours, a hundred commits at most)"
-    problem = f"{told['rejected']} of {told['read']} records were rejected ({share:.2%}): see their reasons."
-    return finding("rejected_share", [problem] if share > most else [], fact)
+    counts = sums(recent_batches)
+    share = counts["rejected"] / counts["read"] if counts["read"] else 0.0
+    since = f"since {recent_batches[-1].committed_at:%Y-%m-%d %H:%M} UTC"
+    statement = f"at most {limit:.0%} of the records read {since} are rejected (last 24 hours, at most 100 commits)"
+    problem = (
+        f"{counts['rejected']} of {counts['read']} records were rejected ({share:.2%})."
+        " To see their reasons, run: lakehouse rejected"
+    )
+    return finding("rejected_share", [problem] if share > limit else [], statement)
 
 
 def producer_time(state: TopicState, table: StreamTable) -> Finding:
-    """Check that the broker dates the records, or that something else decides, or nothing is newer as in a log."""
-    safe = not state.producer_time or table.version or table.order == "offset" or table.is_log
+    """Check that no producer's clock decides which record is newer.
+
+    That holds if the broker dates the records, if a version or the offset decides, or if the table is a log table.
+    """
+    is_safe = not state.producer_time or table.version or table.order == "offset" or table.is_log
     problem = (
-        f"Producers date the records of {state.stream}: a producer's clock decides which record is newer."
+        f"Producers date the records of {state.stream}, so a producer's clock decides which record is newer."
         " Set message.timestamp.type=LogAppendTime, or declare a version column or order='offset'."
     )
-    return finding("producer_time", [] if safe else [problem], "no producer's clock decides which record is newer")
+    return finding("producer_time", [] if is_safe else [problem], "no producer's clock decides which record is newer")

@@ -31,7 +31,7 @@ def test_it_is_asked_for_again_after_the_pause(world: World, monkeypatch: pytest
     failed = fail(world)
     result = world.tick()
     assert not result.run_requests
-    assert f"run {failed.run_id[:8]} of merge_temperatures failed" in result.skip_message
+    assert f"Run {failed.run_id[:8]} of merge_temperatures failed" in result.skip_message
     monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
     (request,) = world.tick().run_requests
     assert dg.validate_run_config(world.defs.resolve_job_def("merge_temperatures"), request.run_config)

@@ -133,7 +133,7 @@ def test_what_is_declared_otherwise_is_told_by_the_run_that_does_it_and_by_no_ot
         if "declaration_changes" in each
     }
     assert [(row["change"], row["detail"]) for row in changed["temperatures"]] == [
-        ("add column", "station STRING; NULL in the rows that are there"),
+        ("add column", "station STRING; NULL in existing rows"),
         ("declare", "check warm is new"),
     ]
     assert [row["change"] for row in changed["temperatures_changes"]] == ["add column"] * 2

@@ -104,7 +104,7 @@ def test_the_checks_name_the_rows_that_are_wrong(stream):
     stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE latitude = 60.5")
     keys = verify_keys(stream.context)
     assert not keys.passed
-    assert f"60.500000, 77.600006, {hour.replace('T', ' ')}:00 stands 2 times" in keys.detail
+    assert f"60.500000, 77.600006, {hour.replace('T', ' ')}:00 has 2 rows" in keys.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.sql("UPDATE {rollup} SET rows = 1 WHERE latitude = 60.5")
 

@@ -47,7 +47,7 @@ CHANGES = {
     ),
     "a column that is added": (
         lambda table: with_columns(table, *table.columns, NOTE),
-        [("add column", "note STRING; NULL in the rows that are there")],
+        [("add column", "note STRING; NULL in existing rows")],
         (b'{"id": 12, "pieces": 3, "note": "x"}', (12, 3)),
     ),
     "a column that is left out": (
@@ -116,5 +116,5 @@ def test_another_topic_is_told_with_what_to_do(stream: Stream) -> None:
         (refused,) = (detail for kind, detail in told(stream) if kind == "refuse")
     finally:
         stream.table = merged
-    assert f"records of topic {merged.topic} were merged, and elsewhere is declared" in refused
+    assert f"the table has records of topic {merged.topic}, but the declared topic is elsewhere" in refused
     assert f"Declare {merged.topic} again, or a table of another name" in refused

@@ -64,7 +64,8 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_what_is_there(stre
     stream.merge()
     version, declared = stream.ledger.version, stream.table
     stream.table = otherwise(declared, replace(PRICE, type="DOUBLE"))
-    with pytest.raises(TableError, match="has not read all changes .*Declare it as it was, run lakehouse merge"):
+    advice = "Undo the change of the declaration, run lakehouse merge"
+    with pytest.raises(TableError, match=f"has not read all changes .*{advice}"):
         rewrite_tables(stream.context)
     assert stream.ledger.version == version
     stream.table = declared

@@ -82,7 +82,7 @@ def test_a_run_of_the_materialize_button_counts(world, chosen):
     world.record_run(dg.DagsterRunStatus.QUEUED, "__ASSET_JOB", *chosen)
     result = world.tick()
     assert not result.run_requests
-    assert "to merge temperatures" in result.skip_message
+    assert "merges temperatures" in result.skip_message
 
 
 def test_a_run_of_other_assets_does_not_count(world):
@@ -104,7 +104,8 @@ def test_a_failed_run_is_asked_for_again_after_a_pause(world, monkeypatch):
     failed = world.record_run(dg.DagsterRunStatus.FAILURE)
     result = world.tick()
     assert not result.run_requests
-    assert f"{len(LINES)} offsets wait; run {failed.run_id[:8]} of merge_temperatures failed" in result.skip_message
+    failure = f"Run {failed.run_id[:8]} of merge_temperatures failed"
+    assert f"Offsets to merge: {len(LINES)}. {failure}" in result.skip_message
     monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
     assert len(world.tick().run_requests) == 1
 
@@ -220,7 +221,7 @@ def test_a_run_whose_process_died_unseen_is_ended_and_its_records_are_asked_for_
         instance.report_engine_event("Started process for run.", run, EngineEventData.in_process(alive.pid))
         assert not world.tick().run_requests
         alive.communicate(b"\n")
-        assert f"run {run.run_id[:8]} of merge_temperatures failed" in world.tick().skip_message
+        assert f"Run {run.run_id[:8]} of merge_temperatures failed" in world.tick().skip_message
         monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
         assert len(world.tick().run_requests) == 1
         assert instance.get_run_by_id(run.run_id).status is dg.DagsterRunStatus.FAILURE

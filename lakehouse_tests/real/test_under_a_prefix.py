@@ -100,4 +100,4 @@ def test_a_check_of_one_s_own_fails_as_severely_as_it_was_declared(
     assert found["few_pieces"].severity == dg.AssetCheckSeverity.WARN
     assert "Row 1. Rows that do not pass: 1." in (found["few_pieces"].description or "")
     assert found["readable"].severity == dg.AssetCheckSeverity.ERROR
-    assert "It cannot be computed" in (found["readable"].description or "")
+    assert "The condition cannot be computed" in (found["readable"].description or "")

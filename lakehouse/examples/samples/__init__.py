@@ -1,7 +1,7 @@
-"""Deterministic sample records for the demo, the tests and benchmarks: the same bytes whenever they are made.
+"""Deterministic sample records for the demo, the tests and the benchmarks: every run generates the same bytes.
 
-``temperature_records`` is in no way bound to the clock; ``rating_records`` is dated by the day, since late ones are
-refused. One module for each declared table that has samples; its class has the methods of
-``lakehouse.declaration.Samples``, and the declaration names it. To add samples, write a module beside them. It knows
-the standard library only.
+``temperature_records`` does not depend on the clock. ``rating_records`` depends on the date, because its table rejects
+late records. Each declared table with samples has one module here. The class of the module implements
+``lakehouse.declaration.Samples``, and the declaration refers to it. To add samples, add a module. These modules import
+only the standard library.
 """

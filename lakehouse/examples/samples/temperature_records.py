@@ -1,4 +1,4 @@
-"""Sample weather: six places, four years of hourly base files, half a year of records, one correction."""
+"""Sample weather of six places: four years of hourly base files, half a year of records, and a correction."""
 
 import json
 import math
@@ -32,7 +32,7 @@ _PLACES = (
     _Place("London, England", "London", 51.5, -0.099990845, 9.0, mean=11.5, season=7.0, day=3.5),
 )
 _BASE_YEARS = range(2019, 2023)
-_STREAM = (date(2023, 1, 1), date(2023, 7, 1))
+_STREAM_DATES = (date(2023, 1, 1), date(2023, 7, 1))
 _SILENT_PLACE, _SILENT_FROM = "Spring", "2023-06-27T00:00"
 _CORRECTED_PLACE, _CORRECTED_YEAR, _CORRECTION = "Anchorage", 2019, 0.7
 _EARLY_YEAR, _EARLY_HOURS = 2009, 10
@@ -41,17 +41,17 @@ _COLDEST_DAY, _WARMEST_HOUR = 20, 15
 
 @dataclass(frozen=True)
 class TemperatureSamples:
-    """Hourly temperatures at six places: the same bytes in every run.
+    """Hourly temperatures at six places. Every run generates the same bytes.
 
-    Times are UTC, temperatures degrees Celsius with one decimal. ``seed`` chooses another weather.
+    Times are in UTC, temperatures in degrees Celsius with one decimal. ``seed`` selects other weather.
     """
 
     seed: int = 0
 
     def write_base(self, folder: Path) -> None:
-        """Write 24 files in the form of Open-Meteo's archive, one for each year (2019-2022) and place.
+        """Write 24 files in the format of the Open-Meteo archive, one for each year (2019-2022) and place.
 
-        35,064 hours for each place, 210,384 in all, without a missing value. Creates the folder; a second
+        They hold 35,064 hours for each place, 210,384 in total, without missing values. Creates the folder. A second
         run writes the same bytes.
         """
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,19 +61,19 @@ class TemperatureSamples:
                 (folder / f"{year}_{place.file}_Temps.json").write_text(text, encoding="utf-8")
 
     def stream(self) -> Iterator[bytes]:
-        """Yield 26,064 records, hour by hour, of 2023-01-01 to 2023-06-30; none is of a base row.
+        """Yield 26,064 records, hour by hour, from 2023-01-01 to 2023-06-30. None has the key of a base row.
 
-        The last 96 of one place have no ``temperature_2m``, as if its sensor had failed.
+        The last 96 records of one place have no ``temperature_2m``, as if its sensor failed.
         """
-        first, end = _STREAM
+        first, end = _STREAM_DATES
         hours = [self._temperatures(place, first.year) for place in _PLACES]
         for number, time in enumerate(_times(first, end)):
             for place, temperatures in zip(_PLACES, hours, strict=True):
-                silent = place.file == _SILENT_PLACE and time >= _SILENT_FROM
-                yield _record(place, time, None if silent else temperatures[number])
+                is_silent = place.file == _SILENT_PLACE and time >= _SILENT_FROM
+                yield _record(place, time, None if is_silent else temperatures[number])
 
     def update(self) -> Iterator[bytes]:
-        """Yield 8,770 records of one place: 8,760 change the value of a base row, 10 are new and of 2009."""
+        """Yield 8,770 records of one place: 8,760 change the value of a base row, 10 are new records of 2009."""
         place = next(place for place in _PLACES if place.file == _CORRECTED_PLACE)
         for time, temperature in zip(*self._year(place, _CORRECTED_YEAR), strict=True):
             yield _record(place, time, _tenths(temperature + _CORRECTION))
@@ -111,7 +111,7 @@ class TemperatureSamples:
         return list(_times(date(year, 1, 1), date(year + 1, 1, 1))), self._temperatures(place, year)
 
     def _temperatures(self, place: _Place, year: int) -> list[float]:
-        """Every hour of a year: a season, a curve of the day, spells of several days, and noise."""
+        """Temperatures of every hour of a year: the season, the daily curve, spells of several days, and noise."""
         noise = random.Random(f"{self.seed} {place.file} {year}")  # noqa: S311 - weather, not secrets
         curve = _day_curve(place)
         temperatures = []
@@ -119,14 +119,14 @@ class TemperatureSamples:
         for day in range((date(year + 1, 1, 1) - date(year, 1, 1)).days):
             spell = 0.8 * spell + 5 * (noise.random() - 0.5)
             level = place.mean + spell - place.season * math.cos(math.tau * (day - _COLDEST_DAY) / 365.25)
-            temperatures += [_tenths(level + warmer + noise.random() - 0.5) for warmer in curve]
+            temperatures += [_tenths(level + difference + noise.random() - 0.5) for difference in curve]
         return temperatures
 
 
 def _day_curve(place: _Place) -> Sequence[float]:
-    """How much warmer than the day's mean each UTC hour is."""
-    warmest = _WARMEST_HOUR - place.longitude / 15
-    return [place.day * math.cos(math.tau * (hour - warmest) / 24) for hour in range(24)]
+    """The difference between the temperature of each UTC hour and the mean of the day."""
+    warmest_hour = _WARMEST_HOUR - place.longitude / 15
+    return [place.day * math.cos(math.tau * (hour - warmest_hour) / 24) for hour in range(24)]
 
 
 def _times(first: date, end: date) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Tables that are declared where the settings name this package, as in this repository: one file each."""
+"""The example tables, one file each. They are declared if the settings name this package, as in this repository."""

@@ -1,4 +1,4 @@
-"""Ratings of movies, written in Avro by two versions of a schema: an event that is told again replaces what it said."""
+"""Movie ratings in Avro, with two versions of the schema. A newer record of an event replaces the row of the event."""
 
 from datetime import timedelta
 
@@ -8,33 +8,35 @@ from lakehouse.examples.samples.rating_records import MovieRatingSamples
 movie_ratings = StreamTable(
     name="movie_ratings",
     topic="movie.ratings.v1",
-    doc="Ratings of movies: one row for each event, as it was told last.",
+    doc="Movie ratings: the latest value of each rating event.",
     file=__file__,
     format=Avro(),
     columns=[
-        Column("event_id", "STRING", required=True, doc="Which event; told again where its rating changes."),
-        Column("user_id", "STRING", required=True, doc="Who rated."),
-        Column("movie_id", "STRING", required=True, doc="What was rated."),
-        Column("rating", "DOUBLE", required=True, between=(0, 10), doc="From 0, the worst, to 10."),
-        Column("rating_timestamp", "TIMESTAMP", required=True, epoch="seconds", doc="When it was rated, UTC."),
-        Column("device", "STRING", doc="Where it was typed; NULL before the second version of the schema."),
-        Column("is_approved", "BOOLEAN", sql="rating >= 7", doc="Whether the movie was liked: 7 or more."),
-        Column("rating_date", "DATE", sql="CAST(rating_timestamp AS DATE)", doc="The day of the rating, UTC."),
+        Column("event_id", "STRING", required=True, doc="Id of the rating event; a changed rating repeats it."),
+        Column("user_id", "STRING", required=True, doc="Id of the user who rated."),
+        Column("movie_id", "STRING", required=True, doc="Id of the rated movie."),
+        Column("rating", "DOUBLE", required=True, between=(0, 10), doc="Rating from 0 (worst) to 10 (best)."),
+        Column("rating_timestamp", "TIMESTAMP", required=True, epoch="seconds", doc="Time of the rating, UTC."),
+        Column("device", "STRING", doc="Device of the user; NULL before version 2 of the schema."),
+        Column("is_approved", "BOOLEAN", sql="rating >= 7", doc="Whether the rating is 7 or more."),
+        Column("rating_date", "DATE", sql="CAST(rating_timestamp AS DATE)", doc="Day of the rating, UTC."),
     ],
     key=["event_id"],
     partition_by=Value("rating_date"),
     late=Late("rating_timestamp", after=timedelta(days=5)),
-    checks=[Check("of_somebody", "movie_id <> '' AND user_id <> ''", doc="A rating is of somebody, and of a movie.")],
+    checks=[Check("of_somebody", "movie_id <> '' AND user_id <> ''", doc="Every rating names a user and a movie.")],
     rollups=[
         Rollup(
             name="movie_ratings_by_movie",
             by=["movie_id"],
-            doc="Ratings by movie.",
+            doc="Number, sum and latest time of the ratings of each movie.",
             measures={
-                "ratings": Measure("count(*)", "BIGINT", "How many there are."),
-                "approved": Measure("count_if(is_approved)", "BIGINT", "How many of them are 7 or more."),
-                "rating_sum": Measure("sum(CAST(rating AS DECIMAL(18,6)))", "DECIMAL(28,6)", "Their sum, exact."),
-                "rated_last": Measure("max(rating_timestamp)", "TIMESTAMP", "The last of them, UTC."),
+                "ratings": Measure("count(*)", "BIGINT", "Number of ratings."),
+                "approved": Measure("count_if(is_approved)", "BIGINT", "Number of ratings of 7 or more."),
+                "rating_sum": Measure(
+                    "sum(CAST(rating AS DECIMAL(18,6)))", "DECIMAL(28,6)", "Exact sum of the ratings."
+                ),
+                "rated_last": Measure("max(rating_timestamp)", "TIMESTAMP", "Time of the latest rating, UTC."),
             },
         )
     ],

@@ -29,14 +29,14 @@ temperatures = StreamTable(
             required=True,
             source="time",
             pattern="%Y-%m-%dT%H:%M",
-            doc="The hour of the reading, UTC.",
+            doc="Hour of the reading, UTC.",
         ),
         Column(
             "temperature_2m",
             "DOUBLE",
             between=(-100, 70),
             keep=True,
-            doc="Air temperature at 2 m in degrees Celsius; NULL where no record had a value.",
+            doc="Air temperature at 2 m in degrees Celsius; NULL if no record had a value.",
         ),
     ],
     key=["latitude", "longitude", "observed_at"],
@@ -53,24 +53,26 @@ temperatures = StreamTable(
                 Column("name", "STRING", required=True, doc="Name of the place."),
             ],
             key=["latitude", "longitude"],
-            doc="The places that are measured: one row for each.",
+            doc="The measured places: one row for each.",
         )
     ],
     rollups=[
         Rollup(
             name="temperatures_by_location",
             by=["latitude", "longitude", "observed_month"],
-            doc="Temperatures by place and month; figures by year and of all time derive from them.",
+            doc="Temperatures by place and month. Figures for longer periods can be computed from its rows.",
             measures={
-                "rows": Measure("count(*)", "BIGINT", "Hours with a row."),
-                "readings": Measure("count(temperature_2m)", "BIGINT", "Hours with a temperature."),
-                "temperature_min": Measure("min(temperature_2m)", "DOUBLE", "Lowest, degrees Celsius."),
-                "temperature_max": Measure("max(temperature_2m)", "DOUBLE", "Highest, degrees Celsius."),
+                "rows": Measure("count(*)", "BIGINT", "Number of hours with a row."),
+                "readings": Measure("count(temperature_2m)", "BIGINT", "Number of hours with a temperature."),
+                "temperature_min": Measure("min(temperature_2m)", "DOUBLE", "Lowest temperature, degrees Celsius."),
+                "temperature_max": Measure("max(temperature_2m)", "DOUBLE", "Highest temperature, degrees Celsius."),
                 "temperature_sum": Measure(
-                    f"sum({_READING})", "DECIMAL(28,6)", "Sum of the readings, exact: averages of longer spans."
+                    f"sum({_READING})", "DECIMAL(28,6)", "Exact sum of the readings, for averages of longer periods."
                 ),
                 "temperature_avg": Measure(
-                    f"CAST(sum({_READING}) / count(temperature_2m) AS DOUBLE)", "DOUBLE", "Mean, degrees Celsius."
+                    f"CAST(sum({_READING}) / count(temperature_2m) AS DOUBLE)",
+                    "DOUBLE",
+                    "Mean temperature, degrees Celsius.",
                 ),
                 "first_observed_at": Measure("min(observed_at)", "TIMESTAMP", "First hour with a row, UTC."),
                 "last_observed_at": Measure("max(observed_at)", "TIMESTAMP", "Last hour with a row, UTC."),

@@ -1,4 +1,4 @@
-"""What Dagster is told: the declared tables, and whatever you add beside them."""
+"""The Dagster definitions of this project: the declared tables, and any assets that you add."""
 
 import dagster as dg
 
@@ -6,6 +6,6 @@ from lakehouse import build_defs
 
 defs = dg.Definitions.merge(
     build_defs(),
-    # assets of your own go here; all steps of a run are in one process, so that they share a Spark session
+    # Add your own assets here. All steps of a run execute in one process, so that they share one Spark session.
     dg.Definitions(assets=[], executor=dg.in_process_executor),
 )

@@ -57,7 +57,7 @@ def test_a_column_declared_before_a_gap_was_accepted_is_added_behind_it(stream):
 
 
 def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
-    with pytest.raises(LakehouseError, match="tells its progress"):
+    with pytest.raises(LakehouseError, match="records its progress"):
         repair.propose_progress(stream.context)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     clean_log(stream.uri)

@@ -60,7 +60,7 @@ def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys
     assert main.run([*accept, " "]) == 2
     assert "Give a reason" in capsys.readouterr().err
     assert main.run([*accept, "replayed"]) == 1
-    assert "Nothing is to be accepted at version 7 of temperatures" in error_line(capsys)
+    assert "There is no difference to accept at version 7 of temperatures" in error_line(capsys)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -117,7 +117,7 @@ def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
 ) -> None:
     monkeypatch.setattr(status_module, "look", lambda *_, **__: LOSSES["expired"][0])
     table_status = status(settings, replace(temperatures, gaps="accept"))
-    assert "temperatures accepts that" in (table_status.loss or "")
+    assert "temperatures accepts this loss" in (table_status.loss or "")
     assert not table_status.is_up_to_date
 
 

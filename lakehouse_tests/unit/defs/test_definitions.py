@@ -15,7 +15,7 @@ from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.specs import topic_spec
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
@@ -24,16 +24,16 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 TOPIC, BASE, MERGED = "temperatures_topic", "temperatures_base", "temperatures"
 REJECTED, CHANGES, ROLLUP = "temperatures_rejected", "temperatures_changes", "temperatures_by_location"
 MAINTENANCE = "temperatures_maintenance"
-EVERY = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
+TABLES_AND_TOPIC = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
 
 
-WITH_A_RUN = {
+STEP_CHECKS = {
     (MERGED, "batches_accounted"),
     (CHANGES, "changes_kept"),
     (ROLLUP, "touched_groups_stored"),
 }
-DOUBTS = {(MERGED, "rejected_share"), (MERGED, "producer_time")}
-WHOLE = {
+WARNING_CHECKS = {(MERGED, "rejected_share"), (MERGED, "producer_time")}
+WHOLE_TABLE_CHECKS = {
     *((MERGED, name) for name in ("accounting_read", "accounting_stale", "ranges_contiguous", "totals", "keys_unique")),
     (CHANGES, "every_change_kept"),
     (ROLLUP, "rollup_equals_recomputation"),
@@ -57,7 +57,7 @@ def specs() -> dict[str, dg.AssetSpec]:
 
 @pytest.fixture(scope="module")
 def tables(specs) -> dict[str, dg.AssetSpec]:
-    """The assets that are tables or topics."""
+    """The specs of the tables and the topic."""
     return {name: spec for name, spec in specs.items() if name != MAINTENANCE}
 
 
@@ -71,17 +71,17 @@ subprocess.Popen.__init__ = socket.socket.connect = refuse
 import lakehouse.definitions
 assert lakehouse.definitions.defs.get_repository_def() and SparkContext._active_spark_context is None
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 def test_every_part_of_the_declaration_is_an_asset_of_its_group(specs):
-    assert set(specs) == {*EVERY, MAINTENANCE}
+    assert set(specs) == {*TABLES_AND_TOPIC, MAINTENANCE}
     assert {spec.group_name for spec in specs.values()} == {"temperatures"}
 
 
-@pytest.mark.parametrize("name", sorted(EVERY))
-def test_an_asset_tells_what_it_is(specs, name):
+@pytest.mark.parametrize("name", sorted(TABLES_AND_TOPIC))
+def test_an_asset_has_a_description_an_owner_kinds_and_columns(specs, name):
     spec = specs[name]
     assert spec.description
     assert spec.owners == [temperatures.owner]
@@ -94,7 +94,7 @@ def test_an_asset_tells_what_it_is(specs, name):
     assert reference.file_path == temperatures.file
 
 
-def test_the_lineage_is_the_flow(specs):
+def test_the_lineage_of_the_assets_is_the_data_flow(specs):
     edges = {name: {dep.asset_key.to_user_string() for dep in spec.deps} for name, spec in specs.items()}
     assert edges == {
         "locations": set(),
@@ -108,7 +108,7 @@ def test_the_lineage_is_the_flow(specs):
     }
 
 
-def test_columns_say_which_columns_they_are_made_from(specs):
+def test_columns_have_the_columns_that_they_are_computed_from_as_lineage(specs):
     def origins(name: str, column: str) -> set[tuple[str, str]]:
         deps = specs[name].metadata["dagster/column_lineage"].deps_by_column[column]
         return {(dep.asset_key.to_user_string(), dep.column_name) for dep in deps}
@@ -122,10 +122,9 @@ def test_columns_say_which_columns_they_are_made_from(specs):
 
 
 def test_every_column_of_a_lineage_is_in_a_schema(tables):
-    schemas = {n: {c.name for c in spec.metadata["dagster/column_schema"].columns} for n, spec in tables.items()}
-    lineages = {
-        n: s.metadata["dagster/column_lineage"] for n, s in tables.items() if "dagster/column_lineage" in s.metadata
-    }
+    schemas = {name: {c.name for c in spec.metadata["dagster/column_schema"].columns} for name, spec in tables.items()}
+    lineage_key = "dagster/column_lineage"
+    lineages = {name: spec.metadata[lineage_key] for name, spec in tables.items() if lineage_key in spec.metadata}
     assert set(lineages) == {MERGED, CHANGES, ROLLUP}
     for name, lineage in lineages.items():
         assert set(lineage.deps_by_column) <= schemas[name]
@@ -133,7 +132,7 @@ def test_every_column_of_a_lineage_is_in_a_schema(tables):
             assert dep.column_name in schemas[dep.asset_key.to_user_string()]
 
 
-def test_merged_and_rejected_are_one_step_that_cannot_be_split(repository):
+def test_one_step_that_cannot_be_split_writes_merged_and_rejected(repository):
     merged = repository.assets_defs_by_key[dg.AssetKey(MERGED)]
     assert merged.keys == {dg.AssetKey(MERGED), dg.AssetKey(REJECTED)}
     assert not merged.can_subset
@@ -144,23 +143,23 @@ def test_every_writer_of_a_table_waits_in_its_pool(repository):
     assert {asset.op.pool for asset in writers} == {"temperatures"}
 
 
-def test_the_job_runs_everything_that_follows_from_the_topic(repository):
+def test_the_merge_job_writes_the_merged_rejected_and_derived_tables(repository):
     job = repository.get_job("merge_temperatures")
     selected = {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
     assert selected == {MERGED, REJECTED, CHANGES, ROLLUP}
-    assert checks_in(job) == {*WITH_A_RUN, *DOUBTS}
+    assert checks_in(job) == {*STEP_CHECKS, *WARNING_CHECKS}
 
 
-def test_whole_tables_are_checked_every_night_by_a_job_of_its_own(repository):
+def test_a_separate_job_checks_whole_tables_every_night(repository):
     job = repository.get_job("verify_temperatures")
     assert not job.asset_layer.executable_asset_keys
-    assert checks_in(job) == {*WHOLE, *DOUBTS, (MERGED, "batch_can_be_planned")}
+    assert checks_in(job) == {*WHOLE_TABLE_CHECKS, *WARNING_CHECKS, (MERGED, "batch_can_be_planned")}
     schedule = repository.get_schedule_def("temperatures_checks_daily")
     assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 4 * * *", "UTC")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
 
-def test_maintenance_runs_every_night_by_a_job_of_its_own(repository):
+def test_a_separate_job_runs_maintenance_every_night(repository):
     job = repository.get_job("maintain_temperatures")
     assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} == {MAINTENANCE}
     schedule = repository.get_schedule_def("temperatures_maintenance_daily")
@@ -174,60 +173,57 @@ def test_every_job_runs_in_one_process(repository):
     assert {job.executor_def.name for job in jobs} == {"in_process"}
 
 
-def test_the_sensor_is_on_and_asks_for_the_job(repository):
+def test_the_sensor_is_on_and_requests_the_merge_job(repository):
     sensor = repository.get_sensor_def("temperatures_sensor")
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
     assert [target.job_name for target in sensor.targets] == ["merge_temperatures"]
 
 
-def test_a_session_starts_when_it_is_asked_for_and_is_stopped_by_who_started_it(monkeypatch):
+def test_the_resource_starts_a_session_on_first_use_and_stops_it(monkeypatch):
     calls: list[str] = []
     monkeypatch.setattr(resources, "build_session", lambda _: calls.append("start") or SimpleNamespace())
     monkeypatch.setattr(resources, "stop_session", lambda _: calls.append("stop"))
     monkeypatch.setattr(resources, "activate", lambda _: None)
     monkeypatch.setattr(resources, "keep_exact", lambda _: False)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    made = resources.LakehouseResource.with_settings(Settings())
-    with made.from_resource_context_cm(dg.build_init_resource_context()) as resource:
+    lazy_resource = resources.LakehouseResource.with_settings(Settings())
+    with lazy_resource.from_resource_context_cm(dg.build_init_resource_context()) as resource:
         assert calls == []
         assert resource.spark_session is resource.spark_session
         assert calls == ["start"]
     assert calls == ["start", "stop"]
 
 
-def test_a_declared_check_is_one_of_the_table_and_no_name_of_ours_is_free_for_it():
+def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserved():
     positive = Check("positive", "latitude > 0", "North of the equator.", severity="warn")
-    built = build_defs([replace(temperatures, checks=[positive])])
-    graph = built.get_repository_def().asset_graph
-    told = {key.name: graph.get_check_spec(key).description for key in graph.asset_check_keys if is_of_merged(key)}
-    assert told.pop("positive") == "North of the equator."
-    assert told.keys() == NO_CHECK
+    definitions = build_defs([replace(temperatures, checks=[positive])])
+    graph = definitions.get_repository_def().asset_graph
+    merged_keys = [key for key in graph.asset_check_keys if key.asset_key.to_user_string() == MERGED]
+    descriptions = {key.name: graph.get_check_spec(key).description for key in merged_keys}
+    assert descriptions.pop("positive") == "North of the equator."
+    assert descriptions.keys() == NO_CHECK
 
 
-def is_of_merged(key: dg.AssetCheckKey) -> bool:
-    return key.asset_key.to_user_string() == MERGED
-
-
-def test_a_log_table_has_the_assets_checks_and_jobs_of_any_other_but_no_change_feed():
+def test_a_log_table_has_the_same_assets_checks_and_jobs_but_no_change_feed():
     log = log_table()
     (rollup,) = log.rollups
     defs = build_defs([log])
     specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
-    own = {f"{log.name}{suffix}" for suffix in ("", "_topic", "_rejected", "_maintenance")}
-    assert set(specs) == {*own, rollup.name}
+    asset_names = {f"{log.name}{suffix}" for suffix in ("", "_topic", "_rejected", "_maintenance")}
+    assert set(specs) == {*asset_names, rollup.name}
     assert {dep.asset_key.to_user_string() for dep in specs[f"{log.name}_maintenance"].deps} == {log.name, rollup.name}
     repository = defs.get_repository_def()
     assert {asset for asset, _ in checks_in(repository.get_job(f"verify_{log.name}"))} == {log.name, rollup.name}
-    written = {(log.name, "batches_accounted"), (rollup.name, "touched_groups_stored")}
-    doubts = {(log.name, name) for name in ("rejected_share", "producer_time")}
-    assert checks_in(repository.get_job(f"merge_{log.name}")) == written | doubts
+    step_checks = {(log.name, "batches_accounted"), (rollup.name, "touched_groups_stored")}
+    warning_checks = {(log.name, name) for name in ("rejected_share", "producer_time")}
+    assert checks_in(repository.get_job(f"merge_{log.name}")) == step_checks | warning_checks
 
 
-def test_the_topic_says_of_a_key_whether_it_is_text_or_bytes():
-    id_ = temperatures.columns[0]
-    nothing_else: dict[str, Any] = {"partition_by": None, "base": None, "references": (), "rollups": ()}
-    for source, type_ in ((RecordKey("text"), "string"), (RecordKey("big_endian"), "bytes")):
-        column = replace(id_, name="id", type="INT", source=source, between=None)
-        table = replace(temperatures, columns=[column], key=["id"], **nothing_else)
-        schema = topic_spec(Listed(table)).metadata["dagster/column_schema"]
-        assert [(each.name, each.type) for each in schema.columns] == [("key of the record", type_)]
+def test_the_topic_schema_shows_whether_a_key_is_text_or_bytes():
+    latitude = temperatures.columns[0]
+    without_other_parts: dict[str, Any] = {"partition_by": None, "base": None, "references": (), "rollups": ()}
+    for source, expected_type in ((RecordKey("text"), "string"), (RecordKey("big_endian"), "bytes")):
+        id_column = replace(latitude, name="id", type="INT", source=source, between=None)
+        table = replace(temperatures, columns=[id_column], key=["id"], **without_other_parts)
+        schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
+        assert [(column.name, column.type) for column in schema.columns] == [("key of the record", expected_type)]

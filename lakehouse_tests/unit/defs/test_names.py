@@ -1,4 +1,4 @@
-"""Every name that Dagster gets of a declaration is refused for another table or rollup, before Dagster refuses it."""
+"""A name that Dagster has from a declaration is refused for other tables and rollups, before Dagster refuses it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,7 +29,7 @@ PRICES = replace(
 
 
 def names_in_dagster(table: StreamTable) -> Iterator[str]:
-    """Assets, ops, jobs, schedules and sensors, as Dagster has made them."""
+    """The names of all assets, ops, jobs, schedules and sensors in Dagster."""
     repository = build_defs([table]).get_repository_def()
     yield from (key.to_user_string() for key in repository.asset_graph.get_all_asset_keys())
     for asset in {*repository.assets_defs_by_key.values(), *repository.asset_checks_defs_by_key.values()}:
@@ -40,15 +40,15 @@ def names_in_dagster(table: StreamTable) -> Iterator[str]:
     yield from (sensor.name for sensor in repository.sensor_defs)
 
 
-def test_dagster_gets_names_of_every_kind() -> None:
-    named = set(names_in_dagster(PRICES))
-    assert {"prices", "prices_topic", "prices_doubts", "by_id_rollup_equals_recomputation", "merge_prices"} <= named
-    assert {"prices_sensor", "prices_maintenance_daily", "prices_checks_daily"} <= named
-    assert named <= set(PRICES.names)
+def test_the_names_of_a_declaration_include_all_names_in_dagster() -> None:
+    names = set(names_in_dagster(PRICES))
+    assert {"prices", "prices_topic", "prices_doubts", "by_id_rollup_equals_recomputation", "merge_prices"} <= names
+    assert {"prices_sensor", "prices_maintenance_daily", "prices_checks_daily"} <= names
+    assert names <= set(PRICES.names)
 
 
 @pytest.mark.parametrize("name", sorted(set(names_in_dagster(PRICES)) | set(PRICES.names)))
-def test_a_name_that_dagster_has_is_refused_for_another_rollup_and_table(name: str) -> None:
+def test_a_name_in_dagster_is_refused_for_another_rollup_and_table(name: str) -> None:
     if name not in {"by_id", "by_id_rollup_equals_recomputation"}:
         with pytest.raises(DeclarationError, match=name):
             replace(PRICES, rollups=[*PRICES.rollups, rollup(name)])
@@ -56,13 +56,13 @@ def test_a_name_that_dagster_has_is_refused_for_another_rollup_and_table(name: s
         declared_together(PRICES, declare(name))
 
 
-def test_a_rollup_is_not_named_like_the_check_of_another() -> None:
+def test_a_rollup_with_the_name_of_another_rollup_s_check_is_refused() -> None:
     with pytest.raises(DeclarationError, match="a_rollup_equals_recomputation"):
         declare("prices", rollup("a"), rollup("a_rollup_equals_recomputation"))
 
 
 @pytest.mark.parametrize("name", ["prices_daily", "maintain", "verify", "merge", "prices_by_id"])
-def test_a_name_that_dagster_does_not_have_is_free(name: str) -> None:
+def test_a_name_that_is_not_in_dagster_is_accepted(name: str) -> None:
     tables = declared_together(PRICES, declare(name))
     repository: dg.RepositoryDefinition = build_defs(tables).get_repository_def()
     assert repository.has_job(f"verify_{name}")

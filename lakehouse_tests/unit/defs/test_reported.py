@@ -1,4 +1,4 @@
-"""What is written without a run of Dagster is told to it at the next tick, each version of a table once. No Spark."""
+"""The sensor reports commits that no Dagster run reported, each version of a table once. Without Spark."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ import pytest
 
 from lakehouse.defs import reported
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.specs import table_specs
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.invariant(12)
 
 MERGED, CHANGES, ROLLUP = (dg.AssetKey(name) for name in ("temperatures", *temperatures.derived))
 JOB = "merge_temperatures"
-LISTED = Listed(temperatures)
-SPECS = table_specs(LISTED)
+CATALOG_ENTRY = CatalogEntry(temperatures)
+SPECS = table_specs(CATALOG_ENTRY)
 
 
-class Told(Written):
-    """A table whose commits say what those of a merge say, and account for their records."""
+class MergedTable(Written):
+    """A table whose commits have the metadata of merges, and account for their records."""
 
     def _next(self, kind: Kind) -> Commit:
         ledger = self.ledger
@@ -37,40 +37,40 @@ class Told(Written):
         if kind != "batch":
             return commit
         start = ledger.progress.positions[0] if ledger.progress else 0
-        read = {"ranges": (Range(0, start, start + 1),), "progress": {0: start + 1}, "read": 1}
-        return commit.model_copy(update=read)
+        batch_fields = {"ranges": (Range(0, start, start + 1),), "progress": {0: start + 1}, "read": 1}
+        return commit.model_copy(update=batch_fields)
 
 
 class Home:
-    """The tables of a declaration, and the Dagster that is told of them."""
+    """The tables of a declaration, and the Dagster instance that receives the reports."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
         self.settings = Settings(home=folder)
         self.instance = instance
-        self.reporter = CommitReporter(LISTED)
+        self.reporter = CommitReporter(CATALOG_ENTRY)
         self.merged = self.create("temperatures")
 
-    def create(self, name: str) -> Told:
-        return Told.create(Path(self.settings.table_uri(name)), name)
+    def create(self, name: str) -> MergedTable:
+        return MergedTable.create(Path(self.settings.table_uri(name)), name)
 
     def report(self) -> None:
         self.reporter.report(self.instance, self.settings)
 
-    def told(self, key: dg.AssetKey = MERGED) -> list[dg.AssetMaterialization]:
-        """What was reported of an asset, oldest first."""
-        found = self.instance.fetch_materializations(key, limit=100).records
-        return [record.asset_materialization for record in reversed(found) if record.asset_materialization]
+    def reports(self, key: dg.AssetKey = MERGED) -> list[dg.AssetMaterialization]:
+        """The reported materializations of an asset, oldest first."""
+        records = self.instance.fetch_materializations(key, limit=100).records
+        return [record.asset_materialization for record in reversed(records) if record.asset_materialization]
 
     def versions(self, key: dg.AssetKey = MERGED) -> list[object]:
-        return [each.metadata["table_version"].value for each in self.told(key)]
+        return [report.metadata["table_version"].value for report in self.reports(key)]
 
     def check(self, name: str) -> list[bool]:
         key = dg.AssetCheckKey(MERGED, name)
-        stored = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
-        return [each.evaluation.passed for each in reversed(stored) if each.evaluation]
+        records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
+        return [record.evaluation.passed for record in reversed(records) if record.evaluation]
 
     def fail_a_run(self) -> datetime:
-        """Let a run of the job fail; when it ended."""
+        """Let a run of the job fail; returns when it ended."""
         job = build_defs().get_repository_def().get_job(JOB)
         run = self.instance.create_run_for_job(job, run_id=str(uuid4()))
         failure = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_FAILURE.value, job_name=JOB)
@@ -84,41 +84,41 @@ def home(tmp_path: Path) -> Iterator[Home]:
         yield Home(tmp_path, instance)
 
 
-def test_commits_of_the_command_line_are_told_once_with_what_they_did(home: Home) -> None:
+def test_commits_of_the_command_line_are_reported_once_with_their_counts(home: Home) -> None:
     home.merged.batches(3)
     for _ in range(2):
         home.report()
-    (event,) = home.told()
-    told = {name: entry.value for name, entry in event.metadata.items()}
-    assert (told["table_version"], told["dagster/row_count"]) == (3, 3)
-    assert (told["batches"], told["read"], told["inserted"], told["total_read"]) == (3, 3, 3, 3)
+    (event,) = home.reports()
+    metadata = {name: entry.value for name, entry in event.metadata.items()}
+    assert (metadata["table_version"], metadata["dagster/row_count"]) == (3, 3)
+    assert [metadata[name] for name in ("batches", "read", "inserted", "total_read")] == [3, 3, 3, 3]
     assert event.tags == {"dagster/data_version": "3"}
     assert "batch (3)" in (event.description or "")
     assert home.check("batches_accounted") == home.check("rejected_share") == [True]
 
 
-def test_only_what_was_written_since_is_told(home: Home) -> None:
+def test_only_new_commits_are_reported(home: Home) -> None:
     home.merged.batches(2)
     home.report()
     home.merged.batches(1)
     home.report()
     assert home.versions() == [2, 3]
-    assert home.told()[-1].metadata["read"].value == 1
+    assert home.reports()[-1].metadata["read"].value == 1
 
 
-def test_what_a_run_reported_is_not_told_again(home: Home) -> None:
+def test_a_version_that_a_run_reported_is_not_reported_again(home: Home) -> None:
     home.merged.batches(1)
     home.instance.report_runless_asset_event(dg.AssetMaterialization(MERGED, metadata={"table_version": 1}))
     home.report()
     assert home.versions() == [1]
 
 
-def test_a_table_that_an_unfinished_run_writes_is_left_to_it(home: Home) -> None:
+def test_a_table_that_an_unfinished_run_writes_is_reported_only_after_the_run(home: Home) -> None:
     job = build_defs().get_repository_def().get_job(JOB)
     run = home.instance.create_run_for_job(job, run_id=str(uuid4()), status=dg.DagsterRunStatus.STARTING)
     home.merged.batches(1)
     home.report()
-    assert home.told() == []
+    assert home.reports() == []
     home.instance.report_run_failed(run)
     home.report()
     assert home.versions() == [1]
@@ -138,78 +138,78 @@ def test_a_commit_that_does_not_add_up_fails_the_check_until_it_is_accepted(home
     assert home.check("batches_accounted") == [False, False, True]
 
 
-def test_a_restore_undoes_a_commit_that_does_not_add_up_and_one_to_it_brings_it_back(home: Home) -> None:
+def test_a_restore_can_undo_a_commit_that_does_not_add_up_and_bring_it_back(home: Home) -> None:
     home.merged.batches(1)
-    wrong = home.merged.merge(1, 2)
+    wrong_version = home.merged.merge(1, 2)
     home.report()
-    for version in (wrong - 1, wrong):
+    for version in (wrong_version - 1, wrong_version):
         home.merged.restore(version)
         home.merged.batches(1)
         home.report()
     assert home.check("batches_accounted") == [False, True, False]
 
 
-def test_every_table_of_the_declaration_is_told(home: Home) -> None:
+def test_every_table_of_the_declaration_is_reported(home: Home) -> None:
     home.merged.batches(1)
-    others = {spec.key: spec.key.path[-1] for spec in SPECS if spec.key != MERGED}
-    for name in others.values():
+    other_tables = {spec.key: spec.key.path[-1] for spec in SPECS if spec.key != MERGED}
+    for name in other_tables.values():
         home.create(name).merge(7, kind="derived")
     home.report()
-    assert {key: home.versions(key) for key in others} == {key: [1] for key in others}
-    assert home.told(CHANGES)[0].metadata["inserted"].value == 1
+    assert {key: home.versions(key) for key in other_tables} == {key: [1] for key in other_tables}
+    assert home.reports(CHANGES)[0].metadata["inserted"].value == 1
 
 
-def test_maintenance_is_told_and_leaves_the_version_of_the_data(home: Home) -> None:
+def test_maintenance_is_reported_and_does_not_change_the_data_version(home: Home) -> None:
     home.merged.batches(1)
     home.report()
     home.merged.merge_nothing("maintenance")
     home.report()
     assert home.versions() == [1, 2]
-    assert [each.tags for each in home.told()] == [{"dagster/data_version": "1"}] * 2
+    assert [report.tags for report in home.reports()] == [{"dagster/data_version": "1"}] * 2
 
 
-def test_a_table_that_cannot_be_read_hides_no_other(home: Home) -> None:
+def test_other_tables_are_reported_if_one_cannot_be_read(home: Home) -> None:
     home.merged.batches(1)
     home.create("temperatures_rejected").log_file(0).write_text("{")
     home.create("temperatures_changes").merge(7, kind="derived")
     home.report()
     assert home.versions() == [1]
     assert home.versions(CHANGES) == [1]
-    assert home.told(dg.AssetKey("temperatures_rejected")) == []
+    assert home.reports(dg.AssetKey("temperatures_rejected")) == []
 
 
 def test_a_merge_by_the_command_line_ends_the_pause_after_a_failure(home: Home) -> None:
     home.merged.batches(1)
-    failed = home.fail_a_run()
+    failed_at = home.fail_a_run()
     home.report()
-    assert reason_to_wait(home.instance, JOB, MERGED, failed + timedelta(seconds=10)), "it merged before the failure"
+    assert reason_to_wait(home.instance, JOB, MERGED, failed_at + timedelta(seconds=10)), "it merged before the failure"
     home.merged.batches(1)
     home.report()
-    assert reason_to_wait(home.instance, JOB, MERGED, failed + timedelta(seconds=10)) is None
+    assert reason_to_wait(home.instance, JOB, MERGED, failed_at + timedelta(seconds=10)) is None
 
 
-def test_maintenance_ends_no_pause_and_hides_nothing_that_is_behind(home: Home) -> None:
+def test_maintenance_does_not_end_a_pause_and_tables_still_count_as_behind(home: Home) -> None:
     rollup = home.create(ROLLUP.path[-1])
     home.merged.batches(1)
     rollup.merge(7, kind="derived")
-    failed = home.fail_a_run()
+    failed_at = home.fail_a_run()
     for table in (home.merged, rollup):
         table.merge_nothing("maintenance")
     home.report()
     assert home.versions() == home.versions(ROLLUP) == [2]
-    assert reason_to_wait(home.instance, JOB, MERGED, failed + timedelta(seconds=10))
-    assert is_behind(home.instance, JOB, [MERGED, ROLLUP], failed + timedelta(seconds=10))
+    assert reason_to_wait(home.instance, JOB, MERGED, failed_at + timedelta(seconds=10))
+    assert is_behind(home.instance, JOB, [MERGED, ROLLUP], failed_at + timedelta(seconds=10))
 
 
-def test_what_was_told_is_told_no_second_time_by_another_process(home: Home) -> None:
+def test_another_process_does_not_report_the_same_version_again(home: Home) -> None:
     home.merged.batches(1)
     home.report()
-    home.reporter = CommitReporter(LISTED)
+    home.reporter = CommitReporter(CATALOG_ENTRY)
     home.report()
     assert home.versions() == [1]
 
 
-def test_what_was_written_is_told_also_where_the_log_no_longer_holds_the_version_that_dagster_knows(home: Home) -> None:
+def test_new_commits_are_reported_if_the_log_no_longer_has_the_reported_version(home: Home) -> None:
     home.merged.batches(2)
     home.report()
     home.merged.batches(4)
@@ -219,7 +219,7 @@ def test_what_was_written_is_told_also_where_the_log_no_longer_holds_the_version
     assert home.versions() == [2, 6]
 
 
-def test_a_table_whose_log_is_cleaned_up_to_its_newest_version_is_told_no_second_time(home: Home) -> None:
+def test_a_version_is_not_reported_again_if_its_log_file_is_cleaned_up(home: Home) -> None:
     home.merged.batches(2)
     home.report()
     home.merged.table.create_checkpoint()
@@ -229,16 +229,16 @@ def test_a_table_whose_log_is_cleaned_up_to_its_newest_version_is_told_no_second
     assert home.versions() == [2]
 
 
-def test_a_tick_reads_no_history_and_asks_dagster_nothing_where_nothing_was_written(
+def test_a_tick_without_new_commits_reads_no_history_and_does_not_query_dagster(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.merged.batches(1)
     home.report()
 
-    def read(*_: object) -> None:
+    def fail_on_read(*_: object) -> None:
         raise AssertionError("something was read")
 
-    monkeypatch.setattr(home.instance, "get_latest_materialization_event", read)
-    monkeypatch.setattr(reported, "merged_ledger", read)
-    monkeypatch.setattr(reported, "read_ledger", read)
+    monkeypatch.setattr(home.instance, "get_latest_materialization_event", fail_on_read)
+    monkeypatch.setattr(reported, "merged_ledger", fail_on_read)
+    monkeypatch.setattr(reported, "read_ledger", fail_on_read)
     home.report()

@@ -1,34 +1,34 @@
-"""Whoever waits for the lock of a table is told which verb, or which run of Dagster, has it."""
+"""The lock of a table records which command or which Dagster run holds it, for those who wait for it."""
 
 import dagster as dg
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.defs.catalog_entries import Listed
+from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import table_specs
-from lakehouse.defs.steps import Done, Run, step_of
+from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.storage import lock_holder
 
 
 @pytest.fixture(autouse=True)
-def unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_work_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_holder, "_work", {"what": ""})
 
 
-def test_a_verb_of_the_command_line_is_named() -> None:
+def test_a_command_is_recorded_by_its_name() -> None:
     main.run(["topics", "nothing-of-this-name"])
     assert lock_holder._work == {"what": "lakehouse topics"}
 
 
-def test_a_step_of_dagster_is_named_by_its_run() -> None:
-    def work(_: Run) -> Done:
-        raise TableError("This is far enough", where="here", action="Go on.")
+def test_a_step_of_dagster_is_recorded_by_its_run() -> None:
+    def fail(_: StepInput) -> StepResult:
+        raise TableError("The step ends here", where="here", action="Continue.")
 
-    listed = Listed(temperatures)
-    step = step_of(listed, work, table_specs(listed)[:1])
-    ended = dg.materialize([step], resources={"lakehouse": LakehouseResource()}, raise_on_error=False)
-    assert not ended.success
-    assert lock_holder._work == {"what": f"run {ended.run_id[:8]} of Dagster"}
+    entry = CatalogEntry(temperatures)
+    step = build_step(entry, fail, table_specs(entry)[:1])
+    result = dg.materialize([step], resources={"lakehouse": LakehouseResource()}, raise_on_error=False)
+    assert not result.success
+    assert lock_holder._work == {"what": f"run {result.run_id[:8]} of Dagster"}

@@ -1,4 +1,4 @@
-"""A measure that is no longer declared: its column stays, and ``plan`` says so."""
+"""The column of a measure that is no longer declared stays in the table, and ``plan`` says so."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,14 @@ from lakehouse.operations.planned_changes import _former_measures
 from lakehouse.settings import Settings
 
 
-def test_plan_names_the_columns_that_no_measure_fills_any_more(tmp_path: Path) -> None:
+def test_plan_names_the_columns_of_measures_that_are_no_longer_declared(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, _env_file=None)
     (rollup,) = temperatures.rollups
-    name, *_ = rollup.measures
-    fewer = replace(rollup, measures={each: m for each, m in rollup.measures.items() if each != name})
+    removed_name, *_ = rollup.measures
+    remaining_measures = {name: measure for name, measure in rollup.measures.items() if name != removed_name}
     layout = rollup_layout(temperatures, rollup, settings)
     assert _former_measures(layout) == ""
     write_deltalake(layout.uri, pa.table({column: [1] for column in layout.names}))
     assert _former_measures(layout) == ""
-    said = _former_measures(rollup_layout(temperatures, fewer, settings))
-    assert said == f"; {name}: no longer declared, stays in the table as NULL"
+    detail = _former_measures(rollup_layout(temperatures, replace(rollup, measures=remaining_measures), settings))
+    assert detail == f"; {removed_name}: no longer declared, stays in the table as NULL"

@@ -1,4 +1,4 @@
-"""Maintenance beside other writers."""
+"""Maintenance with concurrent writers, and with tables that fail."""
 
 from pathlib import Path
 from typing import Any
@@ -20,23 +20,23 @@ from lakehouse_tests.helpers.tables.logs import NAME, Written
 
 
 @pytest.mark.invariant(11)
-def test_a_vacuum_that_another_writer_kept_from_the_table_is_run_again(
+def test_a_vacuum_that_conflicts_with_another_writer_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Written.create(tmp_path / "t")
-    done: list[str] = []
+    statements: list[str] = []
 
     def upkeep(_spark: Any, layout: Layout, statement: str, _run: str) -> None:
-        done.append(statement)
-        if len(done) == 1:
+        statements.append(statement)
+        if len(statements) == 1:
             raise ConflictError("Another process has been writing t", where=layout.uri)
         table.table.vacuum(dry_run=False)
 
     monkeypatch.setattr(stored_table, "upkeep", upkeep)
     spark: Any = None
-    work = maintain._Work(StoredTable(spark, Layout(NAME, str(table.folder), "", ())), "cli")
-    work._vacuum(0)
-    assert done == [f"VACUUM delta.`{table.folder}`"] * 2
+    maintenance = maintain._TableMaintenance(StoredTable(spark, Layout(NAME, str(table.folder), "", ())), "cli")
+    maintenance._vacuum(0)
+    assert statements == [f"VACUUM delta.`{table.folder}`"] * 2
 
 
 ID = Column("id", "INT", "Which.", required=True)
@@ -44,7 +44,7 @@ ID = Column("id", "INT", "Which.", required=True)
 
 @pytest.fixture
 def contexts(tmp_path: Path) -> list[TableContext]:
-    """Two declarations, of which each table is there."""
+    """Two declarations, all of whose tables exist."""
     settings, spark = Settings(home=tmp_path, _env_file=None), None
     tables = [StreamTable(name, name, "", [ID], ["id"], format=Json()) for name in ("orders", "visits")]
     for table in tables:
@@ -53,71 +53,71 @@ def contexts(tmp_path: Path) -> list[TableContext]:
     return [TableContext(spark, settings, table) for table in tables]  # type: ignore[arg-type]
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
-    """The work on tables of these names fails so."""
+def fail_maintenance(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
+    """Let the maintenance of the tables with these names raise these errors."""
 
-    def go(work: maintain._Work, _: Any) -> Maintained:
-        name = work.stored.layout.name
+    def maintain_table(maintenance: maintain._TableMaintenance, _: Any) -> Maintained:
+        name = maintenance.stored.layout.name
         if name in errors:
             raise errors[name]
         return Maintained(name, 1, 2, 1)
 
-    monkeypatch.setattr(maintain._Work, "go", go)
+    monkeypatch.setattr(maintain._TableMaintenance, "maintain", maintain_table)
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})
 
 
-def test_what_the_ledger_of_a_merged_table_does_not_tell_is_carried_on_by_no_maintenance(
+def test_maintenance_refuses_the_merged_table_if_its_ledger_does_not_record_the_progress(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worked: dict[str, StoredTable] = {}
+    stored_tables: dict[str, StoredTable] = {}
 
-    def go(work: maintain._Work, _: Any) -> Maintained:
-        worked[work.stored.layout.name] = work.stored
-        return Maintained(work.stored.layout.name, 1, 2, 1)
+    def maintain_table(maintenance: maintain._TableMaintenance, _: Any) -> Maintained:
+        stored_tables[maintenance.stored.layout.name] = maintenance.stored
+        return Maintained(maintenance.stored.layout.name, 1, 2, 1)
 
-    monkeypatch.setattr(maintain._Work, "go", go)
+    monkeypatch.setattr(maintain._TableMaintenance, "maintain", maintain_table)
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})
     maintain.maintain(contexts[0])
-    untold = Ledger("/t", exists=True, untold=3)
-    assert worked["orders_rejected"].require(untold) is untold
+    ledger = Ledger("/t", exists=True, untold=3)
+    assert stored_tables["orders_rejected"].require(ledger) is ledger
     with pytest.raises(LedgerError, match="RESTORE in version 3"):
-        worked["orders"].require(untold)
+        stored_tables["orders"].require(ledger)
 
 
-def test_a_table_that_fails_keeps_no_other_from_its_maintenance(
+def test_if_a_table_fails_all_other_tables_are_maintained(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    damaged = TableError("A file is missing")
-    failing(monkeypatch, orders=damaged)
-    done: list[Maintained] = []
-    with pytest.raises(TableError) as told:
-        maintain.maintain_all(contexts, done.append)
-    assert told.value is damaged
-    assert [one.name for one in done] == [
+    error = TableError("A file is missing")
+    fail_maintenance(monkeypatch, orders=error)
+    results: list[Maintained] = []
+    with pytest.raises(TableError) as error_info:
+        maintain.maintain_all(contexts, results.append)
+    assert error_info.value is error
+    assert [result.name for result in results] == [
         "orders_rejected", "orders_changes", "visits", "visits_rejected", "visits_changes"
     ]  # fmt: skip
 
 
-def test_of_several_that_fail_each_is_told_at_the_end(
+def test_if_several_tables_fail_one_error_names_all_of_them(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch, orders=TableError("A file is missing"), visits_changes=ValueError("odd"))
-    done: list[Maintained] = []
-    with pytest.raises(LakehouseError, match=r"2 tables could not be maintained: A file is missing\. odd"):
-        maintain.maintain_all(contexts, done.append)
-    assert len(done) == 4
+    fail_maintenance(monkeypatch, orders=TableError("A file is missing"), visits_changes=ValueError("odd"))
+    results: list[Maintained] = []
+    with pytest.raises(LakehouseError, match=r"Maintenance of 2 tables failed: A file is missing\. odd"):
+        maintain.maintain_all(contexts, results.append)
+    assert len(results) == 4
 
 
-def test_a_table_whose_progress_nothing_tells_is_left_and_the_others_are_maintained(
+def test_a_merged_table_without_recorded_progress_is_skipped_and_the_others_are_maintained(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch)
+    fail_maintenance(monkeypatch)
 
-    def untold(_: TableContext) -> dict[str, str]:
-        raise LedgerError("No commit tells the progress")
+    def refresh(_: TableContext) -> dict[str, str]:
+        raise LedgerError("No commit records the progress")
 
-    monkeypatch.setattr(maintain, "_refresh", untold)
-    done: list[Maintained] = []
+    monkeypatch.setattr(maintain, "_refresh", refresh)
+    results: list[Maintained] = []
     with pytest.raises(LedgerError):
-        maintain.maintain(contexts[0], done.append)
-    assert [one.name for one in done] == ["orders_rejected", "orders_changes"]
+        maintain.maintain(contexts[0], results.append)
+    assert [result.name for result in results] == ["orders_rejected", "orders_changes"]

@@ -1,4 +1,4 @@
-"""The share of rejected records is that of a recent window: what was put right is no alarm for ever."""
+"""The share of rejected records covers a recent window: earlier rejections do not fail the check forever."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,41 +28,44 @@ def entry(number: int, ago: timedelta, read: int, rejected: int, kind: Kind = "b
 
 
 def share_of(*entries: Entry) -> tuple[bool, str]:
-    """What the check says of a history, oldest first."""
-    found = rejected_share(Ledger("", entries=entries[::-1], transaction=len(entries)), NOW)
-    return found.passed, found.detail
+    """The result of the check for a history, oldest first: passed, and the detail."""
+    finding = rejected_share(Ledger("", entries=entries[::-1], transaction=len(entries)), NOW)
+    return finding.passed, finding.detail
 
 
-def test_what_was_rejected_more_than_a_day_ago_is_no_alarm() -> None:
-    passed, said = share_of(entry(1, timedelta(hours=25), 5_000, 4_500), entry(2, timedelta(hours=1), 100, 0))
+def test_rejections_of_more_than_a_day_ago_do_not_count() -> None:
+    passed, detail = share_of(entry(1, timedelta(hours=25), 5_000, 4_500), entry(2, timedelta(hours=1), 100, 0))
     assert passed
-    assert "since 2026-05-02 11:00 UTC" in said
+    assert "since 2026-05-02 11:00 UTC" in detail
 
 
-def test_what_was_rejected_lately_is_told_with_the_window_it_is_a_share_of() -> None:
-    long_ago = entry(1, timedelta(days=9), 1_000_000, 0)
-    passed, said = share_of(
-        long_ago, entry(2, timedelta(hours=2), 60, 1), entry(3, timedelta(hours=1), 40, 2), entry(4, timedelta(0), 0, 0)
-    )
+def test_recent_rejections_fail_the_check_and_the_detail_names_the_window() -> None:
+    old_batch = entry(1, timedelta(days=9), 1_000_000, 0)
+    recent_batches = [
+        entry(2, timedelta(hours=2), 60, 1),
+        entry(3, timedelta(hours=1), 40, 2),
+        entry(4, timedelta(0), 0, 0),
+    ]
+    passed, detail = share_of(old_batch, *recent_batches)
     assert not passed
-    assert "3 of 100 records were rejected (3.00%)" in said
-    assert "since 2026-05-02 10:00 UTC" in said
-    assert "24 hours" in said
+    assert "3 of 100 records were rejected (3.00%)" in detail
+    assert "since 2026-05-02 10:00 UTC" in detail
+    assert "24 hours" in detail
 
 
-def test_only_the_newest_hundred_commits_are_looked_at() -> None:
-    wrong = entry(1, timedelta(hours=2), 100, 100)
-    right = [entry(number, timedelta(hours=1), 1, 0) for number in range(2, 102)]
-    assert share_of(wrong, *right)[0]
-    assert not share_of(wrong, *right[:99])[0]
+def test_only_the_newest_hundred_commits_count() -> None:
+    rejected_batch = entry(1, timedelta(hours=2), 100, 100)
+    clean_batches = [entry(number, timedelta(hours=1), 1, 0) for number in range(2, 102)]
+    assert share_of(rejected_batch, *clean_batches)[0]
+    assert not share_of(rejected_batch, *clean_batches[:99])[0]
 
 
-def test_records_that_were_read_before_are_not_counted_again() -> None:
+def test_replays_and_redrives_do_not_count() -> None:
     batch = entry(1, timedelta(hours=2), 1_000, 1)
-    again = entry(2, timedelta(0), 50, 50, "replay"), entry(3, timedelta(0), 50, 50, "redrive")
-    assert share_of(batch, *again)[0]
+    rereads = entry(2, timedelta(0), 50, 50, "replay"), entry(3, timedelta(0), 50, 50, "redrive")
+    assert share_of(batch, *rereads)[0]
 
 
-def test_a_table_that_nothing_was_merged_into_lately_is_no_alarm() -> None:
+def test_a_table_without_recent_merges_passes_the_check() -> None:
     assert share_of()[0]
     assert share_of(entry(1, timedelta(days=2), 100, 100))[0]

@@ -1,4 +1,4 @@
-"""What sensors measure: an example of a declaration, with every kind of table that follows from one."""
+"""Air temperatures from sensors: an example declaration of a table, its rollup and sample records."""
 
 from lakehouse import Column, Measure, Month, Rollup, SampleRecords, StreamTable
 
@@ -8,12 +8,12 @@ _HOURS = [f"2026-03-{day:02d}T{hour:02d}:00:00Z" for day in (30, 31) for hour in
 readings = StreamTable(
     name="readings",
     topic="readings",
-    doc="Air temperatures: one row for each sensor and hour, the newest that was told.",
+    doc="Air temperatures: the latest value for each sensor and hour.",
     file=__file__,
     columns=[
         Column("sensor", "STRING", required=True, doc="Name of the sensor."),
-        Column("measured_at", "TIMESTAMP", required=True, source="time", pattern="%Y-%m-%dT%H:%M:%SZ", doc="UTC."),
-        Column("celsius", "DECIMAL(5,2)", between=(-90, 60), doc="Degrees Celsius; NULL where it measured none."),
+        Column("measured_at", "TIMESTAMP", required=True, source="time", pattern="%Y-%m-%dT%H:%M:%SZ", doc="UTC time."),
+        Column("celsius", "DECIMAL(5,2)", between=(-90, 60), doc="Temperature in degrees Celsius; NULL if missing."),
     ],
     key=["sensor", "measured_at"],
     partition_by=Month("measured_at"),
@@ -24,7 +24,7 @@ readings = StreamTable(
             doc="Temperatures by sensor and month.",
             measures={
                 "readings": Measure("count(celsius)", "BIGINT", "Hours with a temperature."),
-                "celsius_max": Measure("max(celsius)", "DECIMAL(5,2)", "Highest."),
+                "celsius_max": Measure("max(celsius)", "DECIMAL(5,2)", "Highest temperature, degrees Celsius."),
             },
         )
     ],

@@ -1,4 +1,4 @@
-"""What becomes of a record: no broker and no Spark is needed to tell."""
+"""Decode single records into rows. These tests need neither a broker nor Spark."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +18,6 @@ def test_a_reading_becomes_a_row() -> None:
     }
 
 
-def test_a_reading_without_its_sensor_may_not_enter() -> None:
+def test_a_reading_without_a_sensor_is_rejected() -> None:
     with pytest.raises(Rejection, match="missing_field"):
         readings.decode(b'{"time": "2026-03-30T05:00:00Z", "celsius": 11.25}')

@@ -12,7 +12,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
-from lakehouse.spark.connect import client, join, join_beside
+from lakehouse.spark.connect import client, join, join_same_server
 from lakehouse.spark.own_session import activate, others_active, running_session, stop
 from lakehouse.storage.statement import run_statement
 from lakehouse_tests.helpers.attacks.other_sessions import resource_of
@@ -51,7 +51,7 @@ def theirs(server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch) -> Itera
 def test_a_session_of_ours_is_another_one_and_active_only_while_we_work(theirs: SparkSession) -> None:
     assert running_session() is theirs
     with others_active():
-        ours = join_beside(theirs)
+        ours = join_same_server(theirs)
         assert ours.client._session_id != theirs.client._session_id
         activate(ours)
         assert SparkSession.getActiveSession() is ours
@@ -64,7 +64,7 @@ def test_a_server_of_this_process_outlives_a_session_of_ours(
     theirs: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
-    ours = join_beside(theirs)
+    ours = join_same_server(theirs)
     monkeypatch.setattr(ours.client, "release_session", lambda: None)
     stop(ours)
     assert ours.client.is_closed
@@ -78,7 +78,7 @@ def test_a_server_of_others_that_is_silent_is_an_error(
     monkeypatch.setattr(client, "FIRST_ANSWER", 0.5)
     server[1].silent.set()
     with pytest.raises(SetupError, match="does not answer as a Spark Connect server.*the session that this process"):
-        join_beside(theirs)
+        join_same_server(theirs)
 
 
 def test_others_get_no_session_of_ours_from_the_builder(settings: Settings, server: tuple[str, Silent]) -> None:

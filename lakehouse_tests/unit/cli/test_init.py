@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "file").touch()
     below_a_file, too_long = tmp_path / "file" / "lake", tmp_path / ("x" * 300)
     for folder, why, code in (
-        (below_a_file, "is a file and no folder", main.WRONG_USE),
+        (below_a_file, "is a file, not a folder", main.WRONG_USE),
         (too_long, "too long", main.FAILED),
     ):
         assert main.run(["init", str(folder)]) == code

@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 _FILE_SCHEME = "file:"
 # limits for an object store that does not answer; by default deltalake retries for three minutes
-_CLIENT_OPTIONS = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
+_PATIENCE = {"timeout": "10s", "connect_timeout": "3s", "max_retries": "3", "retry_timeout": "15s"}
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,4 @@ class Store:
     @property
     def options(self) -> dict[str, str] | None:
         """The storage options of deltalake for an object store; ``None`` for a local disk."""
-        return dict(_CLIENT_OPTIONS) if self.folder is None else None
+        return dict(_PATIENCE) if self.folder is None else None

@@ -1,9 +1,13 @@
-"""The stack on one machine, as processes: Java, jars, a Kafka broker, Dagster's folder and storage.
+"""The processes of a stack on one machine: Java, jars, a Kafka broker, a schema registry and Dagster.
 
-``java``, ``ivy`` and ``jars`` find or fetch what has to be there; ``embedded`` is a server of a home as a child of a
-command: ``broker`` (with ``kafka_server`` and ``ports``) and ``registry`` are such. ``process`` is a child, ``wire``
-asks one question over a plain socket, ``tail`` follows a log while it is written, ``locks`` waits for a lock with a
-limit; ``dagster_home`` and ``dagster_run`` prepare and start Dagster's own commands, ``failed_runs`` tells which of its
-runs failed. Another service of the laptop's stack goes here. It knows the settings only; production needs none of it
-but Java and the jars.
+- ``java``, ``ivy``, ``jars``: find Java; fetch and verify the jars.
+- ``embedded``: a server of a home, as a child process. ``broker`` (with ``kafka_server`` and ``ports``) and
+  ``registry`` are such servers. Add another local service in the same way.
+- ``process``: a child process that ends with its parent.
+- ``wire``: one request of Kafka's protocol over a socket.
+- ``tail``: follow a log file.
+- ``locks``: wait for a lock, with a limit.
+- ``dagster_home``, ``dagster_run``, ``failed_runs``: prepare and start Dagster's own commands; list its failed runs.
+
+The package depends only on the settings. Production needs only Java and the jars.
 """

@@ -1,4 +1,4 @@
-"""The embedded Kafka broker of a state folder: a real broker as a child process on loopback."""
+"""The embedded Kafka broker of a home: a real broker as a child process on loopback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from lakehouse.local.ports import are_free, broker_answers, draw_ports
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import Ports, broker_folder, embedded_ports, remembered_ports
 
-_LEAVE_SECONDS = 5.0
+_SHUTDOWN_SECONDS = 5.0
 
 
 class EmbeddedBroker(Embedded):
-    """The broker of one state folder, in ``HOME/broker``."""
+    """The broker of one home, in ``HOME/broker``."""
 
     name = "broker"
     error = BrokerError
@@ -26,18 +26,18 @@ class EmbeddedBroker(Embedded):
 
     @property
     def log(self) -> Path:
-        """The file that holds what the broker says."""
+        """The log file of the broker."""
         return self._kafka.log
 
     @property
     def address(self) -> str:
-        """Host and port for clients; they may change at a start. Raises ``BrokerError`` before the first."""
+        """Host and port for clients; a start may change them. Raises ``BrokerError`` before the first start."""
         return embedded_ports(self._settings).address
 
     def _command(self) -> list[str]:
-        command = self._kafka.command(self._ports())
+        command = self._kafka.command(self._choose_ports())
         if not self._kafka.format():
-            raise self._failed("The broker's data folder could not be prepared")
+            raise self._failure("The broker's data folder could not be prepared")
         return command
 
     def _answers(self) -> bool:
@@ -47,23 +47,23 @@ class EmbeddedBroker(Embedded):
     def _last_error(self) -> str:
         return self._kafka.last_error()
 
-    def _ports(self) -> Ports:
+    def _choose_ports(self) -> Ports:
         ports = remembered_ports(self._folder)
         if ports is None:
             return draw_ports(self._folder)
-        wait(lambda: not self._kafka.in_use and are_free(ports), _LEAVE_SECONDS)
+        wait(lambda: not self._kafka.in_use and are_free(ports), _SHUTDOWN_SECONDS)
         if self._kafka.in_use:
-            fact = "Another broker still uses the data of this home"
-            raise BrokerError(fact, where=str(self._folder), action="Stop that broker and try again.")
+            what = "Another broker still uses the data of this home"
+            raise BrokerError(what, where=str(self._folder), action="Stop that broker and try again.")
         return ports if are_free(ports) else draw_ports(self._folder)
 
 
 @contextmanager
 def running_broker(settings: Settings) -> Iterator[str]:
-    """Yield the address of a broker to use, starting the embedded one only where nobody has.
+    """Yield the address of a broker; start the embedded one if necessary.
 
-    A configured broker is yielded as it is, and so is the embedded one where another process of this home
-    runs it or is starting it. Else it is started for the ``with`` block and stopped after it.
+    A configured broker is yielded unchanged, and so is the embedded one if another process of this home runs or
+    starts it. Otherwise the embedded broker runs for the ``with`` block and stops after it.
     """
     if settings.kafka_bootstrap_servers:
         yield settings.kafka_bootstrap_servers

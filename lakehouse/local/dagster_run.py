@@ -1,4 +1,4 @@
-"""A run of Dagster as a process of its own: its command, its log, and what it tells on the way."""
+"""A Dagster run in its own process: its command, its log and its progress."""
 
 import json
 import os
@@ -22,9 +22,8 @@ def materialize(
 ) -> None:
     """Materialize the assets in one run, in a new process, and wait for its end.
 
-    ``config`` is the run configuration of each asset that needs one; ``on_step`` is called with the name
-    and the duration of each step that is done. Raises ``LakehouseError`` where the run fails. Dagster's storage
-    has to be there: ``migrate_dagster_storage``.
+    ``config`` maps an asset to its run configuration. ``on_step`` gets the name and the duration of each finished
+    step. Raises ``LakehouseError`` if the run fails. Call ``migrate_dagster_storage`` first.
     """
     run_config = {"ops": {name: {"config": values} for name, values in config.items()}}
     command = [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "lakehouse.definitions"]
@@ -32,7 +31,7 @@ def materialize(
     log = settings.log_file("runs.log")
     environment = {**os.environ, "DAGSTER_HOME": str(prepare_dagster_home(settings))}
     with (
-        log.open("a", encoding="utf-8") as written,
+        log.open("a", encoding="utf-8") as log_file,
         subprocess.Popen(
             command,
             cwd=project_folder(),
@@ -43,21 +42,21 @@ def materialize(
         ) as process,
     ):
         try:
-            cause = _listen(process.stdout or (), written, on_step)
+            cause = _read_output(process.stdout or (), log_file, on_step)
         except BaseException:
             process.terminate()
             raise
     if process.returncode:
-        raise LakehouseError(f"The run of Dagster failed: {cause or 'no cause was told'}", where=str(log))
+        raise LakehouseError(f"The Dagster run failed: {cause or 'it reported no cause'}", where=str(log))
 
 
-def _listen(lines: Iterable[str], log: TextIO, on_step: Callable[[str, str], None]) -> str:
-    """Keep every line in the log, tell of each step that is done, and return the cause told last."""
+def _read_output(lines: Iterable[str], log: TextIO, on_step: Callable[[str, str], None]) -> str:
+    """Copy every line to the log, call ``on_step`` for each finished step, and return the last error's text."""
     cause = ""
     for line in lines:
         log.write(line)
-        step, failed = _FINISHED_STEP.search(line), _CAUSE.search(line)
+        step, error = _FINISHED_STEP.search(line), _CAUSE.search(line)
         if step:
             on_step(step[1], step[2])
-        cause = failed[1].strip() if failed else cause
+        cause = error[1].strip() if error else cause
     return cause

@@ -1,4 +1,4 @@
-"""A server of a state folder that runs as a child process on loopback, under a lock, and dies with who started it."""
+"""A server of a home: a child process on loopback, with a lock. It ends with the process that started it."""
 
 import time
 from abc import ABC, abstractmethod
@@ -17,9 +17,9 @@ _START_SECONDS = 60.0
 
 
 class Embedded(ABC):
-    """A server of one state folder. It belongs to who starts it, under a lock, and dies with that process.
+    """A server of one home. The process that starts it owns it and holds its lock; the server ends with that process.
 
-    Its data, ports and log lie in its folder and outlive it: the next start goes on with them.
+    Its data, ports and log stay in its folder: the next start continues with them.
     """
 
     name: ClassVar[str]
@@ -34,36 +34,36 @@ class Embedded(ABC):
     @property
     @abstractmethod
     def log(self) -> Path:
-        """The file that holds what the server says."""
+        """The log file of the server."""
 
     @property
     @abstractmethod
     def address(self) -> str:
-        """Where clients find it; that may change at a start. Raises ``error`` before the first."""
+        """The address for clients; a start may change it. Raises ``error`` before the first start."""
 
     @abstractmethod
     def _command(self) -> list[str]:
-        """Prepare its data and ports, and return what runs it in front."""
+        """Prepare data and ports, and return the command that runs the server in the foreground."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it answers where it listened last."""
+        """Whether it answers at its last address."""
 
     @abstractmethod
     def _last_error(self) -> str:
-        """The last line of the log that names an error; empty where none does."""
+        """The last line of the log that contains an error; empty if there is none."""
 
-    def _settle(self) -> None:  # noqa: B027 - most have nothing to do
-        """Do what is to be done once it answers."""
+    def _settle(self) -> None:  # noqa: B027 - most servers need none
+        """Configure the server once it answers."""
 
     @property
     def pid(self) -> int | None:
-        """Number of the server's process; ``None`` where this object has started none."""
+        """The process id of the server; ``None`` if this object has not started one."""
         return self._child.pid if self._child else None
 
     @property
     def exit_code(self) -> int | None:
-        """How the server's process ended; ``None`` while it runs, or where this object has none."""
+        """The exit code of the server; ``None`` while it runs, or if this object has not started one."""
         return self._child.exit_code if self._child else None
 
     def alive(self) -> bool:
@@ -71,26 +71,25 @@ class Embedded(ABC):
         return self._child is not None and self._child.alive() and self._answers()
 
     def start(self) -> None:
-        """Start the server and return when it answers. One that was stopped or killed goes on with its data.
+        """Start the server and return when it answers. It continues with existing data.
 
-        Remembered ports are used again; where another program has taken one, they are drawn anew.
-        Raises ``error`` where another process runs the server of this home or where it does not start,
-        ``SetupError`` where Java or jars are missing.
+        It uses its stored ports, or new ones if another program uses one of them. Raises ``error`` if another process
+        runs the server of this home or the start fails, ``SetupError`` if Java or jars are missing.
         """
         self.stop()
         if not self._claim():
-            fact = f"Another process already runs the {self.name} of this home"
-            raise self.error(fact, where=str(self._folder), action="Use that one, or stop it first.")
+            what = f"Another process already runs the {self.name} of this home"
+            raise self.error(what, where=str(self._folder), action="Use that one, or stop it first.")
         self._launch()
 
     def start_or_join(self) -> bool:
-        """Start the server, or wait until the one that another process runs answers; whether it was started.
+        """Start the server, or wait until the one of another process answers; return whether it was started.
 
-        Raises what ``start`` raises, and ``error`` where the other one does not answer.
+        Raises what ``start`` raises, and ``error`` if the other process's server does not answer.
         """
         if not wait(lambda: self._claim() or self._answers(), _START_SECONDS):
-            fact = f"The {self.name} that another process runs for this home does not answer"
-            raise self.error(fact, where=str(self.log), action="Stop that process and try again.")
+            what = f"The {self.name} that another process runs for this home does not answer"
+            raise self.error(what, where=str(self.log), action="Stop that process and try again.")
         if not self._lock.is_locked:
             return False
         self._launch()
@@ -105,7 +104,7 @@ class Embedded(ABC):
 
     @contextmanager
     def running(self) -> Iterator[str]:
-        """Yield its address; where no process of this home runs it, it is started, and stopped afterwards."""
+        """Yield its address. If no process of this home runs it, it runs for the ``with`` block."""
         started = self.start_or_join()
         try:
             yield self.address
@@ -133,18 +132,18 @@ class Embedded(ABC):
     def _require_ready(self, child: Child) -> None:
         wait(lambda: self._answers() or not child.alive(), _START_SECONDS)
         if not child.alive():
-            raise self._failed(f"The {self.name} ended while it started, with exit code {child.exit_code}")
+            raise self._failure(f"The {self.name} ended during its start, with exit code {child.exit_code}")
         if not self._answers():
-            raise self._failed(f"The {self.name} did not answer within {_START_SECONDS:.0f} seconds")
+            raise self._failure(f"The {self.name} did not answer within {_START_SECONDS:.0f} seconds")
 
-    def _failed(self, fact: str) -> LakehouseError:
+    def _failure(self, what: str) -> LakehouseError:
         cause = self._last_error()
-        action = f"Its log says: {cause[:300]}" if cause else "Its log names no cause."
-        return self.error(fact, where=str(self.log), action=action)
+        action = f"Its log says: {cause[:300]}" if cause else "Its log contains no error."
+        return self.error(what, where=str(self.log), action=action)
 
 
 def wait(condition: Callable[[], bool], limit: float) -> bool:
-    """Wait for a condition for so many seconds; whether it came true."""
+    """Wait at most ``limit`` seconds for a condition; return whether it became true."""
     deadline = time.monotonic() + limit
     while not condition():
         if time.monotonic() > deadline:

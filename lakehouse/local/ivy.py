@@ -1,4 +1,4 @@
-"""Fetch jars with the Ivy that the pyspark package carries: no Maven, no download address."""
+"""Fetch jars with the Ivy in the pyspark package: no Maven and no download URLs are needed."""
 
 import subprocess
 from importlib.util import find_spec
@@ -14,8 +14,8 @@ _LIMIT_SECONDS = 900.0
 def fetch(group: str, folder: Path) -> None:
     """Fetch the jars of one configuration of ``ivy.xml`` into ``folder/<group>/``.
 
-    What was fetched before an interruption is not fetched again. Raises ``SetupError`` without a network,
-    without Java or without the pyspark package.
+    After an interruption, only missing jars are fetched. Raises ``SetupError`` if there is no network, no Java or no
+    pyspark package.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "ivy.log"
@@ -24,7 +24,7 @@ def fetch(group: str, folder: Path) -> None:
             subprocess.run(_command(group, folder), stdout=output, stderr=output, timeout=_LIMIT_SECONDS, check=True)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             raise SetupError(
-                f"Jars of the {group} are missing from the cache and could not be fetched",
+                f"Jars of the group {group} are missing from the cache and could not be fetched",
                 where=f"details in {log}",
                 action="Connect to the network once and run the same command again.",
             ) from None
@@ -42,12 +42,12 @@ def _command(group: str, folder: Path) -> list[str]:
 
 
 def _ivy_jar() -> Path:
-    found = find_spec("pyspark")
-    folders = found.submodule_search_locations if found else None
+    package = find_spec("pyspark")
+    folders = package.submodule_search_locations if package else None
     jars = [jar for folder in folders or [] for jar in Path(folder).glob("jars/ivy-*.jar")]
     if not jars:
         raise SetupError(
-            "The pyspark package is missing, or carries no Ivy",
+            "The pyspark package is missing or contains no Ivy",
             action="Install lakehouse again (in its repository: make install).",
         )
     return jars[0]

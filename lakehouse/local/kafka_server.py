@@ -1,4 +1,4 @@
-"""How Kafka is run on one machine: its command, its properties and its data folder."""
+"""Kafka on one machine: its command, its properties and its data folder."""
 
 import fcntl
 import subprocess
@@ -16,7 +16,7 @@ _FORMAT_SECONDS = 60.0
 
 
 class Kafka:
-    """Kafka in one folder, which holds its data, its properties and its log."""
+    """Kafka in one folder, with its data, its properties and its log."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self._settings = settings
@@ -26,7 +26,7 @@ class Kafka:
 
     @property
     def in_use(self) -> bool:
-        """Whether a broker still holds the data: one whose parent was killed takes a moment to end."""
+        """Whether a broker still uses the data: it takes a moment to end after its parent was killed."""
         lock = self._data / ".lock"
         if not lock.exists():
             return False
@@ -38,21 +38,21 @@ class Kafka:
         return False
 
     def command(self, ports: Ports) -> list[str]:
-        """Write the properties for these ports and return the command that runs the broker in front."""
+        """Write the properties for these ports; return the command that runs the broker in the foreground."""
         client, controller = f"PLAINTEXT://{ports.address}", f"{LOOPBACK}:{ports.controller}"
-        own = (
+        address_properties = (
             f"listeners={client},CONTROLLER://{controller}\n"
             f"advertised.listeners={client}\n"
             f"controller.quorum.voters=1@{controller}\n"
-            f"log.dirs={_escaped(str(self._data))}\n"
+            f"log.dirs={_escape_property(str(self._data))}\n"
         )
-        self._properties.write_text((_HERE / "broker.properties").read_text() + own)
+        self._properties.write_text((_HERE / "broker.properties").read_text() + address_properties)
         return [*self._java("512m"), "kafka.Kafka", str(self._properties)]
 
     def format(self) -> bool:
-        """Prepare the data folder, for the properties written last; one that was prepared stays as it is.
+        """Format the data folder with the last written properties; a formatted folder stays unchanged.
 
-        Returns whether it is prepared now; the log holds the reason where it is not.
+        Return whether it is formatted now. If not, the log has the reason.
         """
         if (self._data / "meta.properties").exists():
             return True
@@ -60,10 +60,10 @@ class Kafka:
         command = [*tool, "--cluster-id", new_cluster_id(), "--config", str(self._properties)]
         with self.log.open("ab") as output:
             try:
-                done = subprocess.run(command, stdout=output, stderr=output, check=False, timeout=_FORMAT_SECONDS)
+                result = subprocess.run(command, stdout=output, stderr=output, check=False, timeout=_FORMAT_SECONDS)
             except subprocess.TimeoutExpired:
                 return False
-            return done.returncode == 0
+            return result.returncode == 0
 
     def _java(self, memory: str) -> list[str]:
         flags = [f"-Xmx{memory}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
@@ -72,19 +72,19 @@ class Kafka:
         return [str(find_java().path), *flags, logging, "-cp", class_path]
 
     def last_error(self) -> str:
-        """The last line of the log that names an error; empty where none does."""
+        """The last line of the log that contains an error; empty if there is none."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return next((line.strip() for line in reversed(lines) if "ERROR" in line or "Exception" in line), "")
 
 
-def _escaped(text: str) -> str:
-    """A value as Java reads properties: what is not ASCII is escaped, each half of a surrogate pair by itself."""
+def _escape_property(text: str) -> str:
+    """Escape a value of a Java properties file: non-ASCII characters become UTF-16 code units."""
     code_units = text.encode("utf-16-be").hex("-", 2).split("-")
     return "".join(f"\\u{unit}" if int(unit, 16) > 0x7F else chr(int(unit, 16)) for unit in code_units)
 
 
 def new_cluster_id() -> str:
-    """Draw a cluster id as Kafka writes it; never one that a command line would take for an option."""
+    """Return a random cluster id in Kafka's format that does not start with a dash, as an option would."""
     while True:
         text = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):

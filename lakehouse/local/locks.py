@@ -1,4 +1,4 @@
-"""Locks of this machine that are waited for, each with a limit: whoever holds one may be stopped, and never free it."""
+"""File locks with a limit on the wait: a process that holds one may be stopped and never release it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +10,19 @@ from lakehouse.errors import SetupError
 
 
 @contextmanager
-def held_lock(file: Path, limit: float) -> Iterator[None]:
-    """Hold the lock of a file, which is free when its process ends.
+def hold_lock(file: Path, limit: float) -> Iterator[None]:
+    """Hold the lock of a file. The end of the process releases it too.
 
-    Raises ``SetupError`` where another process keeps it for more than ``limit`` seconds, ``OSError`` where the disk
-    refuses it.
+    Raises ``SetupError`` if another process keeps it for more than ``limit`` seconds, ``OSError`` if the disk refuses
+    the lock.
     """
     lock = FileLock(file, timeout=limit)
     try:
         lock.acquire()
     except Timeout:
-        fact = f"Another process has kept this lock for {limit:.0f} seconds"
-        raise SetupError(fact, where=str(file), action="See what it waits for, or end it; then run it again.") from None
+        what = f"Another process has kept this lock for {limit:.0f} seconds"
+        action = "Check what that process waits for, or end it. Then run it again."
+        raise SetupError(what, where=str(file), action=action) from None
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Ports: which on loopback are free, and whether anybody, or a Kafka broker, answers on one."""
+"""Loopback ports: which are free, and whether a server, or a Kafka broker, answers on one."""
 
 import json
 import secrets
@@ -9,22 +9,22 @@ from pathlib import Path
 from lakehouse.local.wire import API_VERSIONS, ask
 from lakehouse.settings.broker_address import LOOPBACK, PORTS_FILE, Ports
 
-# Below the range from which systems take the ports of outgoing connections.
+# Below the range that systems use for outgoing connections.
 _LOWEST, _HIGHEST = 20_000, 32_000
 
 
 def draw_ports(folder: Path) -> Ports:
-    """Draw two different ports on which nobody listens, at random, and keep them in this folder."""
+    """Choose two different free ports at random and store them in this folder."""
     broker = draw_port()
     ports = Ports(broker, draw_port(other_than=broker))
-    written = folder / f"{PORTS_FILE}.new"
-    written.write_text(json.dumps(asdict(ports)))
-    written.replace(folder / PORTS_FILE)
+    temporary_file = folder / f"{PORTS_FILE}.new"
+    temporary_file.write_text(json.dumps(asdict(ports)))
+    temporary_file.replace(folder / PORTS_FILE)
     return ports
 
 
 def draw_port(other_than: int | None = None) -> int:
-    """Draw a port of the loopback address on which nobody listens, below those of outgoing connections."""
+    """Return a random free port of the loopback address, below the ports of outgoing connections."""
     while True:
         port = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST)
         if port != other_than and is_free(port):
@@ -32,12 +32,12 @@ def draw_port(other_than: int | None = None) -> int:
 
 
 def are_free(ports: Ports) -> bool:
-    """Whether a broker could listen on these ports of the loopback address now."""
+    """Whether a broker can listen on these ports of the loopback address now."""
     return is_free(ports.broker) and is_free(ports.controller)
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this port of the loopback address now."""
+    """Whether a server can listen on this port of the loopback address now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -48,7 +48,7 @@ def is_free(port: int) -> bool:
 
 
 def accepts(host: str, port: int, limit: float = 3.0) -> bool:
-    """Whether a server accepts a connection there within ``limit`` seconds; it may be any."""
+    """Whether any server accepts a connection there within ``limit`` seconds."""
     try:
         socket.create_connection((host, port), timeout=limit).close()
     except OSError:
@@ -59,7 +59,7 @@ def accepts(host: str, port: int, limit: float = 3.0) -> bool:
 def broker_answers(port: int, limit: float = 1.0) -> bool:
     """Whether a Kafka broker answers a request on this port, each step within ``limit`` seconds.
 
-    An accepted connection is not enough: the socket of a dying broker still accepts.
+    An accepted connection is not enough: the socket of a dying broker still accepts connections.
     """
     try:
         with socket.create_connection((LOOPBACK, port), timeout=limit) as connection:

@@ -1,11 +1,16 @@
-"""The settings: what a person may say in the environment, and the only reader of it.
+"""The settings: what a user sets in the environment, and the only code that reads the environment.
 
-``environment`` holds the class ``Settings``, ``variables`` the names of variables, ``project`` what a project says of
-itself in its file, ``shapes`` what a setting may look like, ``properties`` which other properties of Kafka's clients a
-person may set, ``spark_conf`` which settings of Spark, and which of them rows depend on, ``remote`` what the address of
-a Spark Connect server says, ``broker_address`` and ``registry_address`` where those are that they lead to, ``store``
-whether tables are on a local disk or in an object store. A setting is added as a field of the class and a line in
-README.md. Every floor above may import this package; it imports ``lakehouse.errors`` and nothing else of ours.
+- ``environment``: the class ``Settings``. Add a setting as a field of it and as a line in README.md.
+- ``variables``: the names of the variables, and the file ``.env``.
+- ``project``: the project file, ``[tool.lakehouse]`` in ``pyproject.toml``.
+- ``shapes``: the types of the settings, which validate their values.
+- ``properties``: which other properties of Kafka's clients a user may set.
+- ``spark_conf``: which Spark settings a user may set, and which ones rows depend on.
+- ``remote``: the address of a Spark Connect server.
+- ``broker_address``, ``registry_address``: the addresses of the broker and of the schema registry.
+- ``store``: whether tables are on a local disk or in an object store.
+
+Every layer above may import this package. It imports only ``lakehouse.errors`` from this project.
 """
 
 from lakehouse.settings.environment import Settings

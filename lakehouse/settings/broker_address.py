@@ -1,4 +1,4 @@
-"""Where the broker is: that of the settings, else the embedded one of this home. Nothing is asked over the network."""
+"""The address of the broker: the configured one, else the embedded one of this home. Nothing connects to it here."""
 
 import json
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ PORTS_FILE = "ports.json"
 
 @dataclass(frozen=True)
 class Ports:
-    """Where an embedded broker listens on loopback: for clients, and for its own controller."""
+    """The loopback ports of an embedded broker: one for clients, one for its own controller."""
 
     broker: int
     controller: int
 
     @property
     def address(self) -> str:
-        """What clients are given: host and port."""
+        """Host and port for clients."""
         return f"{LOOPBACK}:{self.broker}"
 
 
 def bootstrap_servers(settings: Settings) -> str:
-    """Return the configured servers, else the address that the embedded broker of this home last had.
+    """Return the configured servers, else the last address of the embedded broker of this home.
 
-    Raises ``BrokerError`` where there is neither.
+    Raises ``BrokerError`` if there is neither.
     """
     return settings.kafka_bootstrap_servers or embedded_ports(settings).address
 
 
 def embedded_ports(settings: Settings) -> Ports:
-    """Return the ports that the embedded broker of this home last had; ``BrokerError`` where none has run here."""
+    """Return the last ports of the embedded broker of this home; ``BrokerError`` if none has run here."""
     ports = remembered_ports(broker_folder(settings))
     if ports is None:
         raise BrokerError(
@@ -50,7 +50,7 @@ def broker_folder(settings: Settings) -> Path:
 
 
 def remembered_ports(folder: Path) -> Ports | None:
-    """Return the ports that were kept in this folder, ``None`` where there are none that can be read."""
+    """Return the ports stored in this folder; ``None`` if there are none or they cannot be read."""
     try:
         return Ports(**json.loads((folder / PORTS_FILE).read_text()))
     except (OSError, ValueError, TypeError):

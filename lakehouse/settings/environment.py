@@ -1,4 +1,4 @@
-"""The settings: the only reader of the environment."""
+"""The class ``Settings``: the only code that reads the environment."""
 
 import os
 from functools import cached_property
@@ -15,11 +15,11 @@ from lakehouse.settings.remote import RemoteAddress, parse_remote
 from lakehouse.settings.shapes import (
     Declarations,
     Folder,
+    HeaderText,
     Home,
     Master,
     Memory,
     PemFile,
-    Plain,
     Properties,
     Remote,
     Root,
@@ -35,15 +35,15 @@ from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
 from lakehouse.settings.store import Store
 from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
 
-_OF_THE_DISK = "lost+found"
+_FILE_SYSTEM_FOLDER = "lost+found"
 
 
 class Settings(BaseSettings):
-    """Where things are, read from ``LAKEHOUSE_*`` variables or the ``.env`` file of the project.
+    """The settings, read from ``LAKEHOUSE_*`` variables or the ``.env`` file of the project.
 
     The project is the nearest folder upwards whose ``pyproject.toml`` has ``[tool.lakehouse]``, else the working
-    directory. Relative paths belong to it. Every part takes a ``Settings`` as an argument; nothing else reads the
-    environment. An empty variable is the same as none.
+    directory. Relative paths start there. An empty variable counts as not set. Other code takes a ``Settings`` as an
+    argument and does not read the environment.
     """
 
     model_config = SettingsConfigDict(
@@ -57,91 +57,106 @@ class Settings(BaseSettings):
 
     home: Home = Field(
         Path(".lakehouse"),
-        validate_default=True,  # it lies in the project
+        validate_default=True,  # the default is relative to the project
         description="State folder: tables, broker data, Dagster's storage.",
     )
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
     declarations: Declarations | None = Field(
         None,
-        description="Where the tables are declared: a folder of Python files, or a module. Default: what pyproject.toml"
-        " says under [tool.lakehouse].",
+        description="Where the tables are declared: a folder of Python files, or a module. Default: declarations"
+        " under [tool.lakehouse] in pyproject.toml.",
     )
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
     )
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="How to speak to the broker."
+        "PLAINTEXT", description="Security protocol of the broker."
     )
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
         "SCRAM-SHA-256", description="Used with the SASL protocols."
     )
     kafka_username: Text | None = Field(None, description="Used with the SASL protocols.")
     kafka_password: SecretText | None = Field(None, description="Used with the SASL protocols; never shown.")
-    kafka_ca_file: PemFile | None = Field(None, description="PEM file of the authority that signed the broker.")
-    kafka_client_certificate_file: PemFile | None = Field(
-        None, description="PEM file of the certificate we show to the broker, for mutual TLS."
+    kafka_ca_file: PemFile | None = Field(
+        None, description="PEM file of the authority that signed the broker's certificate."
     )
-    kafka_client_key_file: PemFile | None = Field(None, description="PEM file of its private key, in PKCS#8.")
-    kafka_client_key_password: SecretText | None = Field(None, description="Of an encrypted private key; never shown.")
+    kafka_client_certificate_file: PemFile | None = Field(
+        None, description="PEM file of the client certificate, for mutual TLS."
+    )
+    kafka_client_key_file: PemFile | None = Field(
+        None, description="PEM file of the client certificate's private key, in PKCS#8."
+    )
+    kafka_client_key_password: SecretText | None = Field(
+        None, description="Password of an encrypted private key; never shown."
+    )
     kafka_properties: Properties | None = Field(
-        None, description="JSON object of any other property of Kafka's clients; its values are never shown."
+        None, description="JSON object of other properties of Kafka's clients; its values are never shown."
     )
     registry_url: Url | None = Field(
         None, description="http(s)://host[:port][/path] of a schema registry. Unset: the embedded one of this home."
     )
-    registry_username: Plain | None = Field(None, description="Of the schema registry, with its password.")
-    registry_password: Secret | None = Field(None, description="Of the schema registry; never shown.")
-    registry_token: Secret | None = Field(None, description="Of the schema registry, instead; never shown.")
-    registry_ca_file: PemFile | None = Field(None, description="PEM file of the authority that signed the registry.")
+    registry_username: HeaderText | None = Field(
+        None, description="User of the schema registry; needs the password too."
+    )
+    registry_password: Secret | None = Field(None, description="Password of the schema registry; never shown.")
+    registry_token: Secret | None = Field(
+        None, description="Token of the schema registry, instead of user and password; never shown."
+    )
+    registry_ca_file: PemFile | None = Field(
+        None, description="PEM file of the authority that signed the registry's certificate."
+    )
     spark_master: Master = Field(
-        "local[*]", description="Spark master of a session started here, as local[2] or spark://host:7077."
+        "local[*]", description="Master of a Spark that lakehouse starts, for example local[2] or spark://host:7077."
     )
     spark_remote: Remote | None = Field(
-        None, description="sc://host:port of a Spark Connect server, used instead; what follows may hold a token."
+        None,
+        description="sc://host:port of a Spark Connect server to use instead; parameters may follow, never shown.",
     )
-    spark_driver_memory: Memory = Field("2g", description="Memory of the Spark driver started here, as 512m or 4g.")
+    spark_driver_memory: Memory = Field(
+        "2g", description="Memory of a Spark driver that lakehouse starts, for example 512m or 4g."
+    )
     spark_conf: SparkConf | None = Field(
         None,
-        description="JSON object of any other Spark setting, but those on which rows depend; its values are never"
+        description="JSON object of other Spark settings, except those that rows depend on; its values are never"
         " shown.",
     )
     sync: bool = Field(
         True,
-        description="true or false: whether a commit to tables on a local disk is on the disk, in case of a power cut,"
-        " before it is reported.",
+        description="true or false: whether a commit to a local disk is synced, to survive a power cut, before it is"
+        " reported.",
     )
     jars: Folder = Field(
-        Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by every clone on a machine."
+        Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by all clones on a machine."
     )
 
     @classmethod
     def load(cls) -> "Settings":
-        """Read the environment; a value that cannot be used is a ``SettingsError`` that names its variable."""
+        """Read the environment. Raises ``SettingsError``, which names the variable, if a value cannot be used."""
         with one_project() as folder:
             file = folder / ENV_FILE
             require_known([*variables_in_file(file), *os.environ], cls.model_fields)
             try:
                 return cls(_env_file=file)
             except ValidationError as error:
-                raise SettingsError(_explained(error.errors()[0]), action=ADVICE) from None
+                raise SettingsError(_describe_error(error.errors()[0]), action=ADVICE) from None
 
     @model_validator(mode="after")
-    def _require_what_belongs_together(self) -> Self:
-        given = self.kafka_username and self.kafka_password
-        if self.kafka_security_protocol.startswith("SASL") and not given:
+    def _require_consistency(self) -> Self:
+        has_credentials = self.kafka_username and self.kafka_password
+        if self.kafka_security_protocol.startswith("SASL") and not has_credentials:
             raise ValueError(f"{self.kafka_security_protocol} needs {PREFIX}KAFKA_USERNAME and {PREFIX}KAFKA_PASSWORD")
         if bool(self.registry_username) != bool(self.registry_password):
-            both = f"{PREFIX}REGISTRY_USERNAME and {PREFIX}REGISTRY_PASSWORD"
-            raise ValueError(f"{both} go together, and one of them is missing")
-        elsewhere = [name for name in self.spark_settings if self.spark_remote and not is_of_session(name)]
-        if elsewhere:
+            variables = f"{PREFIX}REGISTRY_USERNAME and {PREFIX}REGISTRY_PASSWORD"
+            raise ValueError(f"{variables} go together, and one of them is missing")
+        start_settings = [name for name in self.spark_settings if self.spark_remote and not is_of_session(name)]
+        if start_settings:
             raise ValueError(
-                f"{elsewhere[0]} in {PREFIX}SPARK_CONF is for a Spark that is started here, and {PREFIX}SPARK_REMOTE"
-                " names one that runs: set it there"
+                f"{start_settings[0]} in {PREFIX}SPARK_CONF takes effect only when Spark starts, but the server of"
+                f" {PREFIX}SPARK_REMOTE runs already; set it there"
             )
         if bool(self.kafka_client_certificate_file) != bool(self.kafka_client_key_file):
-            both = f"{PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {PREFIX}KAFKA_CLIENT_KEY_FILE"
-            raise ValueError(f"{both} go together, and one of them is missing")
+            variables = f"{PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {PREFIX}KAFKA_CLIENT_KEY_FILE"
+            raise ValueError(f"{variables} go together, and one of them is missing")
         return self
 
     @cached_property
@@ -156,48 +171,48 @@ class Settings(BaseSettings):
 
     @cached_property
     def tables_root(self) -> str:
-        """The root under which each table has a folder of its name: an absolute path or a URI."""
+        """The root of the tables, an absolute path or a URI; each table is a folder of its name in it."""
         root = self.tables or str(self.home_folder / "tables")
         return str(Path(root).resolve()) if Store(root).is_path else root.rstrip("/")
 
     @property
     def store(self) -> Store:
-        """Where the tables are."""
+        """The place of the tables."""
         return Store(self.tables_root)
 
     @cached_property
     def declared_in(self) -> str:
-        """The folder or module of the declarations: as set here, or as the project says."""
+        """The folder or module of the declarations: this setting, else the one of the project file."""
         return self.declarations or declarations_of_project(require_declarations)
 
     @cached_property
     def client_properties(self) -> dict[str, str]:
-        """Other properties of Kafka's clients by their names there; the values may be secret."""
+        """Other properties of Kafka's clients, by their Kafka names; values may be secret."""
         return parse_properties(self.kafka_properties.get_secret_value()) if self.kafka_properties else {}
 
     @cached_property
     def spark_settings(self) -> dict[str, str]:
-        """Other settings of Spark by their names there; the values may be secret."""
+        """Other Spark settings, by their Spark names; values may be secret."""
         return parse_spark_conf(self.spark_conf.get_secret_value()) if self.spark_conf else {}
 
     @property
     def spark_is_local(self) -> bool:
-        """Whether a Spark started here is one process; ``local-cluster`` has executors of its own."""
+        """Whether a Spark started here is one process; ``local-cluster`` starts separate executors."""
         return self.spark_master.partition("[")[0] == "local"
 
     @cached_property
     def remote_address(self) -> RemoteAddress | None:
-        """The Spark Connect server to use, with parameters that may be secret; ``None``: none is set."""
+        """The Spark Connect server to use, with parameters that may be secret; ``None`` if none is set."""
         return parse_remote(self.spark_remote.get_secret_value()) if self.spark_remote else None
 
     @cached_property
     def spark_place(self) -> str:
-        """Where Spark runs, to be shown: what follows the address of a Connect server may hold a token."""
+        """Where Spark runs, safe to show: without the parameters of a Spark Connect address, which may hold a token."""
         remote = self.remote_address
         return f"sc://{remote.host}:{remote.port}" if remote else self.spark_master
 
     def make_folder(self, *names: str) -> Path:
-        """Return a folder of the home, made where it is missing; ``SettingsError`` where it cannot be."""
+        """Return a folder of the home; create it if it is missing. ``SettingsError`` if that fails."""
         folder = self.home_folder.joinpath(*names)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -210,38 +225,38 @@ class Settings(BaseSettings):
         return folder
 
     def log_file(self, name: str) -> Path:
-        """Where a log of the home is written; its folder is made, and nobody else has one of that name."""
+        """Return the path of a log of the home; create its folder, which only lakehouse uses."""
         return self.make_folder("logs", "lakehouse") / name
 
     def claim_folder(self, name: str) -> Path:
-        """Return a folder of the home, made where it is missing, for who makes ``lock`` in it before any other file.
+        """Return a folder of the home; create it if it is missing. The caller creates ``lock`` in it first.
 
-        ``SettingsError`` where it holds files and no lock: they are somebody else's, and might be written over.
+        Raises ``SettingsError`` if it holds files but no ``lock``: another program owns them.
         """
         folder = self.make_folder(name)
-        others = {each.name for each in folder.iterdir()} - {_OF_THE_DISK}
-        if others and "lock" not in others:
+        file_names = {file.name for file in folder.iterdir()} - {_FILE_SYSTEM_FOLDER}
+        if file_names and "lock" not in file_names:
             raise SettingsError(
-                f"The state folder holds {name}/{min(others)}, which is not of lakehouse",
+                f"The state folder holds {name}/{min(file_names)}, which lakehouse did not create",
                 where=str(folder),
-                action="Set LAKEHOUSE_HOME to a folder of its own.",
+                action="Set LAKEHOUSE_HOME to a folder that no other program uses.",
             )
         return folder
 
     def table_uri(self, name: str) -> str:
-        """Where the table of that name is, whether it exists or not."""
+        """The path or URI of the table of that name, whether it exists or not."""
         return f"{self.tables_root}/{name}"
 
 
-def _explained(error: Any) -> str:
-    """Name the variable, its value and what it is for; what may hold a secret is not shown."""
-    fact = error["msg"].removeprefix("Value error, ")
+def _describe_error(error: Any) -> str:
+    """Name the variable, its value unless that may be a secret, the cause, and what the setting is for."""
+    cause = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:
-        return f"{PREFIX}* cannot be used: {fact}"
+        return f"{PREFIX}* cannot be used: {cause}"
     name = str(error["loc"][0]).removeprefix(PREFIX.lower())
     field = Settings.model_fields[name]
-    given = str(error["input"])
-    pasted = "-----BEGIN" in given  # a key in place of its file
-    hidden = "SecretStr" in repr(field.annotation) or name == "tables" or pasted or {"@", "?"} & {*given}
-    value = "" if hidden else f"={given!r}"
-    return f"{PREFIX}{name.upper()}{value} cannot be used: {fact}. {field.description}"
+    value = str(error["input"])
+    is_pasted_key = "-----BEGIN" in value  # the user set the key itself, not its file
+    is_hidden = "SecretStr" in repr(field.annotation) or name == "tables" or is_pasted_key or {"@", "?"} & {*value}
+    shown_value = "" if is_hidden else f"={value!r}"
+    return f"{PREFIX}{name.upper()}{shown_value} cannot be used: {cause}. {field.description}"

@@ -1,4 +1,4 @@
-"""Other properties of Kafka's clients: which of them a person may set. Their values may be secret."""
+"""Other properties of Kafka's clients: which of them a user may set. Their values may be secret."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
-_SETTING = {
+_SETTING_BY_PREFIX = {
     "bootstrap.servers": "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS",
     "security.protocol": "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL",
     "sasl.": "LAKEHOUSE_KAFKA_SASL_MECHANISM, LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD",
@@ -18,55 +18,55 @@ _FIXED = {
     *("interceptor.classes", "isolation.level", "key.deserializer", "key.serializer", "transactional.id"),
     *("value.deserializer", "value.serializer"),
 }
-"""What a table holds depends on these."""
+"""The rows of a table depend on these."""
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Return the properties that a JSON object names, each value as Kafka writes it.
+    """Return the properties of a JSON object, each value as the text that Kafka expects.
 
-    Raises ``ValueError`` with a sentence that names the property at fault and shows no value.
+    Raises ``ValueError`` with a message that names the wrong property and shows no value.
     """
-    return parse_object(text, _require_free, '{"client.id": "lakehouse"}')
+    return parse_object(text, _require_settable, '{"client.id": "lakehouse"}')
 
 
 def parse_object(text: str, require: Callable[[str], None], example: str) -> dict[str, str]:
-    """Return what a JSON object names, each value as text; ``require`` raises ``ValueError`` for a name.
+    """Return the entries of a JSON object, each value as text; ``require`` raises ``ValueError`` for a wrong name.
 
-    Raises ``ValueError`` with a sentence that shows no value.
+    Raises ``ValueError`` with a message that shows no value.
     """
     try:
-        given = json.loads(text, object_pairs_hook=_once)
+        entries = json.loads(text, object_pairs_hook=_require_unique)
     except json.JSONDecodeError as error:
         raise ValueError(f"not a JSON object: {error.msg} at character {error.pos}") from None
-    if not isinstance(given, Mapping):
-        raise ValueError(f"not a JSON object, as in {example}")
-    for name in given:
+    if not isinstance(entries, Mapping):
+        raise ValueError(f"not a JSON object, such as {example}")
+    for name in entries:
         require(name)
-    return {name: _written(name, value) for name, value in given.items()}
+    return {name: _format_value(name, value) for name, value in entries.items()}
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice} stands there more than once")
+        duplicate_name = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{duplicate_name} is listed more than once")
     return dict(pairs)
 
 
-def _require_free(name: str) -> None:
-    lower = name.lower()
-    if not _NAME.fullmatch(name) or lower.startswith("kafka."):
-        raise ValueError(f"{name!r} is no name of a Kafka property, such as client.id")
-    if lower in _FIXED:
-        raise ValueError(f"{name} is fixed, since what a table holds depends on it; leave it out")
-    for beginning, setting in _SETTING.items():
-        if lower.startswith(beginning):
-            raise ValueError(f"{name} has settings of its own: use {setting}")
+def _require_settable(name: str) -> None:
+    lower_name = name.lower()
+    if not _NAME.fullmatch(name) or lower_name.startswith("kafka."):
+        raise ValueError(f"{name!r} is not the name of a Kafka property, such as client.id")
+    if lower_name in _FIXED:
+        raise ValueError(f"{name} is fixed, since the rows of a table depend on it; remove it")
+    for prefix, setting in _SETTING_BY_PREFIX.items():
+        if lower_name.startswith(prefix):
+            raise ValueError(f"{name} cannot be set here: use {setting}")
 
 
-def _written(name: str, value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float):
-        raise ValueError(f"the value of {name} has to be text, a number, true or false")
+        raise ValueError(f"the value of {name} must be text, a number, true or false")
     return str(value)

@@ -1,4 +1,4 @@
-"""Where the schema registry is: that of the settings, else the embedded one of this home. Nothing is asked of it."""
+"""The address of the schema registry: the configured one, else the embedded one. Nothing connects to it here."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _API = "apis/ccompat/v7"
 
 
 def registry_url(settings: Settings) -> str:
-    """Return the address under which the registry's API is found; ``RegistryError`` where there is none."""
+    """Return the URL of the registry's API; ``RegistryError`` if no registry is configured and none has run here."""
     if settings.registry_url:
         return settings.registry_url.rstrip("/")
     require_own(settings)
@@ -26,12 +26,15 @@ def registry_url(settings: Settings) -> str:
 
 
 def require_own(settings: Settings) -> None:
-    """Refuse an embedded registry beside an outside broker: its ids would mean other schemas than the producers'."""
+    """Refuse an embedded registry if the broker is an external one.
+
+    The ids of an embedded registry would mean other schemas than the ids that the producers write.
+    """
     if settings.kafka_bootstrap_servers:
         raise RegistryError(
-            "A broker is configured and no schema registry: an embedded one would give its own ids to schemas",
+            "A broker is configured, but no schema registry. An embedded registry would give schemas its own ids",
             where=settings.kafka_bootstrap_servers,
-            action="Set LAKEHOUSE_REGISTRY_URL to the registry of those who write to this broker.",
+            action="Set LAKEHOUSE_REGISTRY_URL to the registry that the producers of this broker use.",
         )
 
 
@@ -41,7 +44,7 @@ def registry_folder(settings: Settings) -> Path:
 
 
 def remembered_port(folder: Path) -> int | None:
-    """The port that was kept in this folder; ``None`` where there is none that can be read."""
+    """The port stored in this folder; ``None`` if there is none or it cannot be read."""
     try:
         return int((folder / PORT_FILE).read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a setting may look like: types that refuse in one sentence what could never work."""
+"""The types of the settings: each refuses a value that cannot work, in one sentence."""
 
 import json
 import re
@@ -20,89 +20,89 @@ _SERVER = r"(\[[0-9a-fA-F:]+\]|[^\s,:/@?\[\]]+):\d+"
 _MASTER = r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://[^\s@?]+"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SCHEMES = ("abfs", "abfss", "file", "gs", "hdfs", "s3", "s3a")
-"""What both Spark and the readers without a JVM can open."""
-_NAMING_CONTAINERS = ("abfs", "abfss")
-"""Their addresses name a container where others name a user."""
-_MISREAD = "#%?\\[]^|"
-"""What readers of Delta tables take for something else in a path, or end at: a table's history would seem empty."""
+"""The URI schemes that both Spark and the readers without a JVM can open."""
+_CONTAINER_SCHEMES = ("abfs", "abfss")
+"""Their URIs name a container in the place of a user."""
+_MISREAD_CHARACTERS = "#%?\\[]^|"
+"""Characters that some readers of Delta tables misread in a path: the history of a table would seem empty."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no name shown to a person or written into a file of properties may hold; also bytes that are not UTF-8."""
+"""Characters that are never shown or written to a properties file; also bytes that are not UTF-8."""
 _HIGHEST_PORT = 65535
 
 
 @contextmanager
-def _looked_at() -> Iterator[None]:
-    """Refuse a path that the system does not let us look at."""
+def _readable() -> Iterator[None]:
+    """Refuse a path whose status the system does not return."""
     try:
         yield
     except OSError as error:
-        raise ValueError(f"it cannot be looked at: {error.strerror}") from None
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
 
 
-def _require_folder(given: Any) -> Any:
-    """Refuse a folder that cannot be made, since it is a file, lies below one, or is somewhere else."""
-    if not Store(str(given)).is_path:
-        raise ValueError("it has to be a folder of this machine")
-    path = in_project(given)
-    with _looked_at():
-        existing = next((each for each in (path, *path.parents) if each.exists()), None)
-    if existing is not None and not existing.is_dir():
-        raise ValueError(f"{existing} is a file and no folder")
+def _require_folder(value: Any) -> Any:
+    """Refuse a folder that cannot exist: it or a parent is a file, or it is not on this machine."""
+    if not Store(str(value)).is_path:
+        raise ValueError("it must be a folder on this machine")
+    path = in_project(value)
+    with _readable():
+        existing_path = next((folder for folder in (path, *path.parents) if folder.exists()), None)
+    if existing_path is not None and not existing_path.is_dir():
+        raise ValueError(f"{existing_path} is a file, not a folder")
     return path
 
 
-def require_home(given: Any) -> Any:
-    """Return a folder that can be a home, or be where one is; ``ValueError`` where its name keeps it from that."""
-    folder = _require_folder_of_tables(given)
+def require_home(value: Any) -> Any:
+    """Return a folder that can be a home or contain one; ``ValueError`` if its name does not allow that."""
+    folder = _require_table_folder(value)
     if "," in folder:
-        raise ValueError(f"Kafka would keep its data in two folders: the name {folder} holds a comma")
-    return in_project(given)
+        raise ValueError(f"the name {folder} contains a comma, so Kafka would keep its data in two folders")
+    return in_project(value)
 
 
-def _require_folder_of_tables(given: Any) -> str:
-    """Return the folder as it will be used, with symbolic links followed."""
-    _require_folder(given)
-    folder = str(in_project(given).resolve())
-    _require_read_alike(folder, f"tables cannot be read in {folder}, whose name")
+def _require_table_folder(value: Any) -> str:
+    """Return the folder with symbolic links followed."""
+    _require_folder(value)
+    folder = str(in_project(value).resolve())
+    _require_unambiguous(folder, f"tables cannot be read in {folder}, whose name")
     return folder
 
 
-def _require_read_alike(path: str, whose: str) -> None:
-    """Refuse a path that Spark and the readers without a JVM would not read alike."""
-    misread = " ".join(sorted({*path} & {*_MISREAD}))
-    if misread or _CONTROL.search(path):
-        raise ValueError(f"{whose} holds {misread or 'a control character'}")
+def _require_unambiguous(path: str, subject: str) -> None:
+    """Refuse a path that Spark and the readers without a JVM read differently; ``subject`` starts the message."""
+    misread_characters = " ".join(sorted({*path} & {*_MISREAD_CHARACTERS}))
+    if misread_characters or _CONTROL.search(path):
+        raise ValueError(f"{subject} contains {misread_characters or 'a control character'}")
 
 
-def require_declarations(given: str) -> str:
-    """Return where tables are declared; ``ValueError`` where that can be neither a folder nor a module."""
-    with _looked_at():
-        if not _MODULE.fullmatch(given) and not in_project(given).is_dir():
+def require_declarations(value: str) -> str:
+    """Return the folder or module of declarations; ``ValueError`` if it can be neither."""
+    with _readable():
+        if not _MODULE.fullmatch(value) and not in_project(value).is_dir():
             raise ValueError("it is neither a folder nor the name of a module")
-    return given
+    return value
 
 
 def _require_root(root: str) -> str:
     if Store(root).is_path:
-        _require_folder_of_tables(root)
+        _require_table_folder(root)
         return str(in_project(root))
-    _require_read_alike(root, "tables cannot be read there: the address")
+    _require_unambiguous(root, "tables cannot be read there: the address")
     address = urlsplit(root)
     if address.scheme not in _SCHEMES:
-        raise ValueError(f"tables are kept in a folder or under one of {', '.join(_SCHEMES)}")
-    container = address.scheme in _NAMING_CONTAINERS and address.password is None
-    if "@" in address.netloc and not container:
-        raise ValueError("it is shown in many places and may hold no user and no password")
+        raise ValueError(f"it must be a folder or a URI with one of the schemes {', '.join(_SCHEMES)}")
+    is_container = address.scheme in _CONTAINER_SCHEMES and address.password is None
+    if "@" in address.netloc and not is_container:
+        raise ValueError("it is shown in many places, so it must not contain a user or a password")
     return root
 
 
-def _written(pattern: str, fact: str) -> AfterValidator:
-    """Refuse what is not written so, with a fact that a person understands."""
+def _matching(pattern: str, message: str) -> AfterValidator:
+    """Refuse a value that does not match the pattern, with a message instead of the pattern."""
 
-    def check(given: str) -> str:
-        if not re.fullmatch(pattern, given):
-            raise ValueError(fact)
-        return given
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(message)
+        return value
 
     return AfterValidator(check)
 
@@ -119,10 +119,10 @@ def _require_remote(remote: SecretStr) -> SecretStr:
 
 
 def _parsed_by(parse: Callable[[str], object]) -> BeforeValidator:
-    """Refuse an object that cannot be used; given as one, it is kept as its text."""
+    """Refuse a value that ``parse`` refuses; a mapping becomes its JSON text."""
 
-    def check(given: Any) -> Any:
-        text = json.dumps(given) if isinstance(given, Mapping) else given
+    def check(value: Any) -> Any:
+        text = json.dumps(value) if isinstance(value, Mapping) else value
         if text is not None:
             parse(text.get_secret_value() if isinstance(text, SecretStr) else text)
         return text
@@ -130,53 +130,53 @@ def _parsed_by(parse: Callable[[str], object]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _require_plain(given: Any) -> Any:
-    """Refuse what no header holds: a secret from a file often ends with its line."""
-    if isinstance(given, str) and (given != given.strip() or _CONTROL.search(given)):
-        raise ValueError("it begins or ends with a blank or a line end, or holds a control character")
-    return given
+def _require_header_text(value: Any) -> Any:
+    """Refuse text that a header cannot hold: a secret from a file often ends with a line break."""
+    if isinstance(value, str) and (value != value.strip() or _CONTROL.search(value)):
+        raise ValueError("it starts or ends with white space, or contains a control character")
+    return value
 
 
-def _require_text(given: Any) -> Any:
-    """Refuse bytes that are no text, which no client can send."""
-    if isinstance(given, str) and re.search("[\ud800-\udfff]", given):
-        raise ValueError("it holds bytes that are not UTF-8")
-    return given
+def _require_text(value: Any) -> Any:
+    """Refuse bytes that are not UTF-8: no client can send them."""
+    if isinstance(value, str) and re.search("[\ud800-\udfff]", value):
+        raise ValueError("it contains bytes that are not UTF-8")
+    return value
 
 
 def _require_url(url: str) -> str:
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or not address.hostname or _CONTROL.search(url) or " " in url:
-        raise ValueError("it is no address that begins with http:// or https://")
+        raise ValueError("it must be a URL that starts with http:// or https://")
     if "@" in address.netloc or address.query or address.fragment:
-        raise ValueError("it is shown in many places and may hold no user, no password and no query")
+        raise ValueError("it is shown in many places, so it must not contain a user, a password or a query")
     return url
 
 
-def _require_file(given: Any) -> Any:
-    path = in_project(given)
-    with _looked_at():
+def _require_file(value: Any) -> Any:
+    path = in_project(value)
+    with _readable():
         if not path.is_file():
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
     return path
 
 
 Declarations = Annotated[str, AfterValidator(require_declarations)]
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
+HeaderText = Annotated[str, BeforeValidator(_require_header_text)]
 Home = Annotated[Path, BeforeValidator(require_home)]
-Master = Annotated[str, _written(_MASTER, "it is no master that Spark knows, without user and query")]
-Memory = Annotated[str, _written("[1-9][0-9]*[mg]", "it has to be a number of m or g")]
+Master = Annotated[str, _matching(_MASTER, "it must be a master that Spark knows, without user and query")]
+Memory = Annotated[str, _matching("[1-9][0-9]*[mg]", "it must be a whole number followed by m or g")]
 PemFile = Annotated[Path, BeforeValidator(_require_file)]
-Plain = Annotated[str, BeforeValidator(_require_plain)]
 Properties = Annotated[SecretStr, _parsed_by(parse_properties)]
 Remote = Annotated[SecretStr, AfterValidator(_require_remote)]
 Root = Annotated[str, AfterValidator(_require_root)]
-Secret = Annotated[SecretStr, BeforeValidator(_require_plain)]
+Secret = Annotated[SecretStr, BeforeValidator(_require_header_text)]
 SparkConf = Annotated[SecretStr, _parsed_by(parse_spark_conf)]
 SecretText = Annotated[SecretStr, BeforeValidator(_require_text)]
 Servers = Annotated[
     str,
-    _written(f"{_SERVER}(,{_SERVER})*", "it is no list of servers alone"),
+    _matching(f"{_SERVER}(,{_SERVER})*", "it must be a list of servers, host:port each, without user and query"),
     AfterValidator(_require_ports),
 ]
 Text = Annotated[str, BeforeValidator(_require_text)]

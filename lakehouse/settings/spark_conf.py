@@ -1,4 +1,4 @@
-"""Which settings of Spark a person may set: the one list of those on which rows depend. Values may be secret."""
+"""Which Spark settings a user may set, and the only list of those that rows depend on. Values may be secret."""
 
 import re
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from lakehouse.settings.properties import parse_object
 
 _TIMES = {
-    # another zone also makes Delta verify every commit by rebuilding its state
+    # with another zone, Delta also verifies every commit by rebuilding its state
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    # as other readers do: of an INT96, Spark's own choice, many take the year 9999 for 1816
+    # as other writers do: Spark's default is INT96, in which many readers take the year 9999 for 1816
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -36,9 +36,9 @@ _STATEMENTS = {
     "spark.sql.orderByOrdinal": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
-    # a character may be written as its number
+    # allow a character to be written as its number
     "spark.sql.parser.escapedStringLiterals": "false",
-    # ${...} in a statement is text, never a variable of the machine
+    # ${...} in a statement is text, never an environment variable
     "spark.sql.variable.substitute": "false",
 }
 _FILES = {
@@ -48,41 +48,41 @@ _FILES = {
     # auto-compaction would copy a batch's metadata into a second commit
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
-    # where no target row is left after pruning, this rule drops the source of a MERGE before its rows are
-    # counted: Delta then says that it had none
+    # if pruning leaves no target row, this rule drops the source of a MERGE before its rows are counted:
+    # Delta then reports zero source rows
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
 }
 _PLANS = {
-    # from the comparison of rows that hold maps, Spark derives filters without end: a first merge never ended
+    # if compared rows hold maps, Spark derives filters endlessly: a first merge never ended
     "spark.sql.constraintPropagation.enabled": "false",
 }
-_WHY = (
-    (_TIMES, "what a time means depends on it, and times are UTC everywhere"),
-    (_VALUES, "what is stored of a value depends on it"),
-    (_STATEMENTS, "what a statement means depends on it"),
-    (_FILES, "which rows a table holds depends on it"),
-    (_PLANS, "whether Spark ever ends the planning of a merge depends on it"),
+_REASONS = (
+    (_TIMES, "the meaning of a time depends on it, and times are UTC everywhere"),
+    (_VALUES, "stored values depend on it"),
+    (_STATEMENTS, "the meaning of a statement depends on it"),
+    (_FILES, "the rows of a table depend on it"),
+    (_PLANS, "without it, Spark may never finish planning a merge"),
 )
-EXACT: Mapping[str, str] = {name: value for settings, _ in _WHY for name, value in settings.items()}
-"""What every session of ours has set, whatever a server, another session or a file of defaults says."""
+EXACT: Mapping[str, str] = {name: value for settings, _ in _REASONS for name, value in settings.items()}
+"""Settings of every lakehouse session; they override a server, another session and a file of defaults."""
 
 DELTA: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""What has to be set where a Spark is started: no session can set it later."""
+"""Settings that must be set when Spark starts: no session can set them later."""
 
 REDACTION = "spark.redaction.regex"
-"""Spark's pattern of names whose values it shows nowhere."""
+"""Spark's setting with a pattern of names: it hides the values of matching settings."""
 TEXT_REDACTION = "spark.redaction.string.regex"
-"""A person's pattern of text that Spark shows nowhere."""
+"""The setting with a user's pattern of text to hide."""
 HIDDEN_TEXT = "spark.sql.redaction.string.regex"
-"""Spark's pattern of what it shows of no statement and no plan; where it is not set, that of a person counts."""
-_SECRETS = "(?i:secret|password|token|access[.]?key)"  # those of Spark itself
-_OPTION = r'value: "[^"\\]*+(?:\\.[^"\\]*+)*+"'  # as a plan of a client is written
-_OF_JAVA = re.compile(r"-D([^\s=]+)=")  # a property of Java, which Spark shows by its own name
-_OF_ROWS = ("spark.sql.", "spark.databricks.")
-_FREE = (
+"""Spark's setting with a pattern of text to hide in statements and plans; it defaults to the user's pattern."""
+_SPARK_SECRETS = "(?i:secret|password|token|access[.]?key)"  # Spark's own default
+_OPTION = r'value: "[^"\\]*+(?:\\.[^"\\]*+)*+"'  # an option of a read in the plan of a client
+_JAVA_PROPERTY = re.compile(r"-D([^\s=]+)=")  # Spark shows a Java property under its own name
+_SESSION_PREFIXES = ("spark.sql.", "spark.databricks.")
+_HARMLESS_PREFIXES = (
     "spark.databricks.delta.optimize.maxThreads",
     "spark.databricks.delta.vacuum.parallelDelete.",
     "spark.sql.adaptive.",
@@ -117,75 +117,77 @@ _FREE = (
     "spark.sql.ui.",
     "spark.sql.warehouse.dir",
 )
-"""Beginnings of settings that tell how fast something is done, how much at once and where, and no more."""
-_ELSEWHERE = {
+"""Prefixes of settings that only change how fast, how much at once or where Spark works."""
+_REPLACEMENTS = {
     "spark.master": "LAKEHOUSE_SPARK_MASTER",
     "spark.remote": "LAKEHOUSE_SPARK_REMOTE",
     "spark.driver.memory": "LAKEHOUSE_SPARK_DRIVER_MEMORY",
-    HIDDEN_TEXT: f"{TEXT_REDACTION}, which hides the same",
+    HIDDEN_TEXT: f"{TEXT_REDACTION}, which hides the same text",
 }
-_OURS = ("spark.connect.", "spark.lakehouse.", "spark.api.mode", "spark.plugins")
+_CONNECTION_PREFIXES = ("spark.connect.", "spark.lakehouse.", "spark.api.mode", "spark.plugins")
 
 
 def parse_spark_conf(text: str) -> dict[str, str]:
-    """Return the settings that a JSON object names, each value as Spark writes it.
+    """Return the settings of a JSON object, each value as the text that Spark expects.
 
-    Raises ``ValueError`` with a sentence that names the setting at fault and shows no value.
+    Raises ``ValueError`` with a message that names the wrong setting and shows no value.
     """
     return parse_object(text, require_free_conf, '{"spark.sql.shuffle.partitions": 8}')
 
 
 def require_free_conf(name: str) -> None:
-    """Raise ``ValueError`` where a person may not set this, since rows depend on it or it is set in another way."""
+    """Raise ``ValueError`` if a user may not set this: rows depend on it, or it is set in another way."""
     if not name.startswith("spark.") or name != name.strip() or " " in name:
-        raise ValueError(f"{name!r} is no name of a Spark setting, such as spark.sql.shuffle.partitions")
-    if name in _ELSEWHERE:
-        raise ValueError(f"{name} has a setting of its own: use {_ELSEWHERE[name]}")
-    if name.startswith(_OURS):
-        raise ValueError(f"{name} is fixed, since how a session is reached depends on it; leave it out")
-    for settings, why in _WHY:
+        raise ValueError(f"{name!r} is not the name of a Spark setting, such as spark.sql.shuffle.partitions")
+    if name in _REPLACEMENTS:
+        raise ValueError(f"{name} cannot be set here: use {_REPLACEMENTS[name]}")
+    if name.startswith(_CONNECTION_PREFIXES):
+        raise ValueError(f"{name} is fixed, since the connection to a session depends on it; remove it")
+    for settings, reason in _REASONS:
         if name in settings:
-            raise ValueError(f"{name} is fixed, since {why}; leave it out")
+            raise ValueError(f"{name} is fixed, since {reason}; remove it")
     if name in DELTA:
-        raise ValueError(f"{name} is fixed, since tables are Delta's; leave it out")
-    if is_of_rows(name):
-        raise ValueError(f"{name} is fixed, since rows may depend on it; leave it out")
+        raise ValueError(f"{name} is fixed, since the tables are Delta tables; remove it")
+    if affects_rows(name):
+        raise ValueError(f"{name} is fixed, since rows may depend on it; remove it")
 
 
-def hidden(given: Mapping[str, str]) -> str:
-    """The pattern by which Spark shows the values of these settings nowhere, nor those that it takes for secrets.
+def redaction_pattern(conf: Mapping[str, str]) -> str:
+    """The pattern with which Spark hides the values of these settings, and of those that it takes for secrets.
 
-    Spark hands values on under shorter names: ``spark.hadoop.a.b`` to Hadoop as ``a.b``, so that each end of a name is
-    hidden, and so are properties of Java. What a person hides comes last: it cannot change what stands before it.
+    Spark passes values on under shorter names, for example ``spark.hadoop.a.b`` to Hadoop as ``a.b``. So the pattern
+    covers each suffix of a name, and Java properties. The user's own pattern comes last: it cannot disable the others.
     """
-    ends = {end for name in given for end in _shorter(name)}
-    options = [value for name, value in given.items() if name.endswith("JavaOptions")]
-    ends.update(name for text in options for name in _OF_JAVA.findall(re.sub(r"[\"'\\]", "", text)))
-    shorter = [f"^{re.escape(end)}$" for end in sorted(ends)]
-    return joined(_SECRETS, *map(re.escape, given), *shorter, given.get(REDACTION))
+    shown_names = {suffix for name in conf for suffix in _name_suffixes(name)}
+    java_options = [value for name, value in conf.items() if name.endswith("JavaOptions")]
+    shown_names.update(name for text in java_options for name in _JAVA_PROPERTY.findall(re.sub(r"[\"'\\]", "", text)))
+    exact_patterns = [f"^{re.escape(name)}$" for name in sorted(shown_names)]
+    return join_patterns(_SPARK_SECRETS, *map(re.escape, conf), *exact_patterns, conf.get(REDACTION))
 
 
-def _shorter(name: str) -> list[str]:
-    """The ends of a name in parts: ``b.c`` and ``c`` of ``a.b.c``."""
+def _name_suffixes(name: str) -> list[str]:
+    """The suffixes of a dotted name: ``b.c`` and ``c`` for ``a.b.c``."""
     parts = name.split(".")
     return [".".join(parts[first:]) for first in range(1, len(parts))]
 
 
-def hidden_text(given: str | None) -> str:
-    """The pattern by which Spark shows no option of a read, such as a password, nor what is given."""
-    return joined(_OPTION, given)
+def text_redaction_pattern(pattern: str | None) -> str:
+    """The pattern with which Spark hides the options of a read, such as passwords, and text of the user's pattern."""
+    return join_patterns(_OPTION, pattern)
 
 
-def joined(*patterns: str | None) -> str:
-    """The pattern that finds what any of these does; the ones of others come last, since they may reach to the end."""
+def join_patterns(*patterns: str | None) -> str:
+    """The pattern that matches what any of these matches. Patterns of users come last: one may extend to the end."""
     return "|".join(filter(None, patterns))
 
 
-def is_of_rows(name: str) -> bool:
-    """Whether rows may depend on this setting of a session: it is Spark's or Delta's, and not known to be harmless."""
-    return name.startswith(_OF_ROWS) and (name in EXACT or name in DELTA or not name.startswith(_FREE))
+def affects_rows(name: str) -> bool:
+    """Whether rows may depend on this session setting: it is one of Spark or Delta and not known to be harmless."""
+    return name.startswith(_SESSION_PREFIXES) and (
+        name in EXACT or name in DELTA or not name.startswith(_HARMLESS_PREFIXES)
+    )
 
 
 def is_of_session(name: str) -> bool:
-    """Whether a session of its own may have this, on a Spark that somebody else started."""
-    return name.startswith(_OF_ROWS)
+    """Whether a session can have its own value of this setting, on a Spark that another program started."""
+    return name.startswith(_SESSION_PREFIXES)

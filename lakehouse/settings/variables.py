@@ -1,4 +1,4 @@
-"""Variables of ours by their names: those of the file ``.env``, and the ones that no setting has."""
+"""The names of the ``LAKEHOUSE_`` variables: those in the file ``.env``, and those that are no setting."""
 
 import re
 from collections.abc import Iterable
@@ -12,13 +12,16 @@ from lakehouse.errors import SettingsError
 PREFIX = "LAKEHOUSE_"
 ENV_FILE = ".env"
 ADVICE = "Correct it in the environment or in .env; README.md lists the settings."
-# set in every container of Kubernetes beside a service called "lakehouse"
-_NOT_OURS = re.compile(PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
+# Kubernetes sets these in every container if the namespace has a service called "lakehouse"
+_SET_BY_KUBERNETES = re.compile(PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
 _NAME = re.compile(r"[\w-]+", re.ASCII)
 
 
 def variables_in_file(file: Path) -> list[str]:
-    """Return the variables of the file; ``SettingsError`` if a line of it is none: it would count as not there."""
+    """Return the names of the variables in the file.
+
+    Raises ``SettingsError`` if a line is not ``NAME=value``: its variable would silently count as not set.
+    """
     try:
         with file.open(encoding="utf-8") as text:
             lines = list(parse_stream(text))
@@ -27,31 +30,31 @@ def variables_in_file(file: Path) -> list[str]:
     except (OSError, UnicodeDecodeError):
         raise SettingsError("The file .env cannot be read", where=str(file)) from None
     for line in lines:
-        if line.error or _is_no_variable(line.key, line.value):
+        if line.error or _is_malformed(line.key, line.value):
             raise SettingsError(
                 f"Line {line.original.line} of .env cannot be read",
                 where=str(file),
-                action="Write it as NAME=value, a text with spaces in quotes that are closed.",
+                action="Write NAME=value. Put a value with spaces in quotes, and close the quotes.",
             )
     return [line.key for line in lines if line.key]
 
 
-def _is_no_variable(name: str | None, value: str | None) -> bool:
-    """Whether what stands for a variable of ours holds more than its name, which may be a secret, or no value."""
-    if name is None or not _begins_as_ours(name):
+def _is_malformed(name: str | None, value: str | None) -> bool:
+    """Whether a ``LAKEHOUSE_`` variable has no value, or its name holds other text, which may be a secret."""
+    if name is None or not _has_prefix(name):
         return False
     return value is None or not _NAME.fullmatch(name)
 
 
-def _begins_as_ours(name: str) -> bool:
+def _has_prefix(name: str) -> bool:
     return name.upper().replace("-", "_").startswith(PREFIX)
 
 
 def require_known(names: Iterable[str], settings: Iterable[str]) -> None:
-    """Refuse a variable with our prefix that no setting has: a misspelt one would count as not set."""
-    known = [f"{PREFIX}{name.upper()}" for name in settings]
+    """Refuse a ``LAKEHOUSE_`` variable that is no setting: a misspelt one would silently count as not set."""
+    setting_variables = [f"{PREFIX}{name.upper()}" for name in settings]
     for name in map(str.upper, names):
-        if _begins_as_ours(name) and name not in known and not _NOT_OURS.fullmatch(name):
-            near = get_close_matches(name, known, 1)
-            hint = f"; is it {near[0]}?" if near else ""
-            raise SettingsError(f"{name} is no setting{hint}", action=ADVICE)
+        if _has_prefix(name) and name not in setting_variables and not _SET_BY_KUBERNETES.fullmatch(name):
+            close_matches = get_close_matches(name, setting_variables, 1)
+            hint = f"Did you mean {close_matches[0]}? " if close_matches else ""
+            raise SettingsError(f"Unknown setting {name}", action=f"{hint}{ADVICE}")

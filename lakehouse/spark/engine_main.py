@@ -1,8 +1,7 @@
-"""``python -m lakehouse.spark.engine_main FOLDER``: the engine itself, a Spark that others attach to.
+"""``python -m lakehouse.spark.engine_main FOLDER``: the process of the engine.
 
-It is a session like any other, with Spark's Connect plugin, and not the server that Spark brings: that one keeps the
-sessions of its clients apart in such a way that each compiles its own code and has Python workers of its own, which
-stay when it has ended.
+It is an ordinary session with Spark's Connect plugin, not Spark's own Connect server. That server isolates the
+sessions of its clients: each compiles its own code and has its own Python workers, which stay after the session.
 """
 
 import os
@@ -17,31 +16,31 @@ from pyspark import SparkContext
 
 from lakehouse.errors import SetupError
 from lakehouse.settings.broker_address import LOOPBACK
-from lakehouse.settings.spark_conf import HIDDEN_TEXT, REDACTION, TEXT_REDACTION, joined
-from lakehouse.spark.engine import announce, conf_of
+from lakehouse.settings.spark_conf import HIDDEN_TEXT, REDACTION, TEXT_REDACTION, join_patterns
+from lakehouse.spark.engine import announce, read_launch_conf
 from lakehouse.spark.own_spark import start_spark
 
-_LOCK = 4  # the descriptor that ``Child`` hands over
-_ELSEWHERE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")  # by which PySpark takes itself for a client
-_EXPOSED = "left out, since spark-env.sh sets SPARK_LOCAL_IP to another address than 127.0.0.1"
+_LOCK = 4  # the descriptor that ``Child`` passes on
+_CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")  # with these, PySpark acts as a client
+_UI_OFF = "off, since spark-env.sh sets SPARK_LOCAL_IP to an address other than 127.0.0.1"
 
 
 def main() -> int:
-    """Start the engine, tell where it listens, and wait for its end; return the exit code of its Java."""
+    """Start the engine, write its address, and wait for its end; return the exit code of its Java."""
     folder = Path(sys.argv[1])
-    for name in _ELSEWHERE:
+    for name in _CLIENT_VARIABLES:
         os.environ.pop(name, None)
-    signal.signal(signal.SIGTERM, lambda *_: None)  # its Java is asked to end as well, and is waited for
-    conf = conf_of(folder)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # its Java gets the signal too, and this waits for it
+    conf = read_launch_conf(folder)
 
-    def fit(jvm: Any) -> dict[str, str]:
-        fitted = fit_to_java(conf, jvm.System.getenv(), jvm.System.getProperties())
-        # Spark itself reads it late: an engine with a wrong pattern would start, and refuse every session
-        jvm.java.util.regex.Pattern.compile(fitted.get(HIDDEN_TEXT, conf[HIDDEN_TEXT]))
-        return fitted
+    def adapt_to_java(jvm: Any) -> dict[str, str]:
+        changes = fit_to_java(conf, jvm.System.getenv(), jvm.System.getProperties())
+        # Spark compiles it late: an engine with an invalid pattern would start and refuse every session
+        jvm.java.util.regex.Pattern.compile(changes.get(HIDDEN_TEXT, conf[HIDDEN_TEXT]))
+        return changes
 
     try:
-        spark = start_spark(conf, _LOCK, fit)
+        spark = start_spark(conf, _LOCK, adapt_to_java)
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -52,25 +51,25 @@ def main() -> int:
 
 
 def fit_to_java(conf: Mapping[str, str], environment: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """What of the settings of an engine changes by what its Java alone knows: its environment and Spark's defaults.
+    """Return the settings that change because of the environment and the Spark defaults, which only Java knows.
 
-    What Spark's file of defaults hides stays hidden. ``spark-env.sh`` goes before our environment: where the page of an
-    engine on this machine would not be on loopback, there is none.
+    Text that Spark's file of defaults hides stays hidden. ``spark-env.sh`` has priority over our environment: if the
+    Spark UI of an engine on this machine would not be on loopback, it is turned off.
     """
-    own_text = defaults.get(HIDDEN_TEXT) or defaults.get(TEXT_REDACTION)
-    hides = {REDACTION: defaults.get(REDACTION), HIDDEN_TEXT: own_text}
-    fitted = {name: joined(conf.get(name), pattern) for name, pattern in hides.items() if pattern}
+    default_text_pattern = defaults.get(HIDDEN_TEXT) or defaults.get(TEXT_REDACTION)
+    default_patterns = {REDACTION: defaults.get(REDACTION), HIDDEN_TEXT: default_text_pattern}
+    changes = {name: join_patterns(conf.get(name), pattern) for name, pattern in default_patterns.items() if pattern}
     if _is_local(conf) and environment.get("SPARK_LOCAL_IP") != LOOPBACK:
-        fitted["spark.ui.enabled"] = "false"
-    return fitted
+        changes["spark.ui.enabled"] = "false"
+    return changes
 
 
 def describe_page(conf: Mapping[str, str], url: str | None) -> str:
-    """Where the page is, by loopback where it is there; else why it is not, and nothing where none was wanted."""
+    """Return the URL of the Spark UI, on loopback if it is local; else why it is off, or "" if it is turned off."""
     if url is None:
-        return _EXPOSED if conf["spark.ui.enabled"] == "true" else ""
-    where = urlsplit(url)
-    return where._replace(netloc=f"{LOOPBACK}:{where.port}").geturl() if _is_local(conf) else url
+        return _UI_OFF if conf["spark.ui.enabled"] == "true" else ""
+    address = urlsplit(url)
+    return address._replace(netloc=f"{LOOPBACK}:{address.port}").geturl() if _is_local(conf) else url
 
 
 def _is_local(conf: Mapping[str, str]) -> bool:

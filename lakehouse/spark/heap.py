@@ -1,7 +1,7 @@
-"""How full the heap of a Java of this machine is, as Java itself tells in a file that others may read.
+"""The heap use of a Java process on this machine, read from the performance data file that Java writes.
 
-The file is that of ``jstat``: a header, then entries with a name and a value. It is there where a Java runs with
-``UsePerfData``, its default, and it is told after each collection of garbage.
+``jstat`` reads the same file: a header, then entries with a name and a value. It exists if Java runs with
+``UsePerfData``, its default. Java updates it after each garbage collection.
 """
 
 import struct
@@ -12,15 +12,15 @@ from getpass import getuser
 from pathlib import Path
 from typing import NamedTuple
 
-_HEADER = struct.Struct(">IBxxx")  # the magic number, and the order of bytes of what follows
-_BODY = 24  # bytes up to where the entries begin and how many there are
+_HEADER = struct.Struct(">IBxxx")  # the magic number, and the byte order of the rest
+_TABLE_OFFSET = 24  # bytes before the offset and the number of the entries
 _MAGIC = 0xCAFEC0C0
-_FOLDER = Path("/tmp" if sys.platform == "linux" else tempfile.gettempdir())  # noqa: S108 - Java has no other there
-_FULL = 0.95  # of the heap in use, behind which little else is done than to collect garbage
+_FOLDER = Path("/tmp" if sys.platform == "linux" else tempfile.gettempdir())  # noqa: S108 - Java always uses /tmp on Linux
+_FULL_SHARE = 0.95  # of the heap: above it, Java does little else than collect garbage
 
 
 class Heap(NamedTuple):
-    """Bytes in use and at most, and the share of the time since the start that collecting garbage took."""
+    """Used and maximum bytes, and the share of time since the start that garbage collection took (0 to 1)."""
 
     used: int
     limit: int
@@ -28,39 +28,44 @@ class Heap(NamedTuple):
 
     @property
     def full(self) -> bool:
-        """Whether there is too little of it for what is done."""
-        return self.used > _FULL * self.limit or self.collecting > 0.5
+        """Whether the heap is too small for the work."""
+        return self.used > _FULL_SHARE * self.limit or self.collecting > 0.5
 
     def __str__(self) -> str:
-        """As a person reads it."""
+        """The numbers in one line."""
         used, limit = (size / 2**30 for size in (self.used, self.limit))
-        return f"{used:.1f} of {limit:.1f} GiB of memory in use, {self.collecting:.0%} of its time to collect garbage"
+        return (
+            f"{used:.1f} of {limit:.1f} GiB of memory in use, {self.collecting:.0%} of the time in garbage collection"
+        )
 
 
 def heap_of(pid: int) -> Heap | None:
-    """The heap of a Java, ``None`` where it tells nothing of it."""
+    """Return the heap of a Java process; ``None`` if its performance data cannot be read."""
     try:
-        told = dict(_numbers((_FOLDER / f"hsperfdata_{getuser()}" / str(pid)).read_bytes()))
+        counters = dict(_read_counters((_FOLDER / f"hsperfdata_{getuser()}" / str(pid)).read_bytes()))
     except (OSError, ValueError, struct.error):
         return None
-    spaces = [name for name in told if name.startswith("sun.gc.generation.")]
-    limit = sum(told[name] for name in spaces if name.endswith(".maxCapacity") and ".space." not in name)
-    used = sum(told[name] for name in spaces if ".space." in name and name.endswith(".used"))
-    passed = told.get("sun.os.hrt.ticks", 0)
-    collecting = sum(told.get(f"sun.gc.collector.{number}.time", 0) for number in (0, 1))
-    return Heap(used, limit, collecting / passed if passed else 0.0) if limit else None
+    names = [name for name in counters if name.startswith("sun.gc.generation.")]
+    limit = sum(counters[name] for name in names if name.endswith(".maxCapacity") and ".space." not in name)
+    used = sum(counters[name] for name in names if ".space." in name and name.endswith(".used"))
+    total_ticks = counters.get("sun.os.hrt.ticks", 0)
+    gc_ticks = sum(counters.get(f"sun.gc.collector.{number}.time", 0) for number in (0, 1))
+    return Heap(used, limit, gc_ticks / total_ticks if total_ticks else 0.0) if limit else None
 
 
-def _numbers(data: bytes) -> Iterator[tuple[str, int]]:
-    """The entries that are one number each."""
-    magic, little = _HEADER.unpack_from(data)
-    order = "<" if little else ">"
+def _read_counters(data: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the names and values of the entries with one number."""
+    magic, is_little_endian = _HEADER.unpack_from(data)
+    byte_order = "<" if is_little_endian else ">"
     if magic != _MAGIC:
         return
-    place, many = struct.unpack_from(f"{order}II", data, _BODY)
-    for _ in range(many):
-        length, name, vector, kind, value = struct.unpack_from(f"{order}IIIcxxxI", data, place)
-        if kind == b"J" and not vector:
-            begun = place + name
-            yield data[begun : data.index(0, begun)].decode(), struct.unpack_from(f"{order}q", data, place + value)[0]
-        place += length
+    offset, entry_count = struct.unpack_from(f"{byte_order}II", data, _TABLE_OFFSET)
+    for _ in range(entry_count):
+        length, name_offset, vector_length, value_type, value_offset = struct.unpack_from(
+            f"{byte_order}IIIcxxxI", data, offset
+        )
+        if value_type == b"J" and not vector_length:
+            name_start = offset + name_offset
+            (value,) = struct.unpack_from(f"{byte_order}q", data, offset + value_offset)
+            yield data[name_start : data.index(0, name_start)].decode(), value
+        offset += length

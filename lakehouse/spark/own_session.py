@@ -1,4 +1,4 @@
-"""A session of our own on a Spark that runs: nobody's settings and views are used in it, and nobody's are changed."""
+"""Our own session on a running Spark: it neither uses nor changes the settings and views of other sessions."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -12,17 +12,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from lakehouse.errors import SetupError
-from lakehouse.settings.spark_conf import DELTA, EXACT, is_of_rows
+from lakehouse.settings.spark_conf import DELTA, EXACT, affects_rows
 
 _ZONE = "spark.sql.session.timeZone"
 _UTC = {"UTC", "UCT", "GMT", "GMT0", "Z", "Zulu", "Universal", "Greenwich"}
-_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which PySpark tells which kind of session there is
-_ACTION = "Start the Spark of this session with it, or let lakehouse start the first one of the process."
-_WANTED: WeakKeyDictionary[SparkSession, Mapping[str, str]] = WeakKeyDictionary()  # what each was given
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # PySpark reads the kind of its sessions from this variable
+_ACTION = "Start the Spark of this session with it, or let lakehouse start the first Spark of the process."
+_REQUIRED_CONF: WeakKeyDictionary[SparkSession, Mapping[str, str]] = WeakKeyDictionary()
 
 
 class Active(NamedTuple):
-    """What is active in a thread: a session, the kind of sessions for PySpark, and the Spark of this process."""
+    """The active session of a thread, PySpark's kind of sessions, and the Spark of this process."""
 
     session: SparkSession | None
     connect_mode: str | None
@@ -30,7 +30,7 @@ class Active(NamedTuple):
 
 
 def running_session() -> SparkSession | None:
-    """The session of this process that is active, else any on its Spark; ``None`` where it has neither."""
+    """Return the active session of this process, else any session on its Spark; ``None`` if it has neither."""
     active = SparkSession.getActiveSession()
     if active is None and SparkContext._active_spark_context is not None and not is_remote():
         return SparkSession.builder.getOrCreate()
@@ -38,85 +38,86 @@ def running_session() -> SparkSession | None:
 
 
 def is_classic(session: SparkSession) -> bool:
-    """Whether a session has its Spark in this process, and not on a server."""
+    """Whether the Spark of a session is in this process, not on a server."""
     return hasattr(session, "_jsparkSession")
 
 
-def make_exact(session: SparkSession, wanted: Mapping[str, str]) -> None:
-    """Give a session the wanted settings and those that exactness needs, and nobody else's on which rows may depend.
+def make_exact(session: SparkSession, required_conf: Mapping[str, str]) -> None:
+    """Set the required settings and those of ``EXACT``, and unset all others that rows may depend on.
 
-    Raises ``SetupError`` where it does not take them, or its Spark was started without Delta or in another time zone.
+    Raises ``SetupError`` if a setting has no effect, or Spark was started without Delta or in another time zone.
     """
-    wanted = {**wanted, **EXACT}
-    _require_zone(session)
-    found = session.conf.getAll
-    _require_delta(found)
-    for name in _foreign(found, wanted):
+    required_conf = {**required_conf, **EXACT}
+    _require_utc(session)
+    session_conf = session.conf.getAll
+    _require_delta(session_conf)
+    for name in _extra_settings(session_conf, required_conf):
         if session.conf.isModifiable(name):
             session.conf.unset(name)
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            _set(session, name, value)
-    stand = session.conf.getAll
-    wrong = [name for name, value in EXACT.items() if stand.get(name) != value]
-    if wrong:
-        raise SetupError("A Spark session does not take a setting that it needs", where=wrong[0], action=_ACTION)
-    _WANTED[session] = wanted
+    for name, value in required_conf.items():
+        if session_conf.get(name) != value:
+            _set_conf(session, name, value)
+    new_conf = session.conf.getAll
+    wrong_settings = [name for name, value in EXACT.items() if new_conf.get(name) != value]
+    if wrong_settings:
+        what = "A Spark session does not accept a setting that it needs"
+        raise SetupError(what, where=wrong_settings[0], action=_ACTION)
+    _REQUIRED_CONF[session] = required_conf
 
 
 def keep_exact(session: SparkSession) -> bool:
-    """Make a session exact again where somebody has changed a setting of it on which rows depend; tell whether.
+    """Make a session exact again if a setting that rows depend on was changed; return whether one was.
 
-    Where nobody has, that is one question.
+    If none was changed, this takes one request.
     """
-    wanted, found = _WANTED[session], session.conf.getAll
-    changed = any(found.get(name) != value for name, value in wanted.items() if is_of_rows(name))
-    if changed or any(session.conf.isModifiable(name) for name in _foreign(found, wanted)):
-        make_exact(session, wanted)
+    required_conf, session_conf = _REQUIRED_CONF[session], session.conf.getAll
+    is_changed = any(session_conf.get(name) != value for name, value in required_conf.items() if affects_rows(name))
+    if is_changed or any(session.conf.isModifiable(name) for name in _extra_settings(session_conf, required_conf)):
+        make_exact(session, required_conf)
         return True
     return False
 
 
-def _set(session: SparkSession, name: str, value: str) -> None:
+def _set_conf(session: SparkSession, name: str, value: str) -> None:
     try:
         session.conf.set(name, value)
-    except PySparkException:  # whose text may show the value, which may be secret
-        raise SetupError("A Spark session does not take a setting", where=name, action=_ACTION) from None
+    except PySparkException:  # its text may contain the value, which may be secret
+        raise SetupError("A Spark session does not accept a setting", where=name, action=_ACTION) from None
 
 
-def _foreign(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    return [name for name in found if name not in wanted and name not in DELTA and is_of_rows(name)]
+def _extra_settings(session_conf: Mapping[str, str], required_conf: Mapping[str, str]) -> list[str]:
+    return [name for name in session_conf if name not in required_conf and name not in DELTA and affects_rows(name)]
 
 
-def _require_zone(session: SparkSession) -> None:
-    """Look at the zone of its Java, which is that of a session for which none is set."""
+def _require_utc(session: SparkSession) -> None:
+    """Check the time zone of the session's Java, which a session without its own setting uses."""
     session.conf.unset(_ZONE)
     zone = session.conf.get(_ZONE) or ""
     if zone.removeprefix("Etc/") not in _UTC:
-        fact = f"Spark runs in the time zone {zone}, and times are UTC everywhere"
-        raise SetupError(fact, where="-Duser.timezone=UTC in spark.driver.extraJavaOptions", action=_ACTION)
+        what = f"Spark runs in the time zone {zone}, but lakehouse needs UTC"
+        raise SetupError(what, where="-Duser.timezone=UTC in spark.driver.extraJavaOptions", action=_ACTION)
 
 
-def _require_delta(found: Mapping[str, str]) -> None:
+def _require_delta(session_conf: Mapping[str, str]) -> None:
     for name, value in DELTA.items():
-        if value not in found.get(name, "").split(","):
+        if value not in session_conf.get(name, "").split(","):
             raise SetupError("Spark was started without Delta", where=f"{name}={value}", action=_ACTION)
 
 
 def activate(session: SparkSession) -> None:
-    """Make a session the active one of this thread: what Spark looks up by itself while we work, it finds there."""
+    """Make a session the active one of this thread: Spark itself uses the active session while we work."""
     set_connect_mode(None if is_classic(session) else "1")
     if is_classic(session):
         SparkSession._activeSession = session
         SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
     else:
-        _over_connect()._active_session.session = session
+        _connect_session_class()._active_session.session = session
 
 
 def set_connect_mode(mode: str | None) -> None:
-    """Have PySpark take the sessions of this process for such over Spark Connect; ``None``: for those of a Spark here.
+    """Set PySpark's kind of sessions: "1" for Spark Connect, ``None`` for a Spark of this process.
 
-    Its builder too asks this: left set, it starts nobody a Spark of his own.
+    PySpark's builder reads this too: as long as it is "1", no code of this process can start its own Spark.
     """
     if mode is None:
         os.environ.pop(_CONNECT_MODE, None)
@@ -125,13 +126,13 @@ def set_connect_mode(mode: str | None) -> None:
 
 
 def find_active() -> Active:
-    """What is active now, for ``activate_again``."""
+    """Return what is active now, for ``activate_again``."""
     return Active(SparkSession.getActiveSession(), os.environ.get(_CONNECT_MODE), SparkContext._active_spark_context)
 
 
 @contextmanager
 def others_active() -> Iterator[None]:
-    """Leave active what was so before, or the first session of a Spark that was started meanwhile."""
+    """Restore at the end what was active before, or activate the first session of a Spark that started meanwhile."""
     before = find_active()
     try:
         yield
@@ -140,34 +141,36 @@ def others_active() -> Iterator[None]:
 
 
 def activate_again(before: Active) -> None:
-    """Make active what was so before, where it still runs, else the first session of the Spark of this process."""
-    former = before.session
+    """Restore what was active before if it still runs, else activate the first session of the Spark of this process."""
+    previous = before.session
     if is_remote():
-        _over_connect()._active_session.session = None if former is None or is_classic(former) else former
+        _connect_session_class()._active_session.session = (
+            None if previous is None or is_classic(previous) else previous
+        )
     if SparkContext._active_spark_context in (None, before.spark):
         set_connect_mode(before.connect_mode)
     if is_remote():
         return
-    for session in (former, SparkSession._instantiatedSession):
+    for session in (previous, SparkSession._instantiatedSession):
         if session is not None and is_classic(session) and session._sc._jsc is not None:
             activate(session)
             return
 
 
-def _over_connect() -> Any:
-    from pyspark.sql.connect.session import SparkSession as ConnectSession  # noqa: PLC0415 - needs a client
+def _connect_session_class() -> Any:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession  # noqa: PLC0415 - it loads gRPC
 
     return ConnectSession
 
 
 def stop(session: SparkSession) -> None:
-    """Stop a session, in this process with its Spark; on a server, what still runs in it is interrupted.
+    """Stop a session. In this process, this stops its Spark; on a server, it interrupts the work of the session.
 
-    A server that PySpark started in this process goes on: it would stop with any of its sessions.
+    A server that PySpark started in this process keeps running: PySpark would stop it with any of its sessions.
     """
     if is_classic(session) or "SPARK_LOCAL_REMOTE" not in os.environ:
         session.stop()
         return
-    for close in (session.client.release_session, session.client.close):
+    for end_session in (session.client.release_session, session.client.close):
         with suppress(Exception):
-            close()
+            end_session()

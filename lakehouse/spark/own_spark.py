@@ -1,4 +1,4 @@
-"""A Spark started by this process, whose Java inherits a lock: the lock is free when that Java is dead."""
+"""A Spark that this process starts. Its Java inherits a lock, so the lock is free only when that Java is dead."""
 
 import signal
 import subprocess
@@ -19,110 +19,111 @@ from lakehouse.local.java import OUT_OF_MEMORY
 from lakehouse.settings.spark_conf import DELTA
 from lakehouse.spark.own_session import is_classic, set_connect_mode, stop
 
-# what has to be known before Java runs; the rest, which may hold secrets, stands on no command line
-_OF_JAVA = ("spark.driver.", "spark.jars", "spark.kubernetes.", "spark.master", "spark.submit.", "spark.yarn.")
+# settings that Java needs before it starts; others may be secret, so they are on no command line
+_LAUNCH_PREFIXES = ("spark.driver.", "spark.jars", "spark.kubernetes.", "spark.master", "spark.submit.", "spark.yarn.")
 
 
 def start_spark(
     conf: Mapping[str, str], lock: int, ask_java: Callable[[Any], Mapping[str, str]] = lambda _: {}
 ) -> SparkSession:
-    """Start a Spark with these settings, or return the one that this process has, with them.
+    """Start a Spark with these settings, or apply them to the one that this process has and return it.
 
-    ``lock`` is a descriptor; ``ask_java`` gets Java's classes before Spark starts there, and returns settings that go
-    before the others. Raises ``SetupError`` where Spark does not start, without the values of its settings.
+    ``lock`` is the descriptor of a lock that Java inherits. ``ask_java`` gets Java's classes before Spark starts, and
+    returns settings that override the others. Raises ``SetupError``, without values of settings, if Spark does not
+    start.
     """
-    set_connect_mode(None)  # left by a session over a server
+    set_connect_mode(None)  # a session on a server may have set it
     try:
-        if SparkContext._gateway is None:  # the only way to hand the JVM a lock
-            given = SparkConf(loadDefaults=False)
-            given.setAll([(name, value) for name, value in conf.items() if name.startswith(_OF_JAVA)])
-            gateway = launch_gateway(given, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
+        if SparkContext._gateway is None:  # the only way to pass a lock to the JVM
+            launch_conf = SparkConf(loadDefaults=False)
+            launch_conf.setAll([(name, value) for name, value in conf.items() if name.startswith(_LAUNCH_PREFIXES)])
+            gateway = launch_gateway(launch_conf, {"pass_fds": (lock,)})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
         builder: SparkSession.Builder = SparkSession.builder
         for name, value in {**conf, **ask_java(SparkContext._jvm)}.items():
             builder = builder.config(name, value)
-        with _signals_kept():
+        with _keep_signal_handler():
             return builder.getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
-        said = causes_of(error)[-1].line or "it says nothing"
+        cause = causes_of(error)[-1].line or "it reports no cause"
         raise SetupError(
-            f"Spark does not start: {_without_values(said, conf)}",
+            f"Spark does not start: {_hide_values(cause, conf)}",
             where=f"{conf['spark.master']}, driver {conf['spark.driver.memory']}",
             action="Check LAKEHOUSE_SPARK_MASTER, LAKEHOUSE_SPARK_DRIVER_MEMORY, LAKEHOUSE_SPARK_CONF and Java.",
         ) from None
 
 
-def _without_values(text: str, conf: Mapping[str, str]) -> str:
-    """Leave out of a text the values of settings, which may be secret, but for those that say what is wrong."""
-    told = {*DELTA.values(), conf["spark.master"], "true", "false"}
-    for value in sorted({*conf.values()} - told, key=len, reverse=True):
+def _hide_values(text: str, conf: Mapping[str, str]) -> str:
+    """Replace the values of settings, which may be secret, except harmless ones that explain the error."""
+    harmless_values = {*DELTA.values(), conf["spark.master"], "true", "false"}
+    for value in sorted({*conf.values()} - harmless_values, key=len, reverse=True):
         if len(value) > 2:
             text = text.replace(value, "...")
     return text
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Leave Ctrl-C to who had it: PySpark's handler talks to Java in the middle of another talk, which it waits for."""
-    here = current_thread() is main_thread()
-    before = signal.getsignal(signal.SIGINT) if here else None
+def _keep_signal_handler() -> Iterator[None]:
+    """Restore the handler of Ctrl-C: PySpark's own calls Java during another call, and waits for that one."""
+    is_main_thread = current_thread() is main_thread()
+    handler = signal.getsignal(signal.SIGINT) if is_main_thread else None
     yield
-    if before is not None:
-        signal.signal(signal.SIGINT, before)
+    if handler is not None:
+        signal.signal(signal.SIGINT, handler)
 
 
 def break_talk() -> None:
-    """Break off the talk with Java that this thread may be in, for a signal: else the next one waits for its answer."""
+    """Abort a running call of this thread to Java, after a signal: otherwise the next call waits for its answer."""
     client = getattr(SparkContext._gateway, "_gateway_client", None)
-    connection_of_thread = getattr(client, "get_thread_connection", None)
-    connection = connection_of_thread() if connection_of_thread else None
+    get_connection = getattr(client, "get_thread_connection", None)
+    connection = get_connection() if get_connection else None
     if connection is not None:
         connection.close()
 
 
 def stop_spark(spark: SparkSession, patience: float) -> None:
-    """Stop a session; a Java of our own in which that takes longer, or a statement was left behind, is ended instead.
+    """Stop a session. If our own Java takes longer than ``patience`` seconds, or a statement is left there, end Java.
 
-    The talk with Java is one of its own: one that was broken off would answer first. Over a server it is this thread
-    whose session ends.
+    Another thread stops Java, over its own connection: an aborted call on the connection of this thread would answer
+    first. A session on a server is stopped in this thread.
     """
     if not is_classic(spark):
-        _stop(spark)
+        _stop_quietly(spark)
         return
-    stopping = Thread(target=_stop, args=(spark,), daemon=True)
+    thread = Thread(target=_stop_quietly, args=(spark,), daemon=True)
     if getattr(spark, "release_session_on_close", True):
-        stopping.start()
-        stopping.join(patience)
-        if not stopping.is_alive() and _exit_code() is None:
+        thread.start()
+        thread.join(patience)
+        if not thread.is_alive() and _exit_code() is None:
             return
     end_java()
 
 
-def _stop(spark: SparkSession) -> None:
-    with suppress(Exception):  # what is dead has stopped
+def _stop_quietly(spark: SparkSession) -> None:
+    with suppress(Exception):  # a dead Spark has stopped already
         stop(spark)
 
 
 def _exit_code() -> int | None:
-    """How the Java that PySpark started has ended; ``None`` while it lives."""
+    """The exit code of the Java that PySpark started; ``None`` while it runs."""
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     return process.poll() if process else None
 
 
 def lost_java() -> EngineLostError:
-    """The error of a talk with a Java of our own that broke off, with its cause where its exit code tells it."""
+    """Return the error for a lost connection to our own Java, with the cause if the exit code shows it."""
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     with suppress(subprocess.TimeoutExpired):
         if process:
             process.wait(2)
-    full = _exit_code() == OUT_OF_MEMORY
-    fact = "The Java of this Spark has ended" + (": its memory was full" if full else "")
-    more = "Raise LAKEHOUSE_SPARK_DRIVER_MEMORY, then run" if full else "Run"
-    return EngineLostError(fact, action=f"{more} it again: it goes on from the version the table has.")
+    is_out_of_memory = _exit_code() == OUT_OF_MEMORY
+    what = "The Java of this Spark has ended" + (": its memory was full" if is_out_of_memory else "")
+    command = "Raise LAKEHOUSE_SPARK_DRIVER_MEMORY, then run" if is_out_of_memory else "Run"
+    return EngineLostError(what, action=f"{command} it again. It continues from the current version of the table.")
 
 
 def end_java(patience: float = 2.0) -> None:
-    """End the Java that PySpark started for us, by force after so many seconds; a second call does nothing."""
+    """End the Java that PySpark started, by force after ``patience`` seconds. A second call does nothing."""
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return

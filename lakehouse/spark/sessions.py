@@ -1,4 +1,4 @@
-"""The Spark session, local, on a cluster or over Spark Connect: the only place with Spark and Delta settings."""
+"""The Spark session: local, on a cluster or over Spark Connect. The only place with Spark and Delta settings."""
 
 import hashlib
 import json
@@ -16,10 +16,10 @@ from pyspark import __version__ as spark_version
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.errors.troubles import Trouble, means
-from lakehouse.local.jars import ensure_jars, wanted_jars
+from lakehouse.local.jars import ensure_jars, required_jars
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
 from lakehouse.settings import Settings
-from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, hidden, is_of_session
+from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session, redaction_pattern
 from lakehouse.spark.engine import engine_folder, share_lock
 from lakehouse.spark.own_session import activate, is_classic, make_exact, running_session
 from lakehouse.spark.own_spark import start_spark, stop_spark
@@ -27,38 +27,38 @@ from lakehouse.spark.own_spark import start_spark, stop_spark
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# each commit rebuilds the table's state in this many tasks; the default of 50 is for huge tables
+# each commit rebuilds the state of the table in this many tasks; the default of 50 is for huge tables
 _SNAPSHOT = {"spark.databricks.delta.snapshotPartitions": "2"}
-_WARM = {
-    # a batch with feed and rollup needs some 250 generated classes: with the default of 100, Spark compiles
+_CODE_CACHE = {
+    # a batch with feed and rollup needs about 250 generated classes; with the default of 100, Spark compiles
     # all of them again for every batch
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
-_TO_WORKERS = {
-    # where a file is read by columns, what a worker need not see is turned into rows and into columns again
+_PYTHON_WORKERS = {
+    # with columnar input, Spark converts columns that a worker does not need to rows and back
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
-    # bytes of records that a worker gets at once: what it holds is bounded for so many
+    # bytes of records that a worker gets at once: this limits its memory
     "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 1024 * 1024),
 }
-FILE_SIZE = 128 * 1024 * 1024  # bytes: what a file has at most; compaction leaves larger ones alone
-_COMPACT = {
+FILE_SIZE = 128 * 1024 * 1024  # maximum bytes of a file; compaction does not touch larger files
+_COMPACTION = {
     "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
     "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
 }
-_OF_SESSIONS = {**_SNAPSHOT, **EXACT, **_COMPACT, **_TO_WORKERS}  # also of one on a Spark that somebody else started
-# few rows are joined and written in one task sooner than a plan is adapted to them stage by stage
+_OF_SESSIONS = {**_SNAPSHOT, **EXACT, **_COMPACTION, **_PYTHON_WORKERS}  # also on a Spark of another program
+# for few rows, one task is faster than adaptive execution stage by stage
 _ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
 FEW_ROWS = 50_000
-# and very few sooner than the code for it is generated and compiled
+# for very few rows, interpretation is faster than generating and compiling code
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 VERY_FEW_ROWS = 10_000
-_LITTLE = 1_000_000  # rows of a table that one task looks through
+_MAX_SCANNED_ROWS = 1_000_000  # rows of a table that one task scans
 _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -71,15 +71,15 @@ _QUIET = {
 }
 _SERVED = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    # sessions share generated classes and Python workers: nobody adds code of his own to one
+    # sessions share generated classes and Python workers: no client adds its own code to a session
     "spark.sql.artifact.isolation.enabled": "false",
-    # what a client that died has left, its session with all it holds, goes within some minutes
+    # the session of a dead client, with everything it uses, is removed within minutes
     "spark.connect.session.manager.defaultSessionTimeout": "5m",
     "spark.connect.execute.manager.detachedTimeout": "5m",
     "spark.cleaner.periodicGC.interval": "3min",
-    # an operation that has told its progress cannot be attached to again from its beginning
+    # a client cannot attach again to the start of an operation that has reported progress
     "spark.connect.progress.reportInterval": "-1",
-    # what a server remembers of work that is done, though nobody looks at it
+    # limits on what a server remembers of finished work
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
@@ -87,51 +87,51 @@ _SERVED = {
     "spark.sql.connect.ui.retainedSessions": "20",
     "spark.sql.connect.ui.retainedStatements": "20",
 }
-# what the workers of an engine have loaded, and whose rights it has where tables are in a store
-_LOADED = ("pyarrow", "numpy", "orjson")
-_RIGHTS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
+# the packages that the workers of an engine load, and the variables with its access to an object store
+_WORKER_PACKAGES = ("pyarrow", "numpy", "orjson")
+_STORE_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR")
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
-# what others give here stands before what we need: of options of Java, the last counts
-_JOINED = {
+# settings of the user that are joined with ours; ours come last, since the last option of Java counts
+_SEPARATORS = {
     _DRIVER_OPTIONS: " ",
     "spark.executor.extraJavaOptions": " ",
     "spark.driver.extraClassPath": os.pathsep,
     "spark.jars": ",",
 }
-_SHARED: dict[Path, int] = {}  # locks of the engines that may not start while this process has a Spark of its own
-_USERS: dict[SparkContext, set[SparkSession]] = {}  # each Spark that was started here, and our sessions on it
+_SHARED: dict[Path, int] = {}  # locks that prevent the start of engines while this process has its own Spark
+_USERS: dict[SparkContext, set[SparkSession]] = {}  # each Spark that this process started, and our sessions on it
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
-    """Return the settings of a session started here, without a UI, jars included (they are fetched when missing)."""
-    conf = _conf(settings, ensure_jars(settings, "spark"))
-    said = f"{_defaults()} {conf[_DRIVER_OPTIONS]}"
-    chosen = garbage_collector(said) if settings.spark_is_local else ()
-    return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *chosen]), "spark.ui.enabled": "false"}
+    """Return the settings of a Spark started here, without a UI; missing jars are fetched."""
+    conf = _base_conf(settings, ensure_jars(settings, "spark"))
+    option_text = f"{_read_defaults()} {conf[_DRIVER_OPTIONS]}"
+    collector = garbage_collector(option_text) if settings.spark_is_local else ()
+    return {**conf, _DRIVER_OPTIONS: " ".join([conf[_DRIVER_OPTIONS], *collector]), "spark.ui.enabled": "false"}
 
 
 def engine_conf(settings: Settings) -> dict[str, str]:
-    """Return the settings of the engine of the home: those of a session started here, and what many clients need."""
+    """Return the settings of the engine of the home: those of a Spark started here, and those for many clients."""
     return {**spark_conf(settings), **_SERVED}
 
 
-def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
+def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
     jars = [str(path) for path in paths]
-    local = settings.spark_is_local
-    shipped = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if local else {"spark.jars": ",".join(jars)}
-    zone = dict.fromkeys((_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"), "-Duser.timezone=UTC")
-    ended = {_DRIVER_OPTIONS: f"{zone[_DRIVER_OPTIONS]} {EXIT_WITHOUT_MEMORY}"}
-    given = settings.spark_settings
-    needed = {**shipped, **zone, **ended}
+    is_local = settings.spark_is_local
+    jar_conf = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if is_local else {"spark.jars": ",".join(jars)}
+    zone_options = dict.fromkeys((_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"), "-Duser.timezone=UTC")
+    driver_options = {_DRIVER_OPTIONS: f"{zone_options[_DRIVER_OPTIONS]} {EXIT_WITHOUT_MEMORY}"}
+    user_conf = settings.spark_settings
+    our_conf = {**jar_conf, **zone_options, **driver_options}
     return {
-        **_WARM,
-        **(_QUIET if local else {}),
+        **_CODE_CACHE,
+        **(_QUIET if is_local else {}),
         "spark.app.name": "lakehouse",
-        # else a folder spark-warehouse appears where a command is started
+        # otherwise Spark creates a folder spark-warehouse in the working directory
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
-        **given,
-        **({REDACTION: hidden(given)} if given else {}),
-        **{name: _JOINED[name].join(filter(None, [given.get(name), ours])) for name, ours in needed.items()},
+        **user_conf,
+        **({REDACTION: redaction_pattern(user_conf)} if user_conf else {}),
+        **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), own])) for name, own in our_conf.items()},
         **DELTA,
         **_OF_SESSIONS,
         "spark.master": settings.spark_master,
@@ -140,23 +140,23 @@ def _conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
 
 
 def fingerprint(settings: Settings) -> str:
-    """What a session started here would be: its packages, jars (each version is another file), settings and Python.
+    """Return a hash of what a Spark started here would be. Nothing is fetched.
 
-    Also what the environment says of Spark, its file of defaults and, where tables are in a store, with whose rights.
-    Nothing is fetched.
+    It covers packages, jars (by file name, which has the version), settings, Python, Spark's environment variables and
+    its file of defaults. If the tables are in an object store, it also covers the variables with the access to it.
     """
-    jars = sorted(jar.path for jar in wanted_jars(settings) if jar.group == "spark")
-    python = [os.path.realpath(sys.prefix), sys.version]  # whatever name it was called by
-    around = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
-    loaded = [spark_version, *map(version, _LOADED)]
-    stored = not settings.store.is_path
-    rights = {name: value for name, value in os.environ.items() if stored and name.startswith(_RIGHTS)}
-    parts = [loaded, python, around, rights, _defaults(), _conf(settings, jars), _SERVED]
+    jars = sorted(jar.path for jar in required_jars(settings) if jar.group == "spark")
+    python = [os.path.realpath(sys.prefix), sys.version]  # not the name of the executable
+    spark_variables = [os.environ.get(name, "") for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")]
+    versions = [spark_version, *map(version, _WORKER_PACKAGES)]
+    uses_uri = not settings.store.is_path
+    access = {name: value for name, value in os.environ.items() if uses_uri and name.startswith(_STORE_VARIABLES)}
+    parts = [versions, python, spark_variables, access, _read_defaults(), _base_conf(settings, jars), _SERVED]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _defaults() -> str:
-    """What the file of Spark's defaults says; empty where there is none, or it cannot be read."""
+def _read_defaults() -> str:
+    """Return the text of Spark's file of defaults; empty if there is none or it cannot be read."""
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     folder = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf")
     with suppress(OSError):
@@ -165,20 +165,20 @@ def _defaults() -> str:
 
 
 def build_session(settings: Settings) -> SparkSession:
-    """Open a session of our own: on the Spark of this process, else a server or engine, else on one started here.
+    """Open our own session. The caller stops it with ``stop_session``.
 
-    The server is that of the settings, the engine that of the home. Whoever calls this stops it. As long as a process
-    has a Spark of its own, no engine of its home starts, and where one lives, nobody starts a Spark of its own.
+    It is on the Spark of this process, else the server of the settings, else the engine of the home, else a new Spark.
+    A process with its own Spark prevents the start of an engine of its home, and a running engine prevents the reverse.
 
-    Raises ``SetupError`` without a fitting Java, without the jars, where no Connect server answers, where the engine
-    was started otherwise than a session would be here, or where the Spark that runs cannot be exact.
+    Raises ``SetupError`` if there is no suitable Java, jars are missing, no Spark Connect server answers, the engine
+    has other settings than a session here would have, or the running Spark cannot be made exact.
     """
-    # workers have to import what this interpreter can, whatever python3 is on the path
+    # workers must import the same packages as this interpreter; another python3 may be on the path
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = _session_beside(running) if (running := running_session()) else _session_elsewhere(settings)
-    given = {name: value for name, value in settings.spark_settings.items() if is_of_session(name)}
+    session = _join_running(running) if (running := running_session()) else _open_elsewhere(settings)
+    session_conf = {name: value for name, value in settings.spark_settings.items() if is_of_session(name)}
     try:
-        make_exact(session, {**given, **_OF_SESSIONS})
+        make_exact(session, {**session_conf, **_OF_SESSIONS})
     except BaseException:
         stop_session(session)
         raise
@@ -188,16 +188,16 @@ def build_session(settings: Settings) -> SparkSession:
     return session
 
 
-def _session_beside(running: SparkSession) -> SparkSession:
+def _join_running(running: SparkSession) -> SparkSession:
     if is_classic(running):
         return running.newSession()
-    from lakehouse.spark.connect import join_beside  # noqa: PLC0415 - as below
+    from lakehouse.spark.connect import join_same_server  # noqa: PLC0415 - as below
 
-    return join_beside(running)
+    return join_same_server(running)
 
 
-def _session_elsewhere(settings: Settings) -> SparkSession:
-    """A session on a server or an engine, else on a Spark that is started now."""
+def _open_elsewhere(settings: Settings) -> SparkSession:
+    """Open a session on a server or an engine, else on a Spark that starts now."""
     if settings.spark_remote:
         return _join(settings)
     folder = engine_folder(settings)
@@ -213,10 +213,10 @@ def _session_elsewhere(settings: Settings) -> SparkSession:
     return first.newSession()
 
 
-def _attach(folder: Path, wanted: str) -> SparkSession | None:
-    from lakehouse.spark.connect import attach  # noqa: PLC0415 - a session of one's own needs no client
+def _attach(folder: Path, required_fingerprint: str) -> SparkSession | None:
+    from lakehouse.spark.connect import attach  # noqa: PLC0415 - a Spark of this process needs no client
 
-    return attach(folder, wanted)
+    return attach(folder, required_fingerprint)
 
 
 def _join(settings: Settings) -> SparkSession:
@@ -227,32 +227,32 @@ def _join(settings: Settings) -> SparkSession:
 
 @contextmanager
 def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterator[None]:
-    """Run statements over so many rows (``None``: nobody knows) in the way that is quicker for them.
+    """Use the fastest settings for statements over this many rows (``None`` if the number is unknown).
 
-    ``met`` are the rows of a table among which they are looked for.
+    ``met`` is the number of rows of the table that the rows are joined with.
     """
-    few = rows is not None and rows <= FEW_ROWS and met <= _LITTLE
-    very_few = rows is not None and rows + met <= VERY_FEW_ROWS
-    wanted = (_ONE_TASK if few else {}) | (_INTERPRETED if few and very_few else {})
-    before = {name: spark.conf.get(name) or "" for name in wanted}
+    is_small = rows is not None and rows <= FEW_ROWS and met <= _MAX_SCANNED_ROWS
+    is_very_small = rows is not None and rows + met <= VERY_FEW_ROWS
+    temporary_conf = (_ONE_TASK if is_small else {}) | (_INTERPRETED if is_small and is_very_small else {})
+    previous_conf = {name: spark.conf.get(name) or "" for name in temporary_conf}
     try:
-        for name, value in wanted.items():
+        for name, value in temporary_conf.items():
             spark.conf.set(name, value)
         yield
     finally:
-        for name, value in before.items():
-            with suppress(Exception):  # a session that is gone keeps nothing, and why it is gone matters more
+        for name, value in previous_conf.items():
+            with suppress(Exception):  # a lost session needs no restoring, and its first error matters more
                 spark.conf.set(name, value)
 
 
 def held(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
-    """Rows as they are now: very few by the plans that use them, others by the executors."""
-    few = collected(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
-    return rows.localCheckpoint() if few is None else spark.createDataFrame(few, rows.schema)
+    """Return the rows computed once: very few are kept in the plans that use them, others by the executors."""
+    local_rows = collected(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
+    return rows.localCheckpoint() if local_rows is None else spark.createDataFrame(local_rows, rows.schema)
 
 
 def collected(rows: DataFrame) -> "pa.Table | None":
-    """Rows as this process holds them; ``None`` where they are larger than Spark gives away (1 GiB by default)."""
+    """Return the rows in this process; ``None`` if they exceed the maximum that Spark returns (1 GiB by default)."""
     try:
         return rows.toArrow()
     except Exception as error:
@@ -262,11 +262,11 @@ def collected(rows: DataFrame) -> "pa.Table | None":
 
 
 def stop_session(spark: SparkSession, patience: float = 30.0) -> None:
-    """Stop a session that ``build_session`` returned; on a server, what still runs in it is interrupted.
+    """Stop a session of ``build_session``. On a server, this interrupts the work of the session.
 
-    Not so where a statement that writes was left behind on a server: that session is left to the next writer, or to the
-    engine. A Spark that was started here ends with the last session on it, by force where it does not stop; one that
-    somebody else started goes on.
+    Exception: if a statement that writes is left behind on a server, the next writer or the engine ends that session.
+    A Spark that this process started ends with its last session, by force after ``patience`` seconds. A Spark that
+    another program started keeps running.
     """
     if is_classic(spark):
         users = _USERS.get(spark.sparkContext)

@@ -9,13 +9,13 @@ from lakehouse.local.ports import accepts
 from lakehouse.settings.broker_address import LOOPBACK
 from lakehouse.spark.engine import Address, read_address, read_token
 
-_USER = "lakehouse"  # the same for everybody who has the token: a session is found by its id alone
+_USER = "lakehouse"  # the same for all clients: the session id alone identifies a session
 
 
 class EngineChannel(ChannelBuilder):
-    """How a client reaches an engine: by its number, so that the token goes to no other program.
+    """The connection of a client to an engine. It uses 127.0.0.1, so that no other program receives the token.
 
-    PySpark itself sends a token without TLS only to ``localhost``, which may be another address of the machine.
+    PySpark itself sends a token without TLS only to ``localhost``, which may resolve to another address.
     """
 
     def __init__(self, address: Address, token: str, session: str | None = None) -> None:
@@ -28,7 +28,7 @@ class EngineChannel(ChannelBuilder):
 
     @property
     def host(self) -> str:
-        """The address, as PySpark shows it."""
+        """The address that PySpark shows."""
         return LOOPBACK
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802 - PySpark's name
@@ -37,9 +37,9 @@ class EngineChannel(ChannelBuilder):
 
 
 def open_channel(folder: Path, session: str | None = None) -> EngineChannel | None:
-    """How the engine of this folder is reached, ``None`` where nothing listens there (yet).
+    """Return the connection to the engine of this folder; ``None`` if nothing listens there (yet).
 
-    ``SetupError`` where it is somebody else's.
+    Raises ``SetupError`` if another user owns the engine.
     """
     address = read_address(folder)
     if address is None or not accepts(LOOPBACK, address.port):

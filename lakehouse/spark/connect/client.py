@@ -1,4 +1,4 @@
-"""A client of a Spark Connect server that may be silent: each wait for it has an end, and a signal ends it at once."""
+"""A client of a Spark Connect server. Each wait for the server has a limit, and a signal ends it at once."""
 
 import atexit
 from collections.abc import Callable
@@ -18,124 +18,127 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from lakehouse.errors.causes import SERVED, Cause, causes_of_task, make_cause
 from lakehouse.errors.time_limit import in_time
 
-FIRST_ANSWER = 30.0  # seconds for the first answer of a server that takes connections
-_SILENCE = 300.0  # seconds without an answer to a small question, after which a server is given up
-_FAREWELL = 4.0  # seconds for an answer to who ends: an interruption, a session that is given back
-_CLOSING = 0.5  # seconds for gRPC to end what is under way when a client is closed
-_TOUCH = 60.0  # seconds between two of them: the engine gives up a session that has asked none for five minutes
+FIRST_ANSWER = 30.0  # seconds for the first answer of a server that accepts connections
+_SILENCE = 300.0  # seconds to wait for the answer to a small request before giving up the server
+_FAREWELL = 4.0  # seconds for the answer to an interruption, or to the release of a session
+_CLOSE_SECONDS = 0.5  # for gRPC to end running requests when a client is closed
+_TOUCH = 60.0  # seconds between small requests: the engine closes a session without requests after five minutes
 
 
-def open_session(channel: ChannelBuilder, patience: RetryPolicy) -> ConnectSession:
-    """Open a session that asks again as ``patience`` says; nothing is asked yet.
+def open_session(channel: ChannelBuilder, retry_policy: RetryPolicy) -> ConnectSession:
+    """Create a session with this retry policy; it sends no request yet.
 
-    It is nobody's default, as one of PySpark's builder would be: others would get it, set its settings and stop it.
+    It does not become the default session, as one of PySpark's builder would: other code could get it, change its
+    settings and stop it.
     """
     session = ConnectSession(connection=channel)  # type: ignore[arg-type]
-    session.client.set_retry_policies([patience])
+    session.client.set_retry_policies([retry_policy])
     _keep_causes(session.client)
-    _bound_farewells(session.client)
-    # a client that is open when Python ends sends one command more, and then the process hangs (seen)
+    _limit_farewells(session.client)
+    # a client that is open when Python ends sends another command, and then the process hangs (observed)
     atexit.register(session.client.close)
     return session
 
 
-def _bound_farewells(client: SparkConnectClient) -> None:
-    """Have Ctrl-C and the end of a session wait for a silent server no longer than for one that answers slowly."""
+def _limit_farewells(client: SparkConnectClient) -> None:
+    """Limit how long Ctrl-C and the end of a session wait for a silent server."""
 
-    def bound(ask: Callable[..., object]) -> Callable[..., list[str]]:
-        def asked(*given: object) -> list[str]:
+    def with_limit(send_request: Callable[..., object]) -> Callable[..., list[str]]:
+        def send_in_time(*arguments: object) -> list[str]:
             try:
-                in_time(partial(ask, *given), _FAREWELL)
+                in_time(partial(send_request, *arguments), _FAREWELL)
             except TimeoutError:
                 Thread(target=client._channel.close, daemon=True).start()
-            except Exception:  # noqa: S110 - who ends needs no answer
+            except Exception:  # noqa: S110 - a client that ends needs no answer
                 pass
             return []
 
-        return asked
+        return send_in_time
 
-    release = client.release_session
+    release_session = client.release_session
 
-    def give_back() -> None:
-        # what a statement still tells a session that is closed is an error, with its trace, in the server's log
+    def release_after_statements() -> None:
+        # a request of a statement after the session is closed would write an error and its trace to the server's log
         wait(list(client._release_futures), timeout=_FAREWELL / 2)
-        release()
+        release_session()
 
     vars(client).update(
-        interrupt_operation=bound(client.interrupt_operation),
-        release_session=bound(give_back),
+        interrupt_operation=with_limit(client.interrupt_operation),
+        release_session=with_limit(release_after_statements),
         close=partial(_close, client, client.close),
     )
 
 
 def _close(client: SparkConnectClient, close: Callable[[], None]) -> None:
-    """Close a client, and leave its threads behind if gRPC waits for a silent server there (seen)."""
+    """Close a client; abandon its threads if gRPC waits for a silent server there (observed)."""
     if client.is_closed:
         return
     try:
-        in_time(close, _CLOSING)
+        in_time(close, _CLOSE_SECONDS)
     except TimeoutError:
         client._closed = True
-    except RuntimeError:  # where Python ends, no thread can be started any more
+    except RuntimeError:  # no thread can be started while Python ends
         close()
 
 
 def _keep_causes(client: SparkConnectClient) -> None:
-    """Give each error the chain that the server told of it: PySpark keeps no more than its text."""
-    fetch, raise_error = client._fetch_enriched_error, client._handle_rpc_error
-    told = local()
+    """Attach the server's chain of causes to each error: PySpark keeps only the text."""
+    fetch_details, raise_error = client._fetch_enriched_error, client._handle_rpc_error
+    last_error = local()
 
-    def keep(info: ErrorInfo) -> proto.FetchErrorDetailsResponse | None:
-        told.chain = fetch(info)
-        return cast(proto.FetchErrorDetailsResponse | None, told.chain)
+    def keep_details(info: ErrorInfo) -> proto.FetchErrorDetailsResponse | None:
+        last_error.details = fetch_details(info)
+        return cast(proto.FetchErrorDetailsResponse | None, last_error.details)
 
-    def explain(rpc_error: grpc.RpcError) -> NoReturn:
-        told.chain = None
+    def raise_with_causes(rpc_error: grpc.RpcError) -> NoReturn:
+        last_error.details = None
         try:
             raise_error(rpc_error)
         except PySparkException as error:
-            setattr(error, SERVED, served_causes(told.chain))
+            setattr(error, SERVED, served_causes(last_error.details))
             raise
 
-    vars(client).update(_fetch_enriched_error=keep, _handle_rpc_error=explain)
+    vars(client).update(_fetch_enriched_error=keep_details, _handle_rpc_error=raise_with_causes)
 
 
-def served_causes(told: proto.FetchErrorDetailsResponse | None) -> list[Cause]:
-    """The chain of an error as a server tells it, outermost first; empty where it told none."""
+def served_causes(details: proto.FetchErrorDetailsResponse | None) -> list[Cause]:
+    """Return the chain of causes that the server sent, outermost first; empty if it sent none."""
     causes: list[Cause] = []
-    at = told.root_error_idx if told is not None and told.HasField("root_error_idx") else None
-    while told is not None and at is not None and at < len(told.errors) and len(causes) <= len(told.errors):
-        error = told.errors[at]
+    index = details.root_error_idx if details is not None and details.HasField("root_error_idx") else None
+    while (
+        details is not None and index is not None and index < len(details.errors) and len(causes) <= len(details.errors)
+    ):
+        error = details.errors[index]
         kind = error.error_type_hierarchy[0] if error.error_type_hierarchy else ""
         causes.append(make_cause(kind, error.spark_throwable.error_class, error.message))
-        at = error.cause_idx if error.HasField("cause_idx") else None
-        causes += causes_of_task(error.message) if at is None else ()
+        index = error.cause_idx if error.HasField("cause_idx") else None
+        causes += causes_of_task(error.message) if index is None else ()
     return causes
 
 
-def require_answer(session: ConnectSession, question: Callable[[], object]) -> None:
-    """Ask the first question, which also proves the token, then keep the session as long as its process lives.
+def require_answer(session: ConnectSession, first_request: Callable[[], object]) -> None:
+    """Send the first request, which also checks the token, then keep the session alive as long as this process runs.
 
-    A server that hangs takes connections and is silent: ``TimeoutError`` then. The session is closed where this fails.
+    Raises ``TimeoutError`` if the server accepts connections but does not answer. The session is closed if this fails.
     """
     try:
-        in_time(question, FIRST_ANSWER)
+        in_time(first_request, FIRST_ANSWER)
     except BaseException:
         session.client.close()
         raise
-    Thread(target=_stay, args=(session,), daemon=True).start()
+    Thread(target=_keep_alive, args=(session,), daemon=True).start()
 
 
-def _stay(session: ConnectSession) -> None:
-    """Keep the session while its process waits for a turn, or a person; a server that is silent too long is given up.
+def _keep_alive(session: ConnectSession) -> None:
+    """Keep the session alive with small requests; close it if the server is silent for too long.
 
-    Its statement then fails as on a server that has ended: it would wait without end.
+    A running statement then fails as if the server had ended; otherwise it would wait forever.
     """
     while not session.is_stopped:
         try:
             in_time(lambda: session.conf.get("spark.sql.session.timeZone"), _SILENCE)
         except TimeoutError:
             session.client.close()
-        except Exception:  # noqa: S110 - that is an answer too
+        except Exception:  # noqa: S110 - an error is an answer too
             pass
         Event().wait(_TOUCH)

@@ -1,7 +1,7 @@
-"""What a client that died left running on an engine: interrupted, and waited for.
+"""End the work that a dead client left running on an engine: interrupt it and wait for its end.
 
-An interruption is answered before what it interrupts has ended, and so is a question for the state of an operation
-(seen). But an operation to which a client attaches again says its last word only when its thread has ended.
+The engine answers an interruption, and a request for the state of an operation, before the operation has ended
+(observed). But a client that attaches to an operation again gets the final answer only when its thread has ended.
 """
 
 import time
@@ -18,19 +18,19 @@ from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 from lakehouse.spark.connect.channel import EngineChannel, open_channel
 from lakehouse.spark.engine import lives
 
-_AFTERWARDS = 10.0  # seconds for the end of what the engine interrupted when it gave a session or an operation up
-_GIVEN_UP = "INVALID_HANDLE"  # an operation or a session that the engine no longer knows
-_PUT_OUT = "INVALID_CURSOR"  # another client, which lives, has attached to the operation
+_AFTERWARDS = 10.0  # seconds for work to end that the engine interrupted when it closed a session or an operation
+_UNKNOWN_HANDLE = "INVALID_HANDLE"  # the engine no longer knows the operation or the session
+_DISCONNECTED = "INVALID_CURSOR"  # another client, which lives, has attached to the operation
 _POLL = 0.2
 _State = proto.GetStatusResponse.OperationStatus.OperationState
 _ENDED = (_State.OPERATION_STATE_SUCCEEDED, _State.OPERATION_STATE_FAILED)
 
 
 def end_work(folder: Path, session: str, limit: float) -> bool:
-    """Interrupt what still runs for a session of the engine of this folder; whether it has ended within the limit.
+    """Interrupt the work of a session on the engine of this folder, and close the session.
 
-    The session is closed then. Where the engine is dead, so is all that ran on it. ``SetupError`` where the engine is
-    somebody else's.
+    Return whether the work has ended within ``limit`` seconds. If the engine is dead, its work has ended too. Raises
+    ``SetupError`` if another user owns the engine.
     """
     deadline = time.monotonic() + limit
     while lives(folder):
@@ -51,73 +51,76 @@ def end_work(folder: Path, session: str, limit: float) -> bool:
 
 
 class Work:
-    """What runs for one session, as another client sees it."""
+    """The running operations of one session, seen by another client."""
 
     def __init__(self, channel: EngineChannel, session: str, deadline: float) -> None:
         self._channel = channel.toChannel()
         self._stub = SparkConnectServiceStub(self._channel)  # type: ignore[no-untyped-call]
-        self._who: dict[str, Any] = {
+        self._identity: dict[str, Any] = {
             "session_id": session,
             "user_context": proto.UserContext(user_id=channel.userId or ""),
         }
         self._deadline = deadline
-        self._ended: set[str] = set()
+        self._ended_operations: set[str] = set()
 
     def end(self) -> None:
-        """Interrupt all that runs, wait for its end, and close the session."""
+        """Interrupt all operations, wait for their end, and close the session."""
         with closing(self._channel):
             try:
-                while running := self.running():
-                    for operation in running:
+                while operations := self.running():
+                    for operation in operations:
                         self._interrupt(operation)
-                self._stub.ReleaseSession(proto.ReleaseSessionRequest(**self._who), timeout=self._left)
+                self._stub.ReleaseSession(
+                    proto.ReleaseSessionRequest(**self._identity), timeout=self._remaining_seconds
+                )
             except grpc.RpcError as error:
-                self._require_given_up(error)
+                self._require_unknown_handle(error)
 
     @property
-    def _left(self) -> float:
+    def _remaining_seconds(self) -> float:
         return max(self._deadline - time.monotonic(), 0.1)
 
     def running(self) -> list[str]:
-        """Operations that run, or were interrupted and may not have ended."""
-        request = proto.GetStatusRequest(**self._who)
+        """Return the ids of operations that run, or were interrupted and may not have ended."""
+        request = proto.GetStatusRequest(**self._identity)
         request.operation_status.SetInParent()
-        told = self._stub.GetStatus(request, timeout=self._left).operation_statuses
-        return [one.operation_id for one in told if one.state not in _ENDED and one.operation_id not in self._ended]
+        statuses = self._stub.GetStatus(request, timeout=self._remaining_seconds).operation_statuses
+        unfinished = [status.operation_id for status in statuses if status.state not in _ENDED]
+        return [operation for operation in unfinished if operation not in self._ended_operations]
 
     def _interrupt(self, operation: str) -> None:
-        request = proto.InterruptRequest(**self._who, operation_id=operation)
+        request = proto.InterruptRequest(**self._identity, operation_id=operation)
         request.interrupt_type = proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_OPERATION_ID
-        self._stub.Interrupt(request, timeout=self._left)
-        while not self._completed(operation):
+        self._stub.Interrupt(request, timeout=self._remaining_seconds)
+        while not self._has_ended(operation):
             if time.monotonic() > self._deadline:
                 raise TimeoutError
             time.sleep(_POLL)
-        self._ended.add(operation)
+        self._ended_operations.add(operation)
 
-    def _completed(self, operation: str) -> bool:
-        """Attach to an operation until it ends, as an error of its own or complete, or the stream is closed."""
-        request = proto.ReattachExecuteRequest(**self._who, operation_id=operation)
+    def _has_ended(self, operation: str) -> bool:
+        """Attach to an operation until it completes or fails, or the stream is closed; return whether it has ended."""
+        request = proto.ReattachExecuteRequest(**self._identity, operation_id=operation)
         try:
-            answers = self._stub.ReattachExecute(request, timeout=self._left)
+            answers = self._stub.ReattachExecute(request, timeout=self._remaining_seconds)
             return any(answer.HasField("result_complete") for answer in answers)
         except grpc.RpcError as error:
-            if not _is_of_spark(error):
+            if not _is_from_spark(error):
                 raise
-            if _PUT_OUT in (error.details() or ""):
+            if _DISCONNECTED in (error.details() or ""):
                 return False
-            if _GIVEN_UP in (error.details() or ""):
+            if _UNKNOWN_HANDLE in (error.details() or ""):
                 time.sleep(_AFTERWARDS)
             return True
 
-    def _require_given_up(self, error: grpc.RpcError) -> None:
-        if _GIVEN_UP not in (error.details() or ""):
+    def _require_unknown_handle(self, error: grpc.RpcError) -> None:
+        if _UNKNOWN_HANDLE not in (error.details() or ""):
             raise error
         time.sleep(_AFTERWARDS)
 
 
-def _is_of_spark(error: grpc.RpcError) -> bool:
-    """Whether Spark itself answered so; a connection that breaks, or is refused, says nothing of a statement."""
+def _is_from_spark(error: grpc.RpcError) -> bool:
+    """Whether Spark itself sent this error. A broken or refused connection says nothing about a statement."""
     try:
         status = rpc_status.from_call(error)
     except ValueError:  # two answers that contradict each other

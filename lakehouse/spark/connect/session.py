@@ -1,4 +1,4 @@
-"""A session on the engine of a home, of its own for each caller."""
+"""A session on the engine of a home; each caller gets its own."""
 
 import time
 from pathlib import Path
@@ -14,13 +14,13 @@ from lakehouse.spark.connect.channel import EngineChannel, open_channel
 from lakehouse.spark.connect.client import open_session, require_answer
 from lakehouse.spark.engine import lives, read_address
 
-_LIMIT = 90.0  # seconds for an engine that is being started
+_LIMIT = 90.0  # seconds to wait for an engine that starts
 _POLL = 0.1
 _RESTART = "Start lakehouse up again."
 
 
-class _WhileItLives(DefaultPolicy):
-    """Ask an engine again for some seconds, and not where it is dead: PySpark itself would go on for ten minutes."""
+class _RetryWhileEngineLives(DefaultPolicy):
+    """Retry for some seconds, but not on a dead engine: PySpark's own policy retries for ten minutes."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(max_retries=4, initial_backoff=100, max_backoff=1000)
@@ -31,48 +31,48 @@ class _WhileItLives(DefaultPolicy):
 
 
 def attach(folder: Path, fingerprint: str) -> SparkSession | None:
-    """Open a session on the engine of this folder; ``None`` where none lives, or it ends meanwhile.
+    """Open a session on the engine of this folder; ``None`` if no engine runs, or it ends meanwhile.
 
-    Raises ``SetupError`` where it was started with other packages, jars or settings than those of the fingerprint, or
+    Raises ``SetupError`` if it was started with other packages, jars or settings than those of the fingerprint, or
     does not answer.
     """
     deadline = time.monotonic() + _LIMIT
     while lives(folder):
         channel = open_channel(folder)
         if channel is not None:
-            _require_fit(folder, fingerprint)
+            _require_fingerprint(folder, fingerprint)
             session = _open(channel, folder)
             if session is not None:
                 return session
         if time.monotonic() > deadline:
-            raise _silent(folder, _LIMIT)
+            raise _timeout_error(folder, _LIMIT)
         time.sleep(_POLL)
     return None
 
 
-def _require_fit(folder: Path, fingerprint: str) -> None:
+def _require_fingerprint(folder: Path, fingerprint: str) -> None:
     address = read_address(folder)
     if address is not None and address.fingerprint != fingerprint:
-        fact = "The engine of this home was started with other packages, jars or settings"
-        raise SetupError(fact, where=str(folder), action=_RESTART)
+        what = "The engine of this home was started with other packages, jars or settings"
+        raise SetupError(what, where=str(folder), action=_RESTART)
 
 
 def _open(channel: EngineChannel, folder: Path) -> SparkSession | None:
-    """Open a session; ``None`` where the engine ended meanwhile, also where another one was started since."""
+    """Open a session; ``None`` if the engine has ended meanwhile, also if another one has started since."""
     address = read_address(folder)
-    session = open_session(channel, _WhileItLives(folder))
+    session = open_session(channel, _RetryWhileEngineLives(folder))
     try:
         require_answer(session, lambda: session.version)
     except TimeoutError:
-        raise _silent(folder, client.FIRST_ANSWER) from None
+        raise _timeout_error(folder, client.FIRST_ANSWER) from None
     except PySparkException as error:
         if read_address(folder) != address:
             return None
-        fact = "The engine of this home refuses a session"
-        raise SetupError(fact, where=str(folder / "log"), action=_RESTART) from error
+        what = "The engine of this home refuses a session"
+        raise SetupError(what, where=str(folder / "log"), action=_RESTART) from error
     return cast(SparkSession, session)
 
 
-def _silent(folder: Path, limit: float) -> SetupError:
-    fact = f"The engine of this home does not answer within {limit:.0f} seconds"
-    return SetupError(fact, where=str(folder / "log"), action=_RESTART)
+def _timeout_error(folder: Path, limit: float) -> SetupError:
+    what = f"The engine of this home does not answer within {limit:.0f} seconds"
+    return SetupError(what, where=str(folder / "log"), action=_RESTART)

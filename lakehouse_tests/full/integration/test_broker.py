@@ -140,7 +140,7 @@ def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(own: Settin
     (data.parent / "lock").touch()
     (data / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=7\n")
     broker = EmbeddedBroker(own)
-    with pytest.raises(BrokerError, match="ended while it started") as caught:
+    with pytest.raises(BrokerError, match="ended during its start") as caught:
         broker.start()
     assert caught.value.where == str(broker.log)
     assert "7" in caught.value.action

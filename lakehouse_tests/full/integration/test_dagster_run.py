@@ -28,5 +28,5 @@ def test_a_run_that_fails_tells_its_cause_and_its_log(settings: Settings, tmp_pa
 
 
 def test_an_asset_that_does_not_exist_is_an_error(settings: Settings) -> None:
-    with pytest.raises(LakehouseError, match="The run of Dagster failed"):
+    with pytest.raises(LakehouseError, match="The Dagster run failed"):
         materialize(settings, ["rain"], {}, lambda *_: None)

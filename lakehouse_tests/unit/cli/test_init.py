@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pyt
     (tmp_path / "file").touch()
     below_a_file, too_long = tmp_path / "file" / "lake", tmp_path / ("x" * 300)
     for folder, message, code in (
-        (below_a_file, "is a file and no folder", main.WRONG_USE),
+        (below_a_file, "is a file, not a folder", main.WRONG_USE),
         (too_long, "too long", main.FAILED),
     ):
         assert main.run(["init", str(folder)]) == code

@@ -1,4 +1,4 @@
-"""The embedded broker, as far as none has to run."""
+"""The embedded broker, without starting one."""
 
 import socket
 from pathlib import Path
@@ -14,34 +14,34 @@ from lakehouse.settings.broker_address import Ports, bootstrap_servers
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "a home", _env_file=None)
 
 
-def test_a_broker_that_somebody_configured_is_used_as_it_is(own: Settings) -> None:
-    configured = own.model_copy(update={"kafka_bootstrap_servers": "kafka.example:9092"})
+def test_a_configured_broker_is_used_unchanged(settings: Settings) -> None:
+    configured = settings.model_copy(update={"kafka_bootstrap_servers": "kafka.example:9092"})
     with running_broker(configured) as address:
         assert address == "kafka.example:9092" == bootstrap_servers(configured)
-    assert not own.home_folder.exists()
+    assert not settings.home_folder.exists()
 
 
-def test_where_no_broker_ever_ran_the_error_says_how_to_start_one(own: Settings) -> None:
+def test_if_no_broker_ever_ran_the_error_says_how_to_start_one(settings: Settings) -> None:
     with pytest.raises(BrokerError, match="lakehouse up broker"):
-        bootstrap_servers(own)
+        bootstrap_servers(settings)
 
 
-def test_a_port_that_accepts_but_is_no_broker_does_not_answer() -> None:
+def test_a_port_that_accepts_connections_but_is_not_a_broker_does_not_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert not broker_answers(server.getsockname()[1], limit=0.2)
 
 
-def test_a_cluster_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = iter([bytes([0b11111000]) + bytes(15), bytes(16)])
-    monkeypatch.setattr("lakehouse.local.kafka_server.uuid4", lambda: type("Id", (), {"bytes": next(drawn)}))
+def test_a_cluster_id_never_looks_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    random_bytes = iter([bytes([0b11111000]) + bytes(15), bytes(16)])
+    monkeypatch.setattr("lakehouse.local.kafka_server.uuid4", lambda: type("Id", (), {"bytes": next(random_bytes)}))
     assert new_cluster_id() == "A" * 22
 
 
-def test_the_data_folder_is_written_as_java_reads_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_folder_is_escaped_for_java_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakehouse.local.kafka_server.ensure_jars", lambda *_: [])
     folder = tmp_path / "jürgen 日本 🏠"
     folder.mkdir()

@@ -12,7 +12,7 @@ from lakehouse.local.dagster_home import migrate_dagster_storage, prepare_dagste
 from lakehouse.settings import Settings
 
 
-def test_dagster_gets_a_home_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dagster_home_is_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     folder = prepare_dagster_home(Settings(home=tmp_path, _env_file=None))
     assert folder == tmp_path / "dagster"
@@ -26,22 +26,22 @@ def test_dagster_gets_a_home_in_the_state_folder(tmp_path: Path, monkeypatch: py
         assert instance.get_concurrency_config().run_queue_config.max_concurrent_runs == 2
 
 
-def test_a_home_chosen_by_its_own_variable_wins_and_keeps_its_settings(
+def test_dagster_home_overrides_the_default_and_keeps_its_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    monkeypatch.setenv("DAGSTER_HOME", str(mine))
-    assert prepare_dagster_home(Settings(home=tmp_path, _env_file=None)) == mine
-    assert (mine / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(folder))
+    assert prepare_dagster_home(Settings(home=tmp_path, _env_file=None)) == folder
+    assert (folder / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"
 
 
 @pytest.mark.slow
-def test_settings_that_are_being_written_are_never_read_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without them, Dagster would not know that a table has one writer."""
+def test_dagster_yaml_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a partial file, Dagster would not know that a table has one writer."""
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    whole = prepare_dagster_home(Settings(home=tmp_path / "whole", _env_file=None)).joinpath("dagster.yaml").read_text()
+    text = prepare_dagster_home(Settings(home=tmp_path / "whole", _env_file=None)).joinpath("dagster.yaml").read_text()
 
     def read(folder: Path) -> str:
         return (prepare_dagster_home(Settings(home=folder, _env_file=None)) / "dagster.yaml").read_text()
@@ -50,11 +50,11 @@ def test_settings_that_are_being_written_are_never_read_half(tmp_path: Path, mon
         for number in range(200):
             folder = tmp_path / str(number)
             (folder / "dagster").mkdir(parents=True)
-            assert set(threads.map(read, [folder] * 4)) == {whole}
+            assert set(threads.map(read, [folder] * 4)) == {text}
             assert [file.name for file in (folder / "dagster").iterdir()] == ["dagster.yaml"]
 
 
-def test_a_storage_that_cannot_be_opened_is_one_sentence_with_what_dagster_says(
+def test_a_storage_that_cannot_be_opened_is_reported_with_the_log_of_dagster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)

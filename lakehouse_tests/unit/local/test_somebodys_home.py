@@ -1,4 +1,4 @@
-"""A home in which somebody else keeps files of the same names: none of them is touched."""
+"""A home in which another program keeps files of the same names: lakehouse does not touch them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from lakehouse.settings import Settings
 from lakehouse.spark.engine import share_lock
 
 LOGS = ("spark.log", "webserver.log", "daemon.log", "runs.log", "dagster-storage.log")
-PARTS: dict[str, Callable[[Settings], object]] = {
+STARTS: dict[str, Callable[[Settings], object]] = {
     "engine": share_lock,
     "broker": lambda settings: EmbeddedBroker(settings).start_or_join(),
     "registry": lambda settings: EmbeddedRegistry(settings).start_or_join(),
@@ -27,40 +27,36 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, _env_file=None)
 
 
-def written(folder: Path, *names: str) -> dict[Path, str]:
+def write_files(folder: Path, *names: str) -> dict[Path, str]:
     folder.mkdir()
     for name in names:
         (folder / name).write_text("theirs")
     return {folder / name: "theirs" for name in names}
 
 
-def test_a_log_of_the_same_name_is_neither_deleted_nor_emptied(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    theirs = written(settings.home_folder / "logs", *LOGS)
+def test_a_log_of_another_program_is_not_changed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign_files = write_files(settings.home_folder / "logs", *LOGS)
     monkeypatch.setattr(lakehouse.spark.sessions, "build_session", lambda _: None)
     monkeypatch.setattr(lakehouse.spark.sessions, "stop_session", lambda *_: None)
     with table_session.spark(settings):
         child, _ = _start(settings, Service.webserver, ["this"])
     child.stop()
-    assert {file: file.read_text() for file in theirs} == theirs
+    assert {file: file.read_text() for file in foreign_files} == foreign_files
     assert {file.name for file in (settings.home_folder / "logs" / "lakehouse").iterdir()} == {
         "spark.log",
         "webserver.log",
     }
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_a_folder_with_files_and_without_our_lock_is_refused_before_anything_is_written(
-    settings: Settings, part: str
-) -> None:
-    theirs = written(settings.home_folder / part, "log", "address", "server.properties")
-    with pytest.raises(SettingsError, match=f"{part}/address, which is not of lakehouse.*LAKEHOUSE_HOME"):
-        PARTS[part](settings)
-    assert {file: file.read_text() for file in (settings.home_folder / part).iterdir()} == theirs
+@pytest.mark.parametrize("part", STARTS)
+def test_a_folder_with_files_but_without_a_lock_is_refused_and_not_changed(settings: Settings, part: str) -> None:
+    foreign_files = write_files(settings.home_folder / part, "log", "address", "server.properties")
+    with pytest.raises(SettingsError, match=f"{part}/address, which lakehouse did not create.*LAKEHOUSE_HOME"):
+        STARTS[part](settings)
+    assert {file: file.read_text() for file in (settings.home_folder / part).iterdir()} == foreign_files
 
 
-def test_a_folder_that_is_empty_or_ours_is_taken(settings: Settings) -> None:
+def test_an_empty_folder_or_one_with_a_lock_is_accepted(settings: Settings) -> None:
     (settings.home_folder / "engine" / "lost+found").mkdir(parents=True)
     folder = settings.claim_folder("engine")
     for name in ("lock", "log"):

@@ -1,11 +1,11 @@
-"""Lines that are added to a log."""
+"""Lines that are appended to a log."""
 
 from pathlib import Path
 
 from lakehouse.local.tail import Tail
 
 
-def test_only_lines_added_since_are_told_once(tmp_path: Path) -> None:
+def test_only_new_lines_are_returned_and_only_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("old\n")
     tail = Tail(log)
@@ -15,7 +15,7 @@ def test_only_lines_added_since_are_told_once(tmp_path: Path) -> None:
     assert tail.lines() == []
 
 
-def test_part_of_a_line_waits_for_its_end(tmp_path: Path) -> None:
+def test_an_incomplete_line_waits_for_its_end(tmp_path: Path) -> None:
     log = tmp_path / "log"
     tail = Tail(log)
     assert tail.lines() == []
@@ -26,16 +26,16 @@ def test_part_of_a_line_waits_for_its_end(tmp_path: Path) -> None:
     assert tail.lines() == ["two"]
 
 
-def test_bytes_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_replaced(tmp_path: Path) -> None:
     log = tmp_path / "log"
     tail = Tail(log)
     log.write_bytes(b"\xff!\n")
     assert tail.lines() == ["\ufffd!"]
 
 
-def test_a_log_that_is_made_anew_is_told_from_its_beginning(tmp_path: Path) -> None:
+def test_a_recreated_log_is_read_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_text("a long line of the former\n")
+    log.write_text("a long line of the old log\n")
     tail = Tail(log)
     log.unlink()
     log.write_text("new\n")

@@ -1,4 +1,4 @@
-"""Every setting and every option tried wrong once: the exit code, one sentence that names it, nothing half done."""
+"""Every setting and every option with a wrong value: the exit code, an error that names it, and no side effects."""
 
 import os
 import re
@@ -42,8 +42,8 @@ WRONG_VALUES = {
     "limit": "-1",
     "sql": "DROP TABLE temperatures",
 }
-CODES = {"sql": 1}  # a question that cannot be answered, and no wrong use
-NEEDED = {
+CODES = {"sql": 1}  # a query that fails, not a wrong use of the command
+REQUIRED_ARGUMENTS = {
     "publish": ["temperatures"],
     "load-base": ["temperatures"],
     "new-table": ["prices"],
@@ -54,9 +54,9 @@ NEEDED = {
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home that is not there yet, and no setting of the machine's own."""
-    kept = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
-    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept]:
+    """A home that does not exist yet, and no settings in the environment."""
+    allowed = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
+    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in allowed]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -64,17 +64,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
-    """What was said at the end: one sentence on standard error, and nothing on standard output."""
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "Traceback" not in said.err
-    assert "Unexpected" not in said.err
-    *before, last = said.err.splitlines()
-    assert before in ([], ["Starting Spark ..."])
+    """Return the last line of standard error, after checking that standard output is empty."""
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "Traceback" not in output.err
+    assert "Unexpected" not in output.err
+    *previous_lines, last = output.err.splitlines()
+    assert previous_lines in ([], ["Starting Spark ..."])
     return last
 
 
-def taking_values() -> list[tuple[str, Any]]:
+def valued_options() -> list[tuple[str, Any]]:
     return [
         (verb, parameter)
         for verb, command in sorted(COMMANDS.items())
@@ -83,15 +83,15 @@ def taking_values() -> list[tuple[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(("verb", "parameter"), [pytest.param(v, p, id=f"{v}-{p.name}") for v, p in taking_values()])
+@pytest.mark.parametrize(("verb", "parameter"), [pytest.param(v, p, id=f"{v}-{p.name}") for v, p in valued_options()])
 def test_an_option_with_a_wrong_value_is_named(
     verb: str, parameter: Any, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = WRONG_VALUES.get(f"{verb} {parameter.name}") or WRONG_VALUES[parameter.name]
     option = parameter.opts[:1] if parameter.param_type_name == "option" else []
-    needed = NEEDED.get(verb, [])
-    before = needed if parameter.name not in ("table", "new") or needed[:1] == ["--version"] else []
-    assert main.run([verb, *before, *option, value]) == CODES.get(parameter.name, 2)
+    required = REQUIRED_ARGUMENTS.get(verb, [])
+    arguments = required if parameter.name not in ("table", "new") or required[:1] == ["--version"] else []
+    assert main.run([verb, *arguments, *option, value]) == CODES.get(parameter.name, 2)
     assert (option or [value])[0] in last_line(capsys)
     assert not home.exists()
 
@@ -100,12 +100,12 @@ def test_an_option_with_a_wrong_value_is_named(
 def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([verb, "--nonsense"]) == 2
     assert "--nonsense" in last_line(capsys)
-    assert main.run([verb, *NEEDED.get(verb, []), "too", "many", "words"]) == 2
+    assert main.run([verb, *REQUIRED_ARGUMENTS.get(verb, []), "too", "many", "words"]) == 2
     assert re.search("too|many|words", last_line(capsys))
     assert not home.exists()
 
 
-READ_OTHERWISE = ("file:///a%20b", "file:///a#b", "file:///a\\b", "file:///a\tb", "s3://bucket/a?sig=s3cret")
+AMBIGUOUS_URIS = ("file:///a%20b", "file:///a#b", "file:///a\\b", "file:///a\tb", "s3://bucket/a?sig=s3cret")
 SERVERS_WITH_SECRETS = ("me:s3cret@host:9092", "s3cret@host:9092", "host:9092?token=s3cret")
 WRONG_SETTINGS = {
     "home": (
@@ -132,7 +132,7 @@ WRONG_SETTINGS = {
         "ftp://host/tables",
         "s3a://me:s3cret@bucket/tables",
         "s3://s3cret@bucket/x",
-        *READ_OTHERWISE,
+        *AMBIGUOUS_URIS,
     ),
     "declarations": ("{file}", "not/there", "two words", "dashed-name", "ends.", "~nosuch/x"),
     "kafka_bootstrap_servers": ("localhost", "localhost:0", "localhost:70000", *SERVERS_WITH_SECRETS),
@@ -158,11 +158,11 @@ WRONG_SETTINGS = {
     "registry_url": ("registry:8081", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
     "registry_ca_file": ("missing.pem", "."),
 }
-ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tried wrong in test_security.py
-ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # and in topic/test_registry.py
+ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py
+ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry.py
 
 
-def test_every_setting_is_tried_wrong() -> None:
+def test_every_setting_has_wrong_values() -> None:
     assert {*WRONG_SETTINGS, *ANY_TEXT} == set(Settings.model_fields)
 
 
@@ -176,10 +176,10 @@ def test_a_setting_that_cannot_be_used_is_named(
     monkeypatch.setenv(f"LAKEHOUSE_{name.upper()}", value.format(file=Path("file").absolute()))
     for arguments in (["status"], ["doctor", "--json"], ["publish", "temperatures", "--generate", "stream"]):
         assert main.run(arguments) == 1
-        said = last_line(capsys)
-        assert f"LAKEHOUSE_{name.upper()}" in said
-        assert "s3cret" not in said
-        assert "pattern" not in said, "a sentence, and no regular expression"
+        line = last_line(capsys)
+        assert f"LAKEHOUSE_{name.upper()}" in line
+        assert "s3cret" not in line
+        assert "pattern" not in line, "a sentence, not a regular expression"
     assert not home.exists()
 
 
@@ -218,17 +218,17 @@ def test_the_default_home_is_refused_in_a_working_directory_whose_name_is_misrea
     ],
     ids=" ".join,
 )
-def test_a_home_that_cannot_be_written_is_told_by_every_verb_that_writes(
+def test_every_verb_that_writes_reports_a_home_that_cannot_be_written(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("LAKEHOUSE_HOME", "/proc/home")  # where nobody can make a folder
+    monkeypatch.setenv("LAKEHOUSE_HOME", "/proc/home")  # no folder can be created there
     assert main.run(arguments) == 1
-    said = last_line(capsys)
-    assert said.startswith("The state folder cannot be used")
-    assert "LAKEHOUSE_HOME" in said
+    line = last_line(capsys)
+    assert line.startswith("The state folder cannot be used")
+    assert "LAKEHOUSE_HOME" in line
 
 
-def test_a_folder_of_dagster_that_cannot_be_used_is_told(
+def test_a_dagster_home_that_cannot_be_used_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("file").touch()
@@ -237,19 +237,19 @@ def test_a_folder_of_dagster_that_cannot_be_used_is_told(
     assert "DAGSTER_HOME" in last_line(capsys)
 
 
-def test_servers_that_resolve_nowhere_are_told(
+def test_servers_that_cannot_be_resolved_are_reported(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "broker.invalid:9092")
     for arguments in (["topics"], ["publish", "temperatures", "--generate", "stream"], ["merge", "--dry-run"]):
         assert main.run(arguments) == 1
-        said = last_line(capsys)
-        assert "broker.invalid:9092" in said
-        assert "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS" in said
+        line = last_line(capsys)
+        assert "broker.invalid:9092" in line
+        assert "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS" in line
     assert not home.exists()
 
 
-def test_a_cache_of_jars_that_cannot_be_made_is_told(
+def test_a_jar_cache_that_cannot_be_created_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_JARS", "/proc/jars")
@@ -258,24 +258,24 @@ def test_a_cache_of_jars_that_cannot_be_made_is_told(
         assert "LAKEHOUSE_JARS" in last_line(capsys)
 
 
-def test_a_spark_connect_server_that_is_not_there_is_told(
+def test_a_missing_spark_connect_server_is_reported(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK_REMOTE", "sc://127.0.0.1:1/;token=s3cret")
     assert main.run(["load-base"]) == 1
-    said = last_line(capsys)
-    assert "LAKEHOUSE_SPARK_REMOTE" in said
-    assert "s3cret" not in said
+    line = last_line(capsys)
+    assert "LAKEHOUSE_SPARK_REMOTE" in line
+    assert "s3cret" not in line
     assert not (home / "tables").exists()
 
 
-def test_a_spark_that_does_not_start_is_told_without_a_trace(home: Path) -> None:
+def test_a_spark_that_does_not_start_is_reported_without_a_trace(home: Path) -> None:
     command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "load-base"]
     environment = {**os.environ, "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1m", "LAKEHOUSE_SPARK_CONF": '{"spark.x": "s3cret"}'}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    first, last = done.stderr.splitlines()
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    first, last = result.stderr.splitlines()
     assert first == "Starting Spark ..."
     assert last.startswith("Spark does not start")
     assert "LAKEHOUSE_SPARK_DRIVER_MEMORY" in last
@@ -283,11 +283,11 @@ def test_a_spark_that_does_not_start_is_told_without_a_trace(home: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_setting_of_spark_that_it_refuses_is_told_without_its_value(home: Path) -> None:
+def test_a_spark_setting_that_spark_refuses_is_reported_without_its_value(home: Path) -> None:
     command = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "load-base"]
     environment = {**os.environ, "LAKEHOUSE_SPARK_CONF": '{"spark.executor.cores": "s3cret"}'}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert "Spark does not start" in done.stderr
-    assert "LAKEHOUSE_SPARK_CONF" in done.stderr
-    assert "s3cret" not in done.stderr + done.stdout
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 1
+    assert "Spark does not start" in result.stderr
+    assert "LAKEHOUSE_SPARK_CONF" in result.stderr
+    assert "s3cret" not in result.stderr + result.stdout

@@ -1,4 +1,4 @@
-"""Other properties of Kafka's clients: each client gets those it has an argument for, as its type."""
+"""Other properties of Kafka's clients: each client gets those that it has an argument for, with the right type."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from lakehouse.errors import SettingsError
 from lakehouse.kafka.clients import Clients, arguments, only_in_spark
 from lakehouse.settings import Settings
 
-GIVEN = {
+PROPERTIES = {
     "client.id": "7",
     "linger.ms": 5,
     "batch.size": 1000,
@@ -26,8 +26,8 @@ GIVEN = {
 }
 
 
-def test_each_client_gets_what_it_has_an_argument_for() -> None:
-    properties = Settings(kafka_properties=GIVEN, _env_file=None).client_properties
+def test_each_client_gets_the_properties_that_it_has_arguments_for() -> None:
+    properties = Settings(kafka_properties=PROPERTIES, _env_file=None).client_properties
     shared = {"client_id": "7", "request_timeout_ms": 9000}
     assert arguments(properties, AIOKafkaAdminClient) == shared
     assert arguments(properties, AIOKafkaProducer) == {
@@ -39,31 +39,31 @@ def test_each_client_gets_what_it_has_an_argument_for() -> None:
     assert arguments(properties, AIOKafkaConsumer) == {**shared, "max_poll_records": 10, "check_crcs": False}
 
 
-def test_what_no_client_of_ours_takes_is_for_spark_alone() -> None:
-    assert only_in_spark(Settings(kafka_properties=GIVEN, _env_file=None)) == ["receive.buffer.bytes", "loop"]
+def test_properties_without_an_argument_are_only_for_spark() -> None:
+    assert only_in_spark(Settings(kafka_properties=PROPERTIES, _env_file=None)) == ["receive.buffer.bytes", "loop"]
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("request.timeout.ms", "a whole number"), ("check.crcs", "true or false")]
 )
-def test_a_value_of_the_wrong_type_is_told_without_it(name: str, expected: str) -> None:
+def test_a_value_of_the_wrong_type_is_refused_and_not_shown(name: str, expected: str) -> None:
     properties = Settings(kafka_properties={name: "s3cret"}, _env_file=None).client_properties
-    with pytest.raises(SettingsError, match=f"{name} has to be {expected}") as told:
+    with pytest.raises(SettingsError, match=f"{name} has to be {expected}") as refused:
         arguments(properties, AIOKafkaConsumer)
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(refused.value)
 
 
-def test_a_value_that_a_client_refuses_is_told_without_it() -> None:
+def test_a_value_that_a_client_refuses_is_not_shown() -> None:
     settings = Settings(
         kafka_bootstrap_servers="127.0.0.1:1", kafka_properties={"compression.type": "s3cret"}, _env_file=None
     )
-    with pytest.raises(SettingsError, match="A value in LAKEHOUSE_KAFKA_PROPERTIES cannot be used") as told:
-        asyncio.run(opened(settings))
-    assert "compression.type" in str(told.value)
-    assert "s3cret" not in str(told.value)
+    with pytest.raises(SettingsError, match="A value in LAKEHOUSE_KAFKA_PROPERTIES cannot be used") as refused:
+        asyncio.run(open_producer(settings))
+    assert "compression.type" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
 
 
-async def opened(settings: Settings) -> None:
+async def open_producer(settings: Settings) -> None:
     async with Clients(settings, 1).open(AIOKafkaProducer):
         pass
 
@@ -74,8 +74,8 @@ def test_doctor_names_the_properties_that_only_spark_knows(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", json.dumps({"client.id": "s3cret", "receive.buffer.bytes": 99887}))
     main.run(["doctor", "--json"])
-    said = capsys.readouterr().out
-    part = next(part for part in json.loads(said) if part["part"] == "Kafka properties")
+    output = capsys.readouterr().out
+    part = next(part for part in json.loads(output) if part["part"] == "Kafka properties")
     assert part["detail"] == "only Spark's client supports receive.buffer.bytes"
-    assert "s3cret" not in said
-    assert "99887" not in said
+    assert "s3cret" not in output
+    assert "99887" not in output

@@ -1,4 +1,4 @@
-"""Whatever a secret is written with, none of it is said: not by an error, not by its file, not by what is shown."""
+"""No part of a secret is shown, with any characters in it: not in errors, not in files, not in output."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from lakehouse.spark.connect import client
 from lakehouse_tests.helpers.brokers.sockets import free_address
 
 SECRETS = sorted(name for name, field in Settings.model_fields.items() if "SecretStr" in repr(field.annotation))
-MARKS = [
+SEPARATORS = [
     "=",
     "==",
     "%",
@@ -47,8 +47,8 @@ PIECES = ("s3cr", "3tly")
 
 
 @pytest.fixture(autouse=True)
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, a folder for the files of errors, and no settings of the machine's own."""
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, also for the files of errors, and no settings in the environment."""
     for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name != "LAKEHOUSE_DECLARATIONS"]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -58,17 +58,17 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def closing_server() -> Iterator[str]:
-    """The address of a server that takes connections and ends them, as one that speaks something else."""
+    """The address of a server that accepts connections and closes them, like one with another protocol."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def close_each() -> None:
+        def close_connections() -> None:
             while True:
                 try:
                     server.accept()[0].close()
                 except OSError:
                     return
 
-        Thread(target=close_each, daemon=True).start()
+        Thread(target=close_connections, daemon=True).start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
         server.shutdown(socket.SHUT_RDWR)
 
@@ -80,7 +80,7 @@ def server() -> Iterator[str]:
 
 
 def environment(name: str, secret: str, server: str) -> dict[str, str]:
-    """Settings in which this secret is used, and the others are there too."""
+    """Environment variables that use this secret, with the other settings that it needs."""
     kafka = {"KAFKA_BOOTSTRAP_SERVERS": free_address(), "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT"}
     names = {"KAFKA_USERNAME": "app", "KAFKA_PASSWORD": "word", "REGISTRY_URL": f"http://{server}"}
     if name == "spark_remote":
@@ -89,60 +89,62 @@ def environment(name: str, secret: str, server: str) -> dict[str, str]:
         names["REGISTRY_USERNAME"] = "reader"
     elif name == "kafka_properties":
         secret = f'{{"client.dns.lookup": "{secret}"}}'
-    return {f"LAKEHOUSE_{each}": value for each, value in (kafka | names | {name.upper(): secret}).items()}
+    return {f"LAKEHOUSE_{variable}": value for variable, value in (kafka | names | {name.upper(): secret}).items()}
 
 
-def said(nowhere: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
-    """What was printed, then what every file holds."""
+def all_texts(folder: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the printed text, then the text of every file."""
     captured = capfd.readouterr()
-    return [captured.out + captured.err, *(file.read_text() for file in nowhere.rglob("*") if file.is_file())]
+    return [captured.out + captured.err, *(file.read_text() for file in folder.rglob("*") if file.is_file())]
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_no_piece_of_a_secret_is_said(
-    name: str, server: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_no_part_of_a_secret_is_shown(
+    name: str, server: str, empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(client, "FIRST_ANSWER", 0.2)
     verb = {"spark_remote": "load-base", "registry_token": "doctor", "registry_password": "doctor"}.get(name, "topics")
-    for mark in MARKS:
-        for variable, value in environment(name, mark.join(PIECES), server).items():
+    for separator in SEPARATORS:
+        for variable, value in environment(name, separator.join(PIECES), server).items():
             monkeypatch.setenv(variable, value)
-        assert main.run([verb]) == 1, mark
-        texts = said(nowhere, capfd)
-        assert [text for text in texts if any(piece in text for piece in PIECES)] == [], mark
-        assert not re.search("Traceback|Unexpected", texts[0]), mark
-
-
-@pytest.mark.parametrize(("mark", "written"), [("=", "%3D"), ("#", "%23"), ("?", "%3F"), (";", "%3B"), ("%zz", "%25")])
-def test_what_would_end_a_value_is_refused_with_the_way_to_write_it_and_so_written_it_enters(
-    mark: str, written: str
-) -> None:
-    with pytest.raises(ValueError, match=f"written {written}"):
-        parse_remote(f"sc://host/;token=a{mark}b;use_ssl=true")
-    told = parse_remote(f"sc://host/;token=a{quote(mark)}b;use_ssl=true")
-    assert told == ("host", 15002, {"token": f"a{mark}b", "use_ssl": "true"})
+        assert main.run([verb]) == 1, separator
+        texts = all_texts(empty_folder, capfd)
+        assert [text for text in texts if any(piece in text for piece in PIECES)] == [], separator
+        assert not re.search("Traceback|Unexpected", texts[0]), separator
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("character", "code"), [("=", "%3D"), ("#", "%23"), ("?", "%3F"), (";", "%3B"), ("%zz", "%25")]
+)
+def test_a_character_that_must_be_encoded_is_refused_with_its_code_and_accepted_when_encoded(
+    character: str, code: str
+) -> None:
+    with pytest.raises(ValueError, match=f"written {code}"):
+        parse_remote(f"sc://host/;token=a{character}b;use_ssl=true")
+    address = parse_remote(f"sc://host/;token=a{quote(character)}b;use_ssl=true")
+    assert address == ("host", 15002, {"token": f"a{character}b", "use_ssl": "true"})
+
+
+@pytest.mark.parametrize(
+    "address",
     [
         *("sc://", "sc://host:0", "sc://host:70000", "sc://me:s3cr@host", "sc://host/s3cr", "sc://host?token=s3cr"),
         *("sc://host/;s3cr3tly", "sc://host/;S3cr=3tly", "sc://host/;s3cr-bin=x", "sc://host/;token="),
         *("sc://host/;use_ssl=s3cr", "sc://host/;session_id=s3cr", "sc://host/;token=s3cr%0A", "sc://host/;token=%ff"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused_and_not_shown(given: str) -> None:
+def test_an_address_that_cannot_be_used_is_refused_and_not_shown(address: str) -> None:
     with pytest.raises(ValueError, match=".") as refused:
-        parse_remote(given)
+        parse_remote(address)
     assert "s3cr" not in str(refused.value).lower()
 
 
-def test_a_password_stays_one_value_of_the_options_of_spark_whatever_it_holds() -> None:
+def test_a_password_with_any_characters_stays_one_value_of_spark_options() -> None:
     access: dict[str, Any] = {
         "kafka_security_protocol": "SASL_PLAINTEXT",
         "kafka_username": "app",
         "kafka_bootstrap_servers": "h:1",
     }
     settings = Settings(**access, kafka_password='a"b\\c;\nd=\t1', _env_file=None)
-    given = spark_security(settings)["kafka.sasl.jaas.config"]
-    assert given.endswith('required username="app" password="a\\"b\\\\c;\\012d=\\0111";')
+    jaas_config = spark_security(settings)["kafka.sasl.jaas.config"]
+    assert jaas_config.endswith('required username="app" password="a\\"b\\\\c;\\012d=\\0111";')

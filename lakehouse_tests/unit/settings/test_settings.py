@@ -1,4 +1,4 @@
-"""Settings: defaults, where they are read from, and one sentence for each that is wrong."""
+"""Settings: defaults, sources, and one sentence for each wrong value."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from lakehouse.settings import Settings, project
 
 
 @pytest.fixture(autouse=True)
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory and no settings in the environment."""
     for name in [name for name in os.environ if name.startswith("LAKEHOUSE_")]:
         monkeypatch.delenv(name)
@@ -18,38 +18,38 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_any_setting_everything_is_below_the_working_directory(nowhere: Path) -> None:
+def test_by_default_everything_is_below_the_working_directory(empty_folder: Path) -> None:
     settings = Settings.load()
-    assert settings.home_folder == nowhere / ".lakehouse"
-    assert settings.tables_root == str(nowhere / ".lakehouse/tables")
-    assert settings.table_uri("temperatures") == str(nowhere / ".lakehouse/tables/temperatures")
+    assert settings.home_folder == empty_folder / ".lakehouse"
+    assert settings.tables_root == str(empty_folder / ".lakehouse/tables")
+    assert settings.table_uri("temperatures") == str(empty_folder / ".lakehouse/tables/temperatures")
     assert settings.jar_folder == Path.home() / ".cache/lakehouse/jars"
     assert settings.kafka_bootstrap_servers is None
     assert settings.kafka_security_protocol == "PLAINTEXT"
     assert settings.spark_remote is None
 
 
-def test_variables_win_over_the_env_file(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (nowhere / ".env").write_text("LAKEHOUSE_HOME=from-file\nLAKEHOUSE_SPARK_DRIVER_MEMORY=3g\nOTHER=1\n")
-    assert Settings.load().home_folder == nowhere / "from-file"
+def test_variables_override_the_env_file(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (empty_folder / ".env").write_text("LAKEHOUSE_HOME=from-file\nLAKEHOUSE_SPARK_DRIVER_MEMORY=3g\nOTHER=1\n")
+    assert Settings.load().home_folder == empty_folder / "from-file"
     monkeypatch.setenv("LAKEHOUSE_HOME", "from-variable")
     settings = Settings.load()
-    assert settings.home_folder == nowhere / "from-variable"
+    assert settings.home_folder == empty_folder / "from-variable"
     assert settings.spark_driver_memory == "3g"
 
 
-def test_an_empty_variable_is_none(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_not_set(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "TABLES", "KAFKA_BOOTSTRAP_SERVERS", "KAFKA_CA_FILE", "SPARK_REMOTE"):
         monkeypatch.setenv(f"LAKEHOUSE_{name}", "")
     assert Settings.load() == Settings()
-    assert Settings.load().home_folder == nowhere / ".lakehouse"
+    assert Settings.load().home_folder == empty_folder / ".lakehouse"
 
 
-def test_the_root_of_the_tables_may_be_a_folder_or_a_uri(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_root_of_the_tables_may_be_a_folder_or_a_uri(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_TABLES", "s3a://lake/tables/")
     assert Settings.load().table_uri("temperatures") == "s3a://lake/tables/temperatures"
     monkeypatch.setenv("LAKEHOUSE_TABLES", "../shared")
-    assert Settings.load().table_uri("temperatures") == str(nowhere.parent / "shared/temperatures")
+    assert Settings.load().table_uri("temperatures") == str(empty_folder.parent / "shared/temperatures")
 
 
 def test_the_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_the_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("KAFKA_BOOTSTRAP_SERVERS", "localhost", "host:port"),
         ("KAFKA_BOOTSTRAP_SERVERS", "localhost:9092, other:9092", "host:port"),
@@ -77,13 +77,13 @@ def test_the_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(f"LAKEHOUSE_{name}", value)
     with pytest.raises(SettingsError) as refused:
         Settings.load()
     text = str(refused.value)
-    assert said in text
+    assert message in text
     assert "LAKEHOUSE_" in text
     assert "Correct it" in text
     assert "\n" not in text
@@ -91,25 +91,25 @@ def test_a_setting_that_cannot_be_used_is_named_in_one_line(
 
 
 @pytest.mark.parametrize("servers", ["localhost:9092", "a:1,b.example:65535", "[::1]:9092", "127.0.0.1:9092"])
-def test_one_or_several_servers_can_be_named(monkeypatch: pytest.MonkeyPatch, servers: str) -> None:
+def test_one_or_several_servers_can_be_configured(monkeypatch: pytest.MonkeyPatch, servers: str) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", servers)
     assert Settings.load().kafka_bootstrap_servers == servers
 
 
-def test_every_setting_says_what_it_is_for() -> None:
+def test_every_setting_has_a_description() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "message"),
     [
         ("client.id=me", "not a JSON object"),
         ("[1]", "not a JSON object"),
-        ('{"client.id": "s3cret", "client.id": "s3cret"}', "client.id stands there more than once"),
-        ('{"client id": "s3cret"}', "'client id' is no name of a Kafka property"),
-        ('{"kafka.client.id": "s3cret"}', "is no name of a Kafka property"),
-        ('{"client.id": ["s3cret"]}', "the value of client.id has to be text, a number, true or false"),
-        ('{"client.id": null}', "the value of client.id has to be text, a number, true or false"),
+        ('{"client.id": "s3cret", "client.id": "s3cret"}', "client.id is listed more than once"),
+        ('{"client id": "s3cret"}', "'client id' is not the name of a Kafka property"),
+        ('{"kafka.client.id": "s3cret"}', "is not the name of a Kafka property"),
+        ('{"client.id": ["s3cret"]}', "the value of client.id must be text, a number, true or false"),
+        ('{"client.id": null}', "the value of client.id must be text, a number, true or false"),
         ('{"bootstrap.servers": "s3cret:1"}', "use LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS"),
         ('{"Security.Protocol": "s3cret"}', "use LAKEHOUSE_KAFKA_SECURITY_PROTOCOL"),
         ('{"sasl.jaas.config": "s3cret"}', "LAKEHOUSE_KAFKA_PASSWORD"),
@@ -121,17 +121,17 @@ def test_every_setting_says_what_it_is_for() -> None:
     ],
 )
 def test_properties_that_cannot_be_used_are_named_and_their_values_are_not(
-    monkeypatch: pytest.MonkeyPatch, properties: str, said: str
+    monkeypatch: pytest.MonkeyPatch, properties: str, message: str
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", properties)
     with pytest.raises(SettingsError) as refused:
         Settings.load()
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "LAKEHOUSE_KAFKA_PROPERTIES" in str(refused.value)
     assert "s3cret" not in str(refused.value)
-    with pytest.raises(ValueError, match="KAFKA_PROPERTIES|kafka_properties") as raw:
+    with pytest.raises(ValueError, match="KAFKA_PROPERTIES|kafka_properties") as validation_error:
         Settings()
-    assert "s3cret" not in str(raw.value)
+    assert "s3cret" not in str(validation_error.value)
 
 
 def test_properties_are_written_as_kafka_writes_them_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,19 +141,19 @@ def test_properties_are_written_as_kafka_writes_them_and_never_shown(monkeypatch
     assert "s3cret" not in repr(settings)
 
 
-@pytest.mark.parametrize("given", ["CERTIFICATE", "KEY"])
-def test_a_client_certificate_goes_with_its_key(nowhere: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    (nowhere / "file.pem").touch()
-    monkeypatch.setenv(f"LAKEHOUSE_KAFKA_CLIENT_{given}_FILE", "file.pem")
+@pytest.mark.parametrize("variable", ["CERTIFICATE", "KEY"])
+def test_a_client_certificate_needs_its_key(empty_folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    (empty_folder / "file.pem").touch()
+    monkeypatch.setenv(f"LAKEHOUSE_KAFKA_CLIENT_{variable}_FILE", "file.pem")
     with pytest.raises(SettingsError, match="CERTIFICATE_FILE and LAKEHOUSE_KAFKA_CLIENT_KEY_FILE go together"):
         Settings.load()
 
 
-def test_files_may_be_named_from_the_home_folder(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (nowhere / "ca.pem").touch()
-    monkeypatch.setenv("HOME", str(nowhere))
+def test_a_path_may_start_at_the_home_folder_of_the_user(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (empty_folder / "ca.pem").touch()
+    monkeypatch.setenv("HOME", str(empty_folder))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_CA_FILE", "~/ca.pem")
-    assert Settings.load().kafka_ca_file == nowhere / "ca.pem"
+    assert Settings.load().kafka_ca_file == empty_folder / "ca.pem"
 
 
 def test_a_token_behind_the_address_of_spark_connect_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,96 +167,92 @@ def test_a_token_behind_the_address_of_spark_connect_is_never_shown(monkeypatch:
     assert "s3cret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("where", ["the environment", "the env file"])
-def test_a_misspelt_variable_is_named_with_the_one_that_is_meant(
-    nowhere: Path, monkeypatch: pytest.MonkeyPatch, where: str
+@pytest.mark.parametrize("source", ["the environment", "the env file"])
+def test_a_misspelt_variable_is_reported_with_the_closest_setting(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    if where == "the env file":
-        (nowhere / ".env").write_text("LAKEHOUSE_KAFKA_PASSWRD=s3cret\n")
+    if source == "the env file":
+        (empty_folder / ".env").write_text("LAKEHOUSE_KAFKA_PASSWRD=s3cret\n")
     else:
         monkeypatch.setenv("LAKEHOUSE_KAFKA_PASSWRD", "s3cret")
     with pytest.raises(
-        SettingsError, match="LAKEHOUSE_KAFKA_PASSWRD is no setting; is it LAKEHOUSE_KAFKA_PASSWORD"
-    ) as told:
+        SettingsError, match=r"Unknown setting LAKEHOUSE_KAFKA_PASSWRD\. Did you mean LAKEHOUSE_KAFKA_PASSWORD\?"
+    ) as refused:
         Settings.load()
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(refused.value)
 
 
-def test_variables_of_a_service_that_kubernetes_sets_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_variables_of_kubernetes_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_3000_TCP", "PORT_3000_TCP_ADDR"):
         monkeypatch.setenv(f"LAKEHOUSE_{name}", "10.0.0.1")
     assert Settings.load() == Settings()
 
 
-def test_a_key_in_place_of_its_file_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_in_place_of_its_file_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_CLIENT_KEY_FILE", "-----BEGIN PRIVATE KEY-----\\nMIIs3cret")
-    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as failed:
+    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as refused:
         Settings.load()
-    assert "s3cret" not in str(failed.value)
+    assert "s3cret" not in str(refused.value)
 
 
-def test_a_line_of_the_env_file_that_cannot_be_read_is_named(nowhere: Path) -> None:
+def test_a_malformed_line_of_the_env_file_is_reported_by_number(empty_folder: Path) -> None:
     for text, line in (("A=1\nLAKEHOUSE_TABLES: /x\n", 2), ('LAKEHOUSE_TABLES="/x\nA=1\n', 1)):
-        (nowhere / ".env").write_text(text)
+        (empty_folder / ".env").write_text(text)
         with pytest.raises(SettingsError, match=f"Line {line} of .env cannot be read"):
             Settings.load()
-    (nowhere / ".env").write_text("LAKEHOUSE-TABLES=/x\n")
-    with pytest.raises(SettingsError, match="LAKEHOUSE-TABLES is no setting; is it LAKEHOUSE_TABLES"):
+    (empty_folder / ".env").write_text("LAKEHOUSE-TABLES=/x\n")
+    with pytest.raises(SettingsError, match=r"Unknown setting LAKEHOUSE-TABLES\. Did you mean LAKEHOUSE_TABLES\?"):
         Settings.load()
 
 
-def test_an_env_file_that_is_no_text_is_a_wrong_setting(nowhere: Path) -> None:
-    (nowhere / ".env").write_bytes(b"\xff\xfe\x00LAKE")
+def test_an_env_file_that_is_not_utf8_is_an_error(empty_folder: Path) -> None:
+    (empty_folder / ".env").write_bytes(b"\xff\xfe\x00LAKE")
     with pytest.raises(SettingsError, match=r"\.env cannot be read"):
         Settings.load()
 
 
 @pytest.mark.parametrize("root", ["abfss://box@account.dfs.core.windows.net/tables", "s3://bucket/a b", "gs://b"])
-def test_a_root_may_be_in_any_store_that_both_readers_open(root: str) -> None:
+def test_a_root_may_be_in_any_store_that_all_readers_support(root: str) -> None:
     assert Settings(tables=root, _env_file=None).tables_root == root
 
 
 @pytest.mark.parametrize("name", ["HOME", "JARS", "TABLES", "DECLARATIONS", "KAFKA_CA_FILE"])
-def test_a_path_that_the_system_does_not_let_us_look_at_is_a_wrong_setting(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv(f"LAKEHOUSE_{name}", f"./{'x' * 300}")  # as a folder that is closed to us: no system looks there
-    with pytest.raises(SettingsError, match=f"LAKEHOUSE_{name}.*cannot be looked at: File name too long"):
+def test_a_path_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"LAKEHOUSE_{name}", f"./{'x' * 300}")  # fails for root too, unlike a folder without permissions
+    with pytest.raises(SettingsError, match=f"LAKEHOUSE_{name}.*cannot be read: File name too long"):
         Settings.load()
 
 
 @pytest.mark.parametrize("name", ["lakehouse_kafka_password", "LAKEHOUSE-KAFKA-PASSWORD"])
-@pytest.mark.parametrize("written", [":S3CRET", ":S3CRET==", " S3CRET"])
-def test_a_secret_that_is_written_without_an_equals_sign_is_shown_nowhere(
-    nowhere: Path, name: str, written: str
-) -> None:
-    (nowhere / ".env").write_text(f"A=1\n{name}{written}\n")
-    with pytest.raises(SettingsError, match="Line 2 of .env cannot be read") as told:
+@pytest.mark.parametrize("ending", [":S3CRET", ":S3CRET==", " S3CRET"])
+def test_a_secret_without_an_equals_sign_is_not_shown(empty_folder: Path, name: str, ending: str) -> None:
+    (empty_folder / ".env").write_text(f"A=1\n{name}{ending}\n")
+    with pytest.raises(SettingsError, match="Line 2 of .env cannot be read") as refused:
         Settings.load()
-    assert "S3CRET" not in str(told.value)
+    assert "S3CRET" not in str(refused.value)
 
 
-def test_the_project_is_looked_for_once_for_all_settings(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (nowhere / "pyproject.toml").write_text('[tool.lakehouse]\ndeclarations = "tables"\n')
-    below = nowhere / "below"
+def test_the_project_is_searched_once_for_all_settings(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (empty_folder / "pyproject.toml").write_text('[tool.lakehouse]\ndeclarations = "tables"\n')
+    below = empty_folder / "below"
     below.mkdir()
     monkeypatch.chdir(below)
-    looks: list[Path | None] = []
+    results: list[Path | None] = []
 
-    def look() -> Path | None:
-        looks.append(found())
-        return looks[-1]
+    def find_and_record() -> Path | None:
+        results.append(find_project())
+        return results[-1]
 
-    found = project.find_project
-    monkeypatch.setattr(project, "find_project", look)
+    find_project = project.find_project
+    monkeypatch.setattr(project, "find_project", find_and_record)
     for name in ("HOME", "TABLES", "JARS"):
         monkeypatch.setenv(f"LAKEHOUSE_{name}", name.lower())
     settings = Settings.load()
-    assert looks == [nowhere]
+    assert results == [empty_folder]
     assert (settings.home, settings.tables, settings.jars) == (
-        nowhere / "home",
-        str(nowhere / "tables"),
-        nowhere / "jars",
+        empty_folder / "home",
+        str(empty_folder / "tables"),
+        empty_folder / "jars",
     )
-    monkeypatch.chdir(nowhere.parent)
-    assert Settings.load().home == nowhere.parent / "home", "another one where another folder is the working directory"
+    monkeypatch.chdir(empty_folder.parent)
+    assert Settings.load().home == empty_folder.parent / "home", "another working directory gives another home"

@@ -1,4 +1,4 @@
-"""Where tables are, by their address."""
+"""The kinds of stores, by path or URI."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from lakehouse.settings.store import Store
         ("abfss://container@account.dfs.core.windows.net/t", False, None),
     ],
 )
-def test_a_path_a_uri_of_files_and_an_object_store_are_told_apart(uri: str, is_path: bool, folder: Path | None) -> None:
+def test_paths_file_uris_and_object_stores_are_distinguished(uri: str, is_path: bool, folder: Path | None) -> None:
     store = Store(uri)
     assert (store.is_path, store.folder) == (is_path, folder)
     assert bool(store.options) == (folder is None)

@@ -1,4 +1,4 @@
-"""How full the heap of a Java is."""
+"""The heap use of a Java process."""
 
 import struct
 from getpass import getuser
@@ -13,8 +13,8 @@ SECOND = 1_000_000_000
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file in which the Java with number 7 tells of itself."""
+def data_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The performance data file of the Java with process id 7."""
     monkeypatch.setattr(heap, "_FOLDER", tmp_path)
     file = tmp_path / f"hsperfdata_{getuser()}" / "7"
     file.parent.mkdir()
@@ -23,18 +23,18 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def entry(name: str, value: int) -> bytes:
     text = name.encode() + bytes(8 - len(name) % 8)
-    head = struct.pack("<IIIcxxxI", 28 + len(text), 20, 0, b"J", 20 + len(text))
-    return head + text + struct.pack("<q", value)
+    header = struct.pack("<IIIcxxxI", 28 + len(text), 20, 0, b"J", 20 + len(text))
+    return header + text + struct.pack("<q", value)
 
 
-def written(**numbers: int) -> bytes:
-    entries = [entry(name.replace("_", "."), value) for name, value in numbers.items()]
-    head = struct.pack(">IBBBB", 0xCAFEC0C0, 1, 2, 0, 1) + bytes(16) + struct.pack("<II", 32, len(entries))
-    return head + b"".join(entries)
+def performance_data(**counters: int) -> bytes:
+    entries = [entry(name.replace("_", "."), value) for name, value in counters.items()]
+    header = struct.pack(">IBBBB", 0xCAFEC0C0, 1, 2, 0, 1) + bytes(16) + struct.pack("<II", 32, len(entries))
+    return header + b"".join(entries)
 
 
-def of(used: int, collecting: int = SECOND) -> bytes:
-    return written(
+def heap_data(used: int, collecting: int = SECOND) -> bytes:
+    return performance_data(
         sun_gc_generation_0_maxCapacity=300,
         sun_gc_generation_0_space_0_maxCapacity=300,
         sun_gc_generation_0_space_0_used=used,
@@ -46,18 +46,18 @@ def of(used: int, collecting: int = SECOND) -> bytes:
 
 
 @pytest.mark.parametrize(("used", "collecting", "full"), [(50, 1, False), (890, 1, True), (50, 6, True)])
-def test_a_java_tells_how_full_its_heap_is(told: Path, used: int, collecting: int, full: bool) -> None:
-    told.write_bytes(of(used, collecting * SECOND))
-    found = heap_of(7)
-    assert found == Heap(100 + used, 1000, collecting / 10)
-    assert found.full == full
+def test_the_heap_is_read_from_the_performance_data(data_file: Path, used: int, collecting: int, full: bool) -> None:
+    data_file.write_bytes(heap_data(used, collecting * SECOND))
+    heap_use = heap_of(7)
+    assert heap_use == Heap(100 + used, 1000, collecting / 10)
+    assert heap_use.full == full
 
 
-@pytest.mark.parametrize("data", [b"", b"no java", bytes(64), of(50)[:60]])
-def test_of_a_file_that_is_none_of_java_nothing_is_told(told: Path, data: bytes) -> None:
-    told.write_bytes(data)
+@pytest.mark.parametrize("data", [b"", b"no java", bytes(64), heap_data(50)[:60]])
+def test_a_file_that_java_did_not_write_has_no_heap(data_file: Path, data: bytes) -> None:
+    data_file.write_bytes(data)
     assert heap_of(7) is None
 
 
-def test_a_java_without_a_file_tells_nothing(told: Path) -> None:
+def test_a_java_without_a_file_has_no_heap(data_file: Path) -> None:
     assert heap_of(7) is None

@@ -1,4 +1,4 @@
-"""What is taken for the end of a statement that another client left on an engine."""
+"""What counts as the end of a statement that another client left on an engine."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,41 +20,41 @@ State = proto.GetStatusResponse.OperationStatus.OperationState
 
 
 class Refused(grpc.RpcError):  # type: ignore[misc]
-    """An error as gRPC gives it; what Spark itself says has a name in its details."""
+    """A gRPC error; one from Spark itself has details with Spark's domain."""
 
-    def __init__(self, said: str, *, of_spark: bool, code: grpc.StatusCode = grpc.StatusCode.INTERNAL) -> None:
-        self._said, self._code = said, code
+    def __init__(self, message: str, *, from_spark: bool, code: grpc.StatusCode = grpc.StatusCode.INTERNAL) -> None:
+        self._message, self._code = message, code
         packed = Packed()
         packed.Pack(ErrorInfo(reason="org.apache.spark.SparkException", domain="org.apache.spark"))
-        status = Status(code=code.value[0], message=said, details=[packed])
-        self._trailer = [("grpc-status-details-bin", status.SerializeToString())] if of_spark else []
+        status = Status(code=code.value[0], message=message, details=[packed])
+        self._trailer = [("grpc-status-details-bin", status.SerializeToString())] if from_spark else []
 
     def code(self) -> grpc.StatusCode:
         return self._code
 
     def details(self) -> str:
-        return self._said
+        return self._message
 
     def trailing_metadata(self) -> list[tuple[str, bytes]]:
         return self._trailer
 
 
-DISCONNECTED = Refused("[INVALID_CURSOR.DISCONNECTED] The cursor has been disconnected.", of_spark=True)
-CANCELED = Refused("[OPERATION_CANCELED] Operation has been canceled.", of_spark=True)
-BROKEN = Refused("Received RST_STREAM with error code 2", of_spark=False)
-NOT_ASKED = Refused("no token", of_spark=False, code=grpc.StatusCode.UNAUTHENTICATED)
+DISCONNECTED = Refused("[INVALID_CURSOR.DISCONNECTED] The cursor has been disconnected.", from_spark=True)
+CANCELED = Refused("[OPERATION_CANCELED] Operation has been canceled.", from_spark=True)
+BROKEN = Refused("Received RST_STREAM with error code 2", from_spark=False)
+UNAUTHENTICATED = Refused("no token", from_spark=False, code=grpc.StatusCode.UNAUTHENTICATED)
 DONE = proto.ExecutePlanResponse(result_complete=proto.ExecutePlanResponse.ResultComplete())
 
 
 class Engine:
-    """An engine on which one operation runs; who attaches to it gets the next of these answers, the last for ever."""
+    """An engine with one running operation. Each attach gets the next of these answers; the last one repeats."""
 
     def __init__(self, *answers: Any) -> None:
         self._answers, self.attached, self.released = list(answers), 0, False
 
     def GetStatus(self, *_: Any, **__: Any) -> Any:  # noqa: N802
-        one = SimpleNamespace(operation_id="o", state=State.OPERATION_STATE_RUNNING)
-        return SimpleNamespace(operation_statuses=[one])
+        status = SimpleNamespace(operation_id="o", state=State.OPERATION_STATE_RUNNING)
+        return SimpleNamespace(operation_statuses=[status])
 
     def Interrupt(self, *_: Any, **__: Any) -> None:  # noqa: N802
         pass
@@ -71,47 +71,49 @@ class Engine:
 
 
 @pytest.fixture
-def end(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], bool]:
+def end_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], bool]:
     channel = SimpleNamespace(toChannel=lambda: SimpleNamespace(close=lambda: None), userId="u")
     monkeypatch.setattr(orphans, "lives", lambda _: True)
     monkeypatch.setattr(orphans, "open_channel", lambda *_: channel)
 
-    def ended(engine: Engine) -> bool:
+    def run(engine: Engine) -> bool:
         monkeypatch.setattr(orphans, "SparkConnectServiceStub", lambda _: engine)
-        before = time.monotonic()
-        told = orphans.end_work(SimpleNamespace(), "s", 1.0)  # type: ignore[arg-type]
-        assert time.monotonic() - before < 30
-        return told
+        start = time.monotonic()
+        has_ended = orphans.end_work(SimpleNamespace(), "s", 1.0)  # type: ignore[arg-type]
+        assert time.monotonic() - start < 30
+        return has_ended
 
-    return ended
+    return run
 
 
 @pytest.mark.parametrize("answer", [DONE, CANCELED], ids=["complete", "its error"])
-def test_what_the_operation_itself_answers_is_its_end(answer: Any, end: Callable[[Engine], bool]) -> None:
+def test_an_answer_of_the_operation_itself_is_its_end(answer: Any, end_work: Callable[[Engine], bool]) -> None:
     engine = Engine(answer)
-    assert end(engine)
+    assert end_work(engine)
     assert engine.released
 
 
-def test_who_is_put_out_by_the_other_client_attaches_again_until_the_operation_answers(
-    end: Callable[[Engine], bool],
+def test_a_client_that_is_disconnected_by_another_one_attaches_again_until_the_operation_answers(
+    end_work: Callable[[Engine], bool],
 ) -> None:
     engine = Engine(DISCONNECTED, DISCONNECTED, CANCELED)
-    assert end(engine)
+    assert end_work(engine)
     assert engine.attached == 3
 
 
-@pytest.mark.parametrize("answer", [DISCONNECTED, BROKEN, NOT_ASKED], ids=["cursor", "broken", "refused"])
-def test_what_says_nothing_of_the_operation_is_not_its_end(answer: Any, end: Callable[[Engine], bool]) -> None:
+@pytest.mark.parametrize("answer", [DISCONNECTED, BROKEN, UNAUTHENTICATED], ids=["cursor", "broken", "refused"])
+def test_an_error_that_is_not_about_the_operation_is_not_its_end(
+    answer: Any, end_work: Callable[[Engine], bool]
+) -> None:
     engine = Engine(answer)
-    assert not end(engine)
+    assert not end_work(engine)
     assert not engine.released
 
 
-def test_a_statement_that_the_engine_itself_gave_up_is_left_some_time_to_end(
-    end: Callable[[Engine], bool], monkeypatch: pytest.MonkeyPatch
+def test_a_statement_that_the_engine_abandoned_gets_some_time_to_end(
+    end_work: Callable[[Engine], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orphans, "_AFTERWARDS", 0.5)
-    began = time.monotonic()
-    assert end(Engine(Refused("[INVALID_HANDLE.OPERATION_ABANDONED] given up", of_spark=True)))
-    assert time.monotonic() - began >= 0.5
+    start = time.monotonic()
+    assert end_work(Engine(Refused("[INVALID_HANDLE.OPERATION_ABANDONED] given up", from_spark=True)))
+    assert time.monotonic() - start >= 0.5

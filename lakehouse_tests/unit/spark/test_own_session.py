@@ -1,4 +1,4 @@
-"""A session on a Spark Connect server beside those of others: nobody gets it who did not ask for it."""
+"""Our session on a Spark Connect server with sessions of other code, which never get our session by accident."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
-from lakehouse.spark.connect import client, join, join_beside
+from lakehouse.spark.connect import client, join, join_same_server
 from lakehouse.spark.own_session import activate, others_active, running_session, stop
 from lakehouse.storage.statement import run_statement
 from lakehouse_tests.helpers.attacks.other_sessions import resource_of
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_FAREWELL", 0.2)
 
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, Silent]]:
-    with silent_server() as started:
-        yield started
+    with silent_server() as address_and_service:
+        yield address_and_service
 
 
 @pytest.fixture
@@ -40,59 +40,59 @@ def settings(server: tuple[str, Silent]) -> Settings:
 
 
 @pytest.fixture
-def theirs(server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
-    """A session of somebody else, with a name of its own, that is active and the default."""
+def foreign_session(server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """A session of other code, with its own id; it is the active session and the default."""
     monkeypatch.setenv(MODE, "1")
-    made = SparkSession.builder.remote(f"{server[0]}/;session_id={uuid4()}").create()
-    yield made
-    made.client.close()
+    session = SparkSession.builder.remote(f"{server[0]}/;session_id={uuid4()}").create()
+    yield session
+    session.client.close()
 
 
-def test_a_session_of_ours_is_another_one_and_active_only_while_we_work(theirs: SparkSession) -> None:
-    assert running_session() is theirs
+def test_our_session_is_a_new_one_and_active_only_while_we_work(foreign_session: SparkSession) -> None:
+    assert running_session() is foreign_session
     with others_active():
-        ours = join_beside(theirs)
-        assert ours.client._session_id != theirs.client._session_id
-        activate(ours)
-        assert SparkSession.getActiveSession() is ours
-    assert SparkSession.getActiveSession() is theirs
-    assert ConnectSession._get_default_session() is theirs  # type: ignore[comparison-overlap]
-    ours.client.close()
+        our_session = join_same_server(foreign_session)
+        assert our_session.client._session_id != foreign_session.client._session_id
+        activate(our_session)
+        assert SparkSession.getActiveSession() is our_session
+    assert SparkSession.getActiveSession() is foreign_session
+    assert ConnectSession._get_default_session() is foreign_session  # type: ignore[comparison-overlap]
+    our_session.client.close()
 
 
-def test_a_server_of_this_process_outlives_a_session_of_ours(
-    theirs: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_a_server_of_this_process_outlives_our_session(
+    foreign_session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
-    ours = join_beside(theirs)
-    monkeypatch.setattr(ours.client, "release_session", lambda: None)
-    stop(ours)
-    assert ours.client.is_closed
-    assert "SPARK_LOCAL_REMOTE" in os.environ, "PySpark takes it away when it stops the server"
-    assert SparkSession.getActiveSession() is theirs
+    our_session = join_same_server(foreign_session)
+    monkeypatch.setattr(our_session.client, "release_session", lambda: None)
+    stop(our_session)
+    assert our_session.client.is_closed
+    assert "SPARK_LOCAL_REMOTE" in os.environ, "PySpark removes it when it stops the server"
+    assert SparkSession.getActiveSession() is foreign_session
 
 
-def test_a_server_of_others_that_is_silent_is_an_error(
-    theirs: SparkSession, server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch
+def test_a_silent_server_of_other_code_is_an_error(
+    foreign_session: SparkSession, server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "FIRST_ANSWER", 0.5)
     server[1].silent.set()
     with pytest.raises(SetupError, match="does not answer as a Spark Connect server.*the session that this process"):
-        join_beside(theirs)
+        join_same_server(foreign_session)
 
 
-def test_others_get_no_session_of_ours_from_the_builder(settings: Settings, server: tuple[str, Silent]) -> None:
+def test_the_builder_never_returns_our_session_to_other_code(settings: Settings, server: tuple[str, Silent]) -> None:
     with resource_of(settings) as opened:
         with explained():
-            ours = opened.spark_session
-        theirs = SparkSession.builder.remote(server[0]).config(ZONE, "Europe/Berlin").getOrCreate()
-        assert theirs is not ours
-        assert (theirs.conf.get(ZONE), ours.conf.get(ZONE)) == ("Europe/Berlin", "UTC")
-        theirs.client.close()
-        assert not ours.client.is_closed
+            our_session = opened.spark_session
+        foreign_session = SparkSession.builder.remote(server[0]).config(ZONE, "Europe/Berlin").getOrCreate()
+        assert foreign_session is not our_session
+        assert (foreign_session.conf.get(ZONE), our_session.conf.get(ZONE)) == ("Europe/Berlin", "UTC")
+        foreign_session.client.close()
+        assert not our_session.client.is_closed
 
 
-def test_a_session_whose_server_gave_no_answer_is_neither_active_nor_the_default(
+def test_a_session_without_an_answer_is_neither_active_nor_the_default(
     settings: Settings, server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "FIRST_ANSWER", 0.5)
@@ -104,7 +104,7 @@ def test_a_session_whose_server_gave_no_answer_is_neither_active_nor_the_default
     assert MODE not in os.environ
 
 
-def test_after_a_step_over_a_server_pyspark_starts_a_spark_of_ones_own_again(settings: Settings) -> None:
+def test_after_a_step_on_a_server_pyspark_can_start_its_own_spark_again(settings: Settings) -> None:
     with resource_of(settings) as opened:
         for _ in range(2):
             with explained():
@@ -115,43 +115,41 @@ def test_after_a_step_over_a_server_pyspark_starts_a_spark_of_ones_own_again(set
     assert MODE not in os.environ
 
 
-def test_what_pyspark_looks_up_in_a_statement_that_writes_is_the_session_that_writes(
-    settings: Settings, theirs: SparkSession, tmp_path: Path
+def test_during_a_statement_that_writes_its_session_is_the_active_one(
+    settings: Settings, foreign_session: SparkSession, tmp_path: Path
 ) -> None:
-    found: list[SparkSession] = []
+    active_sessions: list[SparkSession] = []
     with others_active():
-        ours = join(settings, {ZONE: "UTC"})
-        activate(ours)
-        run_statement(ours, str(tmp_path / "table"), lambda: found.append(SparkSession.active()))
-    assert found == [ours]
-    ours.client.close()
+        our_session = join(settings, {ZONE: "UTC"})
+        activate(our_session)
+        run_statement(our_session, str(tmp_path / "table"), lambda: active_sessions.append(SparkSession.active()))
+    assert active_sessions == [our_session]
+    our_session.client.close()
 
 
-def test_a_run_that_ends_takes_no_session_from_others(settings: Settings, server: tuple[str, Silent]) -> None:
+def test_the_end_of_a_run_does_not_stop_sessions_of_other_code(settings: Settings, server: tuple[str, Silent]) -> None:
     with resource_of(settings) as opened:
         with explained():
             assert opened.spark_session
-        theirs = SparkSession.builder.remote(server[0]).getOrCreate()
-    assert SparkSession.getActiveSession() is theirs
-    theirs.client.close()
+        foreign_session = SparkSession.builder.remote(server[0]).getOrCreate()
+    assert SparkSession.getActiveSession() is foreign_session
+    foreign_session.client.close()
 
 
-def test_a_setting_that_somebody_changed_is_ours_again_in_the_next_step(
-    settings: Settings, server: tuple[str, Silent]
-) -> None:
-    asked = server[1].questions
+def test_a_changed_setting_is_restored_in_the_next_step(settings: Settings, server: tuple[str, Silent]) -> None:
+    requests = server[1].questions
     step = type(LakehouseResource.with_settings(settings))(spark_config={"spark.sql.shuffle.partitions": "3"})
     with explained():
         session = step.spark_session
-    asked.clear()
+    requests.clear()
     with explained():
         assert step.spark_session is session
-    assert [each for each in asked if each != "get"] == ["get_all"], "where nothing changed it is one question"
+    assert [name for name in requests if name != "get"] == ["get_all"], "one request if nothing has changed"
     session.conf.set(ZONE, "Europe/Berlin")
     session.conf.set("spark.databricks.delta.merge.unknown", "true")
     with explained():
         assert step.spark_session.conf.get(ZONE) == "UTC"
-        stand = session.conf.getAll
-    assert "spark.databricks.delta.merge.unknown" not in stand
-    assert stand["spark.sql.shuffle.partitions"] == "3"
+        conf = session.conf.getAll
+    assert "spark.databricks.delta.merge.unknown" not in conf
+    assert conf["spark.sql.shuffle.partitions"] == "3"
     session.client.close()

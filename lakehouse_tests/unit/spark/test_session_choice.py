@@ -1,4 +1,4 @@
-"""Which Spark a session is: that of the settings, the engine of the home, one of its own."""
+"""Which Spark a session uses: the server of the settings, the engine of the home or a new one."""
 
 import sys
 from pathlib import Path
@@ -22,8 +22,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(autouse=True)
-def named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each way to a session tells its name instead."""
+def fake_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace each kind of session with its name."""
     monkeypatch.setattr(sessions, "_SHARED", {})
     monkeypatch.setattr(sessions, "find_java", lambda: None)
     monkeypatch.setattr(sessions, "ensure_jars", lambda *_: [])
@@ -42,7 +42,7 @@ def build(settings: Settings) -> Any:
     return sessions.build_session(settings)
 
 
-def test_a_server_of_the_settings_goes_before_the_engine_and_the_engine_before_one_of_its_own(
+def test_the_server_of_the_settings_has_priority_over_the_engine_and_the_engine_over_a_new_spark(
     settings: Settings,
 ) -> None:
     remote = settings.model_copy(update={"spark_remote": "sc://127.0.0.1:1"})
@@ -52,7 +52,7 @@ def test_a_server_of_the_settings_goes_before_the_engine_and_the_engine_before_o
     assert chosen == ["remote", "engine", "own"]
 
 
-def test_an_engine_that_ends_while_it_is_waited_for_gives_way_to_one_of_its_own(
+def test_if_an_engine_ends_during_the_wait_the_choice_is_made_again(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with living(settings.home / "engine"):
@@ -62,7 +62,7 @@ def test_an_engine_that_ends_while_it_is_waited_for_gives_way_to_one_of_its_own(
         assert share_lock(settings) is None
 
 
-def test_as_long_as_a_process_has_a_spark_of_its_own_no_engine_can_start(
+def test_no_engine_can_start_while_a_process_has_its_own_spark(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "find_java", lambda: None)
@@ -71,34 +71,34 @@ def test_as_long_as_a_process_has_a_spark_of_its_own_no_engine_can_start(
         EngineProcess(settings, {}, "").start(patience=0)
 
 
-def test_another_memory_master_or_package_is_another_fingerprint(
+def test_another_memory_master_jar_or_package_gives_another_fingerprint(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {sessions.fingerprint(settings)}
-    told.add(sessions.fingerprint(settings))
-    assert len(told) == 1
-    told.add(sessions.fingerprint(settings.model_copy(update={"spark_driver_memory": "3g"})))
-    told.add(sessions.fingerprint(settings.model_copy(update={"spark_master": "local[3]"})))
-    monkeypatch.setattr(sessions, "wanted_jars", lambda _: [SimpleNamespace(group="spark", path=Path("delta-9.jar"))])
-    told.add(sessions.fingerprint(settings))
+    fingerprints = {sessions.fingerprint(settings)}
+    fingerprints.add(sessions.fingerprint(settings))
+    assert len(fingerprints) == 1
+    fingerprints.add(sessions.fingerprint(settings.model_copy(update={"spark_driver_memory": "3g"})))
+    fingerprints.add(sessions.fingerprint(settings.model_copy(update={"spark_master": "local[3]"})))
+    monkeypatch.setattr(sessions, "required_jars", lambda _: [SimpleNamespace(group="spark", path=Path("delta-9.jar"))])
+    fingerprints.add(sessions.fingerprint(settings))
     monkeypatch.setattr(sessions, "spark_version", "9.0")
-    told.add(sessions.fingerprint(settings))
-    assert len(told) == 5
+    fingerprints.add(sessions.fingerprint(settings))
+    assert len(fingerprints) == 5
 
 
-def test_python_and_python3_of_one_environment_are_the_same(
+def test_the_name_of_the_python_executable_does_not_change_the_fingerprint(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {sessions.fingerprint(settings)}
+    fingerprints = {sessions.fingerprint(settings)}
     monkeypatch.setattr(sys, "executable", f"{sys.executable}-by-another-name")
-    told.add(sessions.fingerprint(settings))
-    assert len(told) == 1
+    fingerprints.add(sessions.fingerprint(settings))
+    assert len(fingerprints) == 1
     monkeypatch.setattr(sys, "prefix", "/another")
-    assert sessions.fingerprint(settings) not in told
+    assert sessions.fingerprint(settings) not in fingerprints
 
 
 @pytest.mark.parametrize("name", ["SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"])
-def test_what_the_environment_says_of_spark_is_in_the_fingerprint(
+def test_the_environment_variables_of_spark_change_the_fingerprint(
     name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(name, raising=False)
@@ -108,21 +108,21 @@ def test_what_the_environment_says_of_spark_is_in_the_fingerprint(
 
 
 @pytest.mark.parametrize(("name", "folder"), [("SPARK_CONF_DIR", ""), ("SPARK_HOME", "conf")])
-def test_the_defaults_of_spark_are_in_the_fingerprint(
+def test_the_defaults_of_spark_change_the_fingerprint(
     name: str, folder: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     monkeypatch.setenv(name, str(tmp_path))
     defaults = tmp_path / folder / "spark-defaults.conf"
     defaults.parent.mkdir(exist_ok=True)
-    told = {sessions.fingerprint(settings)}
+    fingerprints = {sessions.fingerprint(settings)}
     for text in ("spark.eventLog.enabled false", "spark.eventLog.enabled true"):
         defaults.write_text(text)
-        told.add(sessions.fingerprint(settings))
-    assert len(told) == 3
+        fingerprints.add(sessions.fingerprint(settings))
+    assert len(fingerprints) == 3
 
 
-def test_an_engine_of_another_fingerprint_is_refused_with_the_way_on(
+def test_an_engine_with_another_fingerprint_is_refused_with_advice(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = settings.home / "engine"
@@ -132,9 +132,7 @@ def test_an_engine_of_another_fingerprint_is_refused_with_the_way_on(
         session.attach(folder, "todays")
 
 
-def test_an_engine_that_does_not_answer_is_an_error_and_no_reason_for_a_spark_of_its_own(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_does_not_answer_is_an_error(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_LIMIT", 0.2)
     with (
         living(settings.home / "engine"),

@@ -1,4 +1,4 @@
-"""A Spark Connect server that takes connections and never answers, at once or in the middle of a statement."""
+"""A Spark Connect server that accepts connections but does not answer: never, or not during a statement."""
 
 import os
 import signal
@@ -15,9 +15,9 @@ from lakehouse.storage.spark_failures import spark_failures
 from lakehouse_tests.helpers.brokers.silent_connect import mute_socket, silent_server
 from lakehouse_tests.helpers.waiting import wait_until
 
-LIMIT = 60  # seconds that end a test where something hangs
+LIMIT = 60  # seconds that end a test that hangs
 
-VERB = """
+COMMAND = """
 import sys
 from lakehouse.spark.connect import client
 from lakehouse.cli.main import main
@@ -60,18 +60,20 @@ def process(program: str, *arguments: str, **environment: str) -> "subprocess.Po
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
-@pytest.mark.parametrize("mute", [True, False], ids=["no HTTP", "no answer"])
-def test_a_server_that_gives_no_first_answer_is_an_error(mute: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_mute", [True, False], ids=["no HTTP", "no answer"])
+def test_a_server_without_a_first_answer_is_an_error(is_mute: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "FIRST_ANSWER", 1.0)
-    with mute_socket() as at_once, silent_server() as (address, service):
+    with mute_socket() as mute_address, silent_server() as (address, service):
         service.silent.set()
-        with pytest.raises(SetupError, match="does not answer as a Spark Connect server in 1 seconds.*SPARK_REMOTE"):
-            join(settings(at_once if mute else address), {"spark.sql.session.timeZone": "UTC"})
+        with pytest.raises(
+            SetupError, match="does not answer as a Spark Connect server within 1 seconds.*SPARK_REMOTE"
+        ):
+            join(settings(mute_address if is_mute else address), {"spark.sql.session.timeZone": "UTC"})
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
-def test_a_server_that_falls_silent_in_a_statement_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_becomes_silent_during_a_statement_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_SILENCE", 0.5)
     monkeypatch.setattr(client, "_TOUCH", 0.1)
     with silent_server() as (address, _):
@@ -84,33 +86,33 @@ def test_a_server_that_falls_silent_in_a_statement_is_given_up(monkeypatch: pyte
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_ends_a_verb_that_waits_for_its_first_answer(number: int, tmp_path: Path) -> None:
+def test_the_first_signal_ends_a_command_that_waits_for_its_first_answer(number: int, tmp_path: Path) -> None:
     with mute_socket() as address:
         environment = {"LAKEHOUSE_SPARK_REMOTE": address, "LAKEHOUSE_HOME": str(tmp_path)}
-        verb = process(VERB, str(LIMIT), "load-base", **environment)
-        assert verb.stdout and verb.stdout.readline()
+        command = process(COMMAND, str(LIMIT), "load-base", **environment)
+        assert command.stdout and command.stdout.readline()
         assert wait_until((tmp_path / "logs").exists, LIMIT)
-        verb.send_signal(number)
-        said, _ = verb.communicate(timeout=LIMIT)
-    assert (verb.returncode, said) == (130, "")
+        command.send_signal(number)
+        output, _ = command.communicate(timeout=LIMIT)
+    assert (command.returncode, output) == (130, "")
 
 
-def stopped(times: int, code: int) -> str:
-    """What a process says whose statement nobody answers, and that gets so many signals: it ends with its code."""
+def output_after_signals(times: int, code: int) -> str:
+    """Send signals to a process with an unanswered statement, check its exit code and return its output."""
     with silent_server() as (address, service):
         running = process(STATEMENT, address, str(code))
         assert service.asked.wait(LIMIT)
         running.send_signal(signal.SIGTERM)
         if times == 2 and not wait_until(lambda: running.poll() is not None, 1):
             running.send_signal(signal.SIGTERM)
-        said, _ = running.communicate(timeout=LIMIT)
+        output, _ = running.communicate(timeout=LIMIT)
     assert running.returncode == code
-    return said
+    return output
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3 * LIMIT)
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("code", [130, 0], ids=["interrupted", "done"])
-def test_the_first_signal_ends_a_statement_to_which_nobody_answers(times: int, code: int) -> None:
-    assert stopped(times, code) == "asking\n"
+def test_the_first_signal_ends_a_statement_without_an_answer(times: int, code: int) -> None:
+    assert output_after_signals(times, code) == "asking\n"

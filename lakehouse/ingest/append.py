@@ -1,7 +1,7 @@
-"""Records → a log table: each that may enter is a row of its own, exactly once.
+"""Records → a log table: each record that may enter becomes one row, exactly once.
 
-A row is told from others by where its record stands and when the broker got it: a broker that was rolled back gives
-the same positions to other records.
+The position of its record and its time on the broker identify a row: a broker that was rolled back gives the same
+positions to other records.
 """
 
 from collections.abc import Sequence
@@ -12,58 +12,59 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.rejected_records import Decided, is_covered, place_of
+from lakehouse.ingest.rejected_records import DecodedBatch, is_covered, position_fields
 from lakehouse.ledger.commits import Entry
 from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import IDENTITY_FIELDS, same_record
 from lakehouse.storage.stored_table import Expected, StoredTable
 
 
-def append_records(merged: StoredTable, decided: Decided, counts: Counts) -> Entry:
-    """Append the records of a batch that may enter, in one commit; nothing of the table is read.
+def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
+    """Append the records of a batch that may enter, in one commit; reads nothing of the table.
 
-    Those that may be there already (of a replay or a redrive, and where a commit before read as far and does not
-    count) are inserted by their positions instead: what is there is stale. Raises what ``commit_merge`` raises.
+    Records that the table may already have are inserted by their positions instead, and present ones count as stale.
+    These are the records of a replay or a redrive, and of ranges that an undone commit has read before. Raises the
+    same errors as ``commit_merge``.
     """
-    commit = decided.commit
+    commit = batch.commit
     if not counts.rows:
-        return merged.commit_nothing(commit)
-    rows = _rows(decided, merged.layout.names)
-    if commit.kind != "batch" or not _are_new(decided):
-        return _insert(merged, rows, decided, counts)
-    return merged.append(rows, commit, Expected(counts.rows, counts.text_from(commit.source)))
+        return merged_table.commit_nothing(commit)
+    rows = _to_rows(batch, merged_table.layout.names)
+    if commit.kind != "batch" or not _is_new(batch):
+        return _insert_missing(merged_table, rows, batch, counts)
+    return merged_table.append(rows, commit, Expected(counts.rows, counts.text_from(commit.source)))
 
 
-def _are_new(decided: Decided) -> bool:
-    """Whether no commit, be it one that does not count, has read records of these ranges."""
-    reached = decided.merged.reached.get(decided.plan.source.text, {})
-    return all(part.start >= reached.get(part.partition, 0) for part in decided.plan.ranges if part.span)
+def _is_new(batch: DecodedBatch) -> bool:
+    """Whether no commit, not even an undone one, has read records of these ranges."""
+    reached = batch.ledger.reached.get(batch.plan.source.text, {})
+    return all(part.start >= reached.get(part.partition, 0) for part in batch.plan.ranges if part.span)
 
 
-def _rows(decided: Decided, names: Sequence[str]) -> DataFrame:
-    """The records that may enter, as rows of the table."""
-    record = f"struct({place_of(decided.plan)}, {staged.TIME} AS time)"
-    rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
-    return rows.select(*(f"`{name}`" for name in names))
+def _to_rows(batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:
+    """Return the records that may enter, as rows of the table."""
+    record = f"struct({position_fields(batch.plan)}, {staged.TIME} AS time)"
+    rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
+    return rows.select(*(f"`{name}`" for name in column_names))
 
 
-def _insert(merged: StoredTable, rows: DataFrame, decided: Decided, counts: Counts) -> Entry:
-    """Insert the rows whose record is not there; the others are counted as stale, and no file is written for them.
+def _insert_missing(merged_table: StoredTable, rows: DataFrame, batch: DecodedBatch, counts: Counts) -> Entry:
+    """Insert the rows whose record is missing; the others count as stale and write no file.
 
-    They are told before the MERGE, and it has a clause for rows that match though none does: Delta then counts its
-    source twice, and commits nothing where the counts differ.
+    Stale rows are marked before the MERGE, and it has a clause for matching rows although none matches: with one,
+    Delta counts its source twice and commits nothing if the counts differ.
     """
     identity = ", ".join(f"{RECORD}.{name}" for name in IDENTITY_FIELDS)
-    there = (
-        merged.rows().where(is_covered(RECORD, decided.plan)).select(F.expr(f"struct({identity}) AS _there")).distinct()
-    )
-    marked = rows.join(there, F.expr(same_record(RECORD, "_there")), "left")
-    marked = marked.withColumn(staged.STALE, F.expr("_there IS NOT NULL")).drop("_there").localCheckpoint()
-    new = f"NOT s.{staged.STALE}"
+    stored_rows = merged_table.rows().where(is_covered(RECORD, batch.plan))
+    stored_records = stored_rows.select(F.expr(f"struct({identity}) AS _stored_record")).distinct()
+    marked_rows = rows.join(stored_records, F.expr(same_record(RECORD, "_stored_record")), "left")
+    marked_rows = marked_rows.withColumn(staged.STALE, F.expr("_stored_record IS NOT NULL"))
+    marked_rows = marked_rows.drop("_stored_record").localCheckpoint()
+    is_new = f"NOT s.{staged.STALE}"
     spec = MergeSpec(
-        f"{same_record(f's.{RECORD}', f't.{RECORD}')} AND {is_covered(f't.{RECORD}', decided.plan)} AND {new}",
+        f"{same_record(f's.{RECORD}', f't.{RECORD}')} AND {is_covered(f't.{RECORD}', batch.plan)} AND {is_new}",
         from_source([RECORD]),
-        from_source(merged.layout.names),
-        insert_if=new,
+        from_source(merged_table.layout.names),
+        insert_if=is_new,
     )
-    return merged.merge(marked.hint(counts.join), spec, decided.commit)
+    return merged_table.merge(marked_rows.hint(counts.join), spec, batch.commit)

@@ -1,6 +1,6 @@
-"""Records that Spark's client cannot read, since their time is beyond any timestamp: held beside the others, rejected.
+"""Records that Spark's client cannot read, because their time is out of range: staged with the others, as rejected.
 
-Each keeps its bytes, and its time only in the detail of its rejection. No decoding makes it enter.
+Each keeps its bytes; its time is only in the detail of its rejection. No decoding makes it enter.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from lakehouse.decoding import staged
 from lakehouse.decoding.fields import TIMELESS
-from lakehouse.ingest.staging import hold
+from lakehouse.ingest.staging import stage_records
 from lakehouse.kafka import (
     CutPlan,
     Record,
@@ -38,54 +38,56 @@ RECORD_SCHEMA = pa.schema(
         (staged.HEADERS, _HEADERS),
     ]
 )
-"""Records as they are read, in Arrow's types."""
+"""The columns of ``read_records`` in Arrow's types."""
 
 
-def hold_around(context: TableContext, plan: Plan, kind: Kind, failure: TimelessRecordError) -> tuple[Plan, DataFrame]:
-    """Hold the records of a plan, as ``hold`` does, and the timeless ones among them, rejected.
+def stage_around_timeless(
+    context: TableContext, plan: Plan, kind: Kind, failure: TimelessRecordError
+) -> tuple[Plan, DataFrame]:
+    """Stage the records of a plan, as ``stage_records`` does, with the timeless ones among them as rejected.
 
-    Returns what was read: the plan, or its beginning where it holds too many of them. Raises what ``cut_around`` and
-    ``read_failures`` raise; but Spark's own error where none of the records that it read is timeless: it has another
-    cause then, and no record is to be deleted for it.
+    Returns the plan that was read: all of it, or its beginning if it has too many of them. Raises the same errors as
+    ``cut_around`` and ``read_failures``. If none of the records that Spark read is timeless, raises Spark's own error:
+    it has another cause then, and no record must be deleted for it.
     """
     cut = cut_around(context.settings, plan, failure.command)
-    if not cut.timeless:
+    if not cut.timeless_records:
         raise failure.__cause__ or failure
     try:
         with read_failures(cut.plan, failure.command):
-            return cut.plan, _hold_all(context, cut, kind)
-    except TimelessRecordError as other:
-        mistaken = other
-    raise mistaken.__cause__ or mistaken
+            return cut.plan, _stage_cut(context, cut, kind)
+    except TimelessRecordError as error:
+        wrong_error = error
+    raise wrong_error.__cause__ or wrong_error
 
 
-def _hold_all(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
+def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
     spark, settings = context.spark, context.settings
-    frames = [read_records(spark, settings, part) for part in cut.parts]
-    if cut.between or not frames:
-        frames.append(spark.createDataFrame(_table(cut.between)))
-    held = hold(context, reduce(DataFrame.unionByName, frames), kind)
-    rejected = _table(cut.timeless)
-    said = {
+    frames = [read_records(spark, settings, plan) for plan in cut.spark_plans]
+    if cut.records_between or not frames:
+        frames.append(spark.createDataFrame(_to_arrow(cut.records_between)))
+    staged_records = stage_records(context, reduce(DataFrame.unionByName, frames), kind)
+    rejected = _to_arrow(cut.timeless_records)
+    rejection_columns = {
         staged.REASON: pa.array([TIMELESS] * len(rejected), pa.string()),
-        staged.DETAIL: pa.array([told_time(each.milliseconds) for each in cut.timeless], pa.string()),
+        staged.DETAIL: pa.array([told_time(record.milliseconds) for record in cut.timeless_records], pa.string()),
         staged.LATE: pa.array([False] * len(rejected)),
     }
-    for name, told in said.items():
-        rejected = rejected.append_column(name, told)
-    return held.unionByName(spark.createDataFrame(rejected), allowMissingColumns=True)
+    for name, values in rejection_columns.items():
+        rejected = rejected.append_column(name, values)
+    return staged_records.unionByName(spark.createDataFrame(rejected), allowMissingColumns=True)
 
 
-def _table(records: Sequence[Record]) -> pa.Table:
-    """The columns of ``read_records``; a time that is beyond any timestamp is NULL."""
+def _to_arrow(records: Sequence[Record]) -> pa.Table:
+    """Return records with the columns of ``read_records``; a time that is out of range is NULL."""
     columns = [
-        [None if is_timeless(each.milliseconds) else each.milliseconds * 1000 for each in records],
-        [each.partition for each in records],
-        [each.offset for each in records],
+        [None if is_timeless(record.milliseconds) else record.milliseconds * 1000 for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
         [None] * len(records),
-        [each.key for each in records],
-        [each.value for each in records],
-        [[{"key": name, "value": told} for name, told in each.headers] or None for each in records],
+        [record.key for record in records],
+        [record.value for record in records],
+        [[{"key": name, "value": value} for name, value in record.headers] or None for record in records],
     ]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, RECORD_SCHEMA, strict=True)], RECORD_SCHEMA

@@ -1,4 +1,4 @@
-"""One batch, from plan to commit: where the stages meet, and only that."""
+"""One batch, from plan to commit: calls the stages in order."""
 
 import logging
 import time
@@ -13,14 +13,14 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError, ConflictError, ReadLossError
 from lakehouse.ingest.append import append_records
-from lakehouse.ingest.around_timeless import hold_around
-from lakehouse.ingest.counts import MOST_OTHERS, Counts, count_batch
+from lakehouse.ingest.around_timeless import stage_around_timeless
+from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.load import merge_base
 from lakehouse.ingest.merge import Target, merge_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
-from lakehouse.ingest.rejected_records import Decided, rejected_layout, store_rejected
-from lakehouse.ingest.staging import hold
+from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.staging import stage_records
 from lakehouse.kafka import PATIENCE, TimelessRecordError, look, read_failures, read_records, require_same_topic
 from lakehouse.ledger.accounting import sentence
 from lakehouse.ledger.active_files import count_rows
@@ -32,32 +32,32 @@ from lakehouse.spark.sessions import rows_expected
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, again, merged_ledger
 
-_PLAN_AGAIN = (ConflictError, ReadLossError)
-_MOST_NAMED = 20  # fields that no column takes
-_log = logging.getLogger(__name__)  # what is done now, for whoever waits
+_REPLAN_ERRORS = (ConflictError, ReadLossError)
+_MAX_LISTED_FIELDS = 20  # unmapped fields
+_log = logging.getLogger(__name__)  # the current step, for a user who waits
 
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody asks for: batches of at most ``max_records``, up to ``until``.
+    """A request to merge: batches of at most ``max_records``, up to the position ``until`` of each partition.
 
-    ``None`` leaves the size of a batch to the declaration; a number wins over it, be it less or more.
+    ``None`` leaves the size of a batch to the declaration; a number overrides it.
     """
 
     max_records: int | None = None
     until: Mapping[int, int] = field(default_factory=dict)
 
     def limit(self, table: StreamTable) -> int:
-        """How many positions a batch of this table takes at most."""
+        """Return the maximum number of positions in a batch of this table."""
         return table.max_records if self.max_records is None else self.max_records
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one commit to the merged table did; lag is in positions over all partitions.
+    """The result of one commit to the merged table; lag is in positions over all partitions.
 
-    ``more`` says that there may be more to merge, up to what was asked for; ``others`` are fields of records that no
-    column takes, and in how many records they were.
+    ``more`` means that there may be more to merge, up to the requested end. ``others`` are the unmapped fields, with
+    the number of records that have each.
     """
 
     entry: Entry
@@ -69,28 +69,28 @@ class Outcome:
     others: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """What it did in a sentence, for a log."""
+        """Describe the result in one sentence, for a log."""
         return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
 
 
-def others_of(outcomes: Iterable[Outcome], most: int = _MOST_NAMED) -> dict[str, int]:
-    """The fields that no column takes, and how many records of these batches had each: so many of them at most."""
-    return dict(_all_others(outcomes).most_common(most))
+def others_of(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIELDS) -> dict[str, int]:
+    """Return the most common unmapped fields of these batches, at most ``limit``, with their number of records."""
+    return dict(_count_unmapped_fields(outcomes).most_common(limit))
 
 
-def others_beyond(outcomes: Sequence[Outcome], most: int = _MOST_NAMED) -> str:
-    """How many such fields there are beyond those, in words; nothing where there are none."""
-    more = len(_all_others(outcomes)) - most
-    cut = any(len(outcome.others) >= MOST_OTHERS for outcome in outcomes)
-    return f"{'at least ' if cut else ''}{more:,} more" if more > 0 else ""
+def others_beyond(outcomes: Sequence[Outcome], limit: int = _MAX_LISTED_FIELDS) -> str:
+    """Return how many unmapped fields there are beyond ``limit``, in words; empty if there are none."""
+    more = len(_count_unmapped_fields(outcomes)) - limit
+    is_incomplete = any(len(outcome.others) >= MAX_UNMAPPED_FIELDS for outcome in outcomes)
+    return f"{'at least ' if is_incomplete else ''}{more:,} more" if more > 0 else ""
 
 
-def _all_others(outcomes: Iterable[Outcome]) -> Counter[str]:
+def _count_unmapped_fields(outcomes: Iterable[Outcome]) -> Counter[str]:
     return sum((Counter(outcome.others) for outcome in outcomes), Counter[str]())
 
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
-    """Plan the next batch without reading or writing anything, and without a JVM."""
+    """Plan the next batch; reads no record, writes nothing, and needs no JVM."""
     ledger = merged_ledger(settings, table)
     bounds = Bounds(request.limit(table), request.until)
     return plan_table(table, look(settings, table.topic, PATIENCE), ledger, bounds)
@@ -99,23 +99,26 @@ def plan_next(settings: Settings, table: StreamTable, request: Request = Request
 def merge_all(
     context: TableContext, request: Request = Request(), on_batch: Callable[[Outcome], None] = lambda _: None
 ) -> list[Outcome]:
-    """Merge the base rows where they are newer, then batches up to the ends seen at the start.
+    """Merge the base rows if they changed, then batches up to the ends of the partitions at the start.
 
-    Returns one outcome for each commit, in order; none where there was nothing to do, which is what a
-    second run finds. Where records are gone, raises ``DataLossError``; where they expired and the table accepts
-    that, records the gap and goes on behind it. Raises ``BrokerError`` and ``TopicError``.
+    Returns one outcome for each commit, in order; none if there is nothing to do. If records expired and the table
+    accepts gaps, records the gap and continues after it. Raises ``DataLossError``, ``BrokerError`` and ``TopicError``.
     """
     _log.info("Preparing %s", context.table.name)
     again(lambda: prepare(context))
     outcomes: list[Outcome] = []
-    based = again(lambda: _merge_base(context))
-    if based:
-        outcomes.append(based)
-        on_batch(based)
-    first = [_see(context)]
-    ends = first[0].state.end
+    base_outcome = again(lambda: _merge_base(context))
+    if base_outcome:
+        outcomes.append(base_outcome)
+        on_batch(base_outcome)
+    new_snapshots = [_read_snapshot(context)]
+    ends = new_snapshots[0].state.end
     bounds = Bounds(request.limit(context.table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
-    while outcome := again(lambda: merge_batch(context, bounds, first.pop() if first else _see(context)), _PLAN_AGAIN):
+
+    def merge_next() -> Outcome | None:
+        return merge_batch(context, bounds, new_snapshots.pop() if new_snapshots else _read_snapshot(context))
+
+    while outcome := again(merge_next, _REPLAN_ERRORS):
         outcomes.append(outcome)
         on_batch(outcome)
         if not outcome.more:
@@ -124,27 +127,29 @@ def merge_all(
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a plan is made of: the ledger, and the source as it was after that."""
+class Snapshot:
+    """The input of a plan: the ledger, and the state of the source after the ledger was read."""
 
     ledger: Ledger
     state: SourceState
 
 
-def _see(context: TableContext) -> Seen:
+def _read_snapshot(context: TableContext) -> Snapshot:
     _log.info("Planning a batch of %s", context.table.name)
-    ledger = context.ledger()  # first: a batch that another writer commits in between is not beyond the topic's end
-    return Seen(ledger, look(context.settings, context.table.topic, PATIENCE))
+    ledger = (
+        context.ledger()
+    )  # first, so that a batch of another writer in between does not lie after the end of the topic
+    return Snapshot(ledger, look(context.settings, context.table.topic, PATIENCE))
 
 
 def prepare(context: TableContext) -> None:
-    """Create the merged and the rejected table where they are missing, add columns they lack, and widen some.
+    """Create the merged and the rejected table if they are missing; add missing columns, and widen columns.
 
-    Raises ``DeclarationError`` where Spark cannot compute the SQL of the declaration, or the declared order cannot
-    compare new records with the rows that are there; ``NotConsumedError`` where a derived table has not read all that
-    has to be read before columns are widened; nothing is written then.
+    Raises ``DeclarationError`` if Spark cannot compute the SQL of the declaration, or if the declared order cannot
+    compare new records with the stored rows. Raises ``NotConsumedError`` if columns are to be widened before a derived
+    table has read the changes so far. Nothing is written then.
     """
-    # a table whose history does not tell its progress is left as it is
+    # a table whose history does not contain its progress stays as it is
     require_comparable(context.table, context.ledger())
     require_types(context.spark, context.table)
     context.merged.ensure(context.require_consumed)
@@ -159,13 +164,13 @@ def _merge_base(context: TableContext) -> Outcome | None:
     return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - started)
 
 
-def merge_batch(context: TableContext, bounds: Bounds, seen: Seen) -> Outcome | None:
-    """Merge the next batch: one plan, one commit; ``None`` where there is nothing to read.
+def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Outcome | None:
+    """Merge the next batch: one plan, one commit; ``None`` if there is nothing to read.
 
-    A gap that the declaration accepts is a commit of its own, before the batch behind it.
+    A gap that the declaration accepts is a separate commit, before the batch after it.
     """
     started = time.monotonic()
-    ledger, state = seen.ledger, seen.state
+    ledger, state = snapshot.ledger, snapshot.state
     plan = plan_table(context.table, state, ledger, bounds)
     if plan.gap:
         entry = context.merged.commit_nothing(gap_commit(ledger, plan, context.run))
@@ -174,26 +179,26 @@ def merge_batch(context: TableContext, bounds: Bounds, seen: Seen) -> Outcome | 
     if plan.span == 0:
         return None
     commit = ledger.next_commit("batch", context.run).with_fields(source=plan.source)
-    entry, plan, later, others = run_batch(context, plan, commit, ledger)
-    before, after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
+    entry, plan, state_after, unmapped_fields = run_batch(context, plan, commit, ledger)
+    lag_before, lag_after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     reached = plan.progress.positions
-    more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in later.end.items())
-    return Outcome(entry, plan, before, after, time.monotonic() - started, more, others)
+    more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in state_after.end.items())
+    return Outcome(entry, plan, lag_before, lag_after, time.monotonic() - started, more, unmapped_fields)
 
 
-class Ran(NamedTuple):
-    """A batch that was merged: its entry, what it read, the source as it was after that, and what no column takes."""
+class MergedBatch(NamedTuple):
+    """A merged batch: its ledger entry, the plan it read, the state of the source afterwards, and unmapped fields."""
 
     entry: Entry
     plan: Plan
-    later: SourceState
-    others: Mapping[str, int]
+    state_after: SourceState
+    unmapped_fields: Mapping[str, int]
 
 
-def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger) -> Ran:
-    """Read exactly what is planned, decode it, keep what is rejected, merge the rest in one commit.
+def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger) -> MergedBatch:
+    """Read exactly the planned records, decode them, store the rejected ones, and merge the rest in one commit.
 
-    Only the beginning of the plan where it holds too many records whose time is beyond any timestamp.
+    Reads only the beginning of the plan if it has too many records whose time is out of range for a timestamp.
     """
     spark, settings, table = context.spark, context.settings, context.table
     layout = context.merged.layout
@@ -203,56 +208,55 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     with rows_expected(spark, plan.span):
         try:
             with read_failures(plan, command):
-                held = hold(context, read_records(spark, settings, plan), commit.kind)
+                records = stage_records(context, read_records(spark, settings, plan), commit.kind)
         except TimelessRecordError as error:
-            plan, held = hold_around(context, plan, commit.kind, error)
-        later = look(context.settings, context.table.topic, PATIENCE)
-        require_same_topic(plan, later, command)
+            plan, records = stage_around_timeless(context, plan, commit.kind, error)
+        state_after = look(context.settings, context.table.topic, PATIENCE)
+        require_same_topic(plan, state_after, command)
         progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
-        said = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
-        counts = count_batch(held, table)
-    met = count_rows(layout.uri, layout.partition_by, counts.partitions)
+        commit = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
+        counts = count_batch(records, table)
+    stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
-    with rows_expected(spark, counts.rows, met):
-        entry = merge_decided(context, Decided(held, plan, said, ledger), counts)
-    return Ran(entry, plan, later, counts.others)
+    with rows_expected(spark, counts.rows, stored_rows):
+        entry = merge_decided(context, DecodedBatch(records, plan, commit, ledger), counts)
+    return MergedBatch(entry, plan, state_after, counts.unmapped_fields)
 
 
-def merge_decided(context: TableContext, decided: Decided, counts: Counts) -> Entry:
-    """Merge the records that may enter in one commit and store the others, each when a crash does no harm."""
-    table, rejected = context.table, context.stored(rejected_layout)
-    commit = _counted(decided.commit, counts, table)
-    decided = replace(decided, commit=commit)
-    waiting = commit.kind != "batch" or store_rejected(rejected, decided, committed=False)
-    entry = _store_rows(context, decided, counts)
-    if waiting:
-        _store_merged(context, decided)
+def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
+    """Merge the records that may enter in one commit, and store the others at a time when a crash does no harm."""
+    table, rejected_table = context.table, context.stored(rejected_layout)
+    batch = replace(batch, commit=_with_counts(batch.commit, counts, table))
+    has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, committed=False)
+    entry = _store_rows(context, batch, counts)
+    if has_unmarked:
+        _mark_resolved(context, batch)
     return require_accounted(entry, table)
 
 
-def _store_rows(context: TableContext, decided: Decided, counts: Counts) -> Entry:
+def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     table = context.table
     if table.is_log:
-        return append_records(context.merged, decided, counts)
-    rows = decided.held.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
-    newest = newest_per_key(rows, table, decided.plan.source, alone=not counts.duplicate)
-    return merge_rows(Target(table, context.merged), newest, counts, decided.commit)
+        return append_records(context.merged, batch, counts)
+    rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
+    newest_rows = newest_per_key(rows, table, batch.plan.source, alone=not counts.duplicate)
+    return merge_rows(Target(table, context.merged), newest_rows, counts, batch.commit)
 
 
-def _store_merged(context: TableContext, decided: Decided) -> None:
-    """Store what was decided, now that it is merged.
+def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:
+    """Store the rejected records and mark the resolved ones, now that the batch is merged.
 
-    A batch whose marks another writer prevents is merged all the same: the next redrive sets them.
+    If another writer prevents this for a batch, the batch stays merged: the next redrive marks them.
     """
-    rejected = context.stored(rejected_layout)
+    rejected_table = context.stored(rejected_layout)
     try:
-        again(lambda: store_rejected(rejected, replace(decided, merged=context.ledger())))
+        again(lambda: store_rejected(rejected_table, replace(batch, ledger=context.ledger())))
     except ConflictError:
-        if decided.commit.kind != "batch":
+        if batch.commit.kind != "batch":
             raise
 
 
-def _counted(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
+def _with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     return commit.with_fields(
         read=counts.read,
         rejected=counts.rejected,
@@ -263,13 +267,13 @@ def _counted(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
 
 
 def require_accounted(entry: Entry, table: StreamTable) -> Entry:
-    """Return the entry, or raise ``AccountingError`` where it does not account for every record it read."""
-    commit, counted = entry.commit, entry.metrics
-    if commit.read != commit.rejected + commit.duplicate + counted.source_rows or counted.stale < 0:
+    """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
+    commit, metrics = entry.commit, entry.metrics
+    if commit.read != commit.rejected + commit.duplicate + metrics.source_rows or metrics.stale < 0:
         raise AccountingError(
             f"Batch {commit.number} read {commit.read} records but accounts for {commit.rejected} rejected,"
-            f" {commit.duplicate} duplicate and {counted.source_rows} merged",
+            f" {commit.duplicate} duplicate and {metrics.source_rows} merged",
             where=f"table {table.name}, version {entry.version}",
-            action=f"See what to do with: lakehouse audit {table.name}",
+            action=f"For the next steps, run: lakehouse audit {table.name}",
         )
     return entry

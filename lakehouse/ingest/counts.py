@@ -1,4 +1,4 @@
-"""What one look at the held rows of a batch finds: its records by outcome, and what prunes files of its MERGE."""
+"""The counts of a batch: its records by outcome, its unmapped fields, and a condition that prunes files of a MERGE."""
 
 import json
 from collections import Counter
@@ -14,21 +14,21 @@ from lakehouse.errors import AccountingError
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, literal
 
-NOTHING = "false"  # prunes every file: for a batch without rows
-_TO_EVERYBODY, _TEXT_TO_EVERYBODY = 50_000, 64 * 1024 * 1024  # rows of a source, and bytes of their texts
-MOST_OTHERS = 100
-"""Fields that no column takes, of one batch: so many are named at most."""
-_MOST_PARTITIONS = 500  # literals in one statement; beyond it the range of the key prunes well enough
+PRUNE_ALL = "false"  # prunes every file: for a batch without rows
+_TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
+MAX_UNMAPPED_FIELDS = 100
+"""Maximum number of unmapped fields that are listed for one batch."""
+_MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the key prunes well enough
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The records of a batch by outcome; ``late`` are among those read, whatever became of them.
+    """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
-    ``partitions`` of the table are those in which its rows belong, where that follows from their keys; ``prune`` is a
-    condition on the table (as ``t``) in literals that prunes the files in which no row of the batch can be. ``text``
-    is how much there is in the columns of texts of what may enter, in bytes. ``others`` are the fields that no column
-    takes, and in how many records they are.
+    ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a
+    condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch.
+    ``text`` is the size of the text columns of the records that may enter, in bytes. ``unmapped_fields`` has the number
+    of records with each unmapped field.
     """
 
     read: int
@@ -36,81 +36,81 @@ class Counts:
     duplicate: int
     late: int
     partitions: tuple[str, ...] | None = None
-    prune: str = NOTHING
+    prune: str = PRUNE_ALL
     text: int = 0
-    others: Mapping[str, int] = field(default_factory=dict)
+    unmapped_fields: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def join(self) -> str:
-        """The hint that keeps Spark from broadcasting the target where Delta counts the source.
+        """The join hint for the source; it keeps Spark from broadcasting the target while Delta counts the source.
 
-        Where such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
+        If such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
         """
-        return "broadcast" if self.rows <= _TO_EVERYBODY and self.text <= _TEXT_TO_EVERYBODY else "merge"
+        return "broadcast" if self.rows <= _TO_EVERYBODY and self.text <= _BROADCAST_TEXT_BYTES else "merge"
 
     @property
     def rows(self) -> int:
-        """How many rows are merged: one for each key, or record."""
+        """The number of rows to merge: one for each key; in a log table, one for each record."""
         return self.read - self.rejected - self.duplicate
 
     def text_from(self, source: SourceId | None, orders: int = 1) -> int:
-        """How many bytes of text the rows have to hold, where each names its source so many times."""
+        """Return the bytes of text in the rows, if each row contains the id of its source ``orders`` times."""
         return self.text + self.rows * orders * len(source.text if source else "")
 
 
-def count_batch(held: DataFrame, table: StreamTable) -> Counts:
-    """Count a batch in one aggregate over its held rows (with ``_reason``, NULL where a row may enter).
+def count_batch(records: DataFrame, table: StreamTable) -> Counts:
+    """Count a batch in one aggregate over its staged records (with ``_reason``, NULL if a record may enter).
 
-    Raises ``AccountingError`` where Spark gives no counts.
+    Raises ``AccountingError`` if Spark returns no counts.
     """
-    row = _of_each_key(held, table).agg(*_figures(table)).first()
+    row = _count_by_key(records, table).agg(*_totals(table)).first()
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
-    found, late = int(row["keys"]), int(row["late"])
+    keys, late = int(row["keys"]), int(row["late"])
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
-    prune = _prune(row, table) if found else NOTHING
-    others = _others(held) if row["others"] else {}
-    return Counts(read, rejected, read - rejected - found, late, partitions, prune, int(row["text"]), others)
+    prune = _prune_condition(row, table) if keys else PRUNE_ALL
+    unmapped_fields = _count_unmapped_fields(records) if row["others"] else {}
+    return Counts(read, rejected, read - rejected - keys, late, partitions, prune, int(row["text"]), unmapped_fields)
 
 
-def _others(held: DataFrame) -> dict[str, int]:
-    """The fields that no column takes, those of most records first; each batch of Arrow has told of its own."""
-    told = Counter[str]()
-    for (said,) in held.where(f"{staged.OTHERS} IS NOT NULL").select(staged.OTHERS).collect():
-        told.update(json.loads(said))
-    return dict(told.most_common(MOST_OTHERS))
+def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
+    """Count the records with each unmapped field, the most common first; each Arrow batch has counted its own."""
+    totals = Counter[str]()
+    for (counts,) in records.where(f"{staged.OTHERS} IS NOT NULL").select(staged.OTHERS).collect():
+        totals.update(json.loads(counts))
+    return dict(totals.most_common(MAX_UNMAPPED_FIELDS))
 
 
-def _of_each_key(held: DataFrame, table: StreamTable) -> DataFrame:
-    """Records by outcome for each key; NULL is the key of those rejected. Plain sums, so that they are hashed.
+def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
+    """Count records by outcome for each key; rejected records have the key NULL.
 
-    Of a log table all together: each record is alone.
+    Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
     """
-    figures = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
-    figures += [F.count_if(staged.LATE).alias("_late")]
+    aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
+    aggregates += [F.count_if(staged.LATE).alias("_late")]
     if table.partition_by and _partition_follows_key(table):
-        figures.append(F.max(table.partition_by.name).alias("_belongs"))
-    wide = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
-    texts = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in wide]
-    figures += [F.sum(F.expr(" + ".join(texts) or "0")).alias("_text"), F.count(staged.OTHERS).alias("_others")]
-    return held.groupBy(*table.key).agg(*figures)
+        aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
+    text_columns = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
+    sizes = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in text_columns]
+    aggregates += [F.sum(F.expr(" + ".join(sizes) or "0")).alias("_text"), F.count(staged.OTHERS).alias("_others")]
+    return records.groupBy(*table.key).agg(*aggregates)
 
 
-def _figures(table: StreamTable) -> list[Column]:
-    """The figures of a batch, from those of its keys."""
-    figures = [
+def _totals(table: StreamTable) -> list[Column]:
+    """Return the aggregates of a batch, over the counts of its keys."""
+    totals = [
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text", "others")
     ]
     keys = F.count_if(F.expr("_read > _rejected")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
-    figures.append(keys.alias("keys"))
+    totals.append(keys.alias("keys"))
     if _partition_follows_key(table):
-        figures.append(F.expr("CAST(collect_set(_belongs) AS ARRAY<STRING>)").alias("partitions"))
+        totals.append(F.expr("CAST(collect_set(_table_partition) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):
-        figures += [
-            F.expr(f"CAST({figure}(`{name}`) AS STRING)").alias(f"{figure}_{name}") for figure in ("min", "max")
+        totals += [
+            F.expr(f"CAST({function}(`{name}`) AS STRING)").alias(f"{function}_{name}") for function in ("min", "max")
         ]
-    return figures
+    return totals
 
 
 def _partition_follows_key(table: StreamTable) -> bool:
@@ -118,33 +118,33 @@ def _partition_follows_key(table: StreamTable) -> bool:
 
 
 def _ranged_keys(table: StreamTable) -> list[str]:
-    """Key columns of which a file tells its least and greatest value, and these are exact."""
+    """Return the key columns for which the statistics of a file have exact minimum and maximum values."""
     return [name for name in table.key if table.by_name[name].type not in ("BOOLEAN", "DOUBLE")]
 
 
-def _prune(row: Row, table: StreamTable) -> str:
-    """A condition on target columns alone, in literals, that holds for every row a batch can touch."""
+def _prune_condition(row: Row, table: StreamTable) -> str:
+    """Return a condition on target columns, made of literals, that holds for every row that a batch can change."""
     terms = []
     partitions = sorted(row["partitions"]) if _partition_follows_key(table) else []
     if table.partition_by and 0 < len(partitions) <= _MOST_PARTITIONS:
-        kind = {column.name: column.type for column in table.stored}[table.partition_by.name]
-        literals = ", ".join(literal(partition, kind) for partition in partitions)
+        type_ = {column.name: column.type for column in table.stored}[table.partition_by.name]
+        literals = ", ".join(literal(partition, type_) for partition in partitions)
         terms.append(f"t.`{table.partition_by.name}` IN ({literals})")
     for name in _ranged_keys(table):
-        least, most = row[f"min_{name}"], row[f"max_{name}"]
-        if least is not None:
-            terms += _within(f"t.`{name}`", least, most, table.by_name[name].type)
+        minimum, maximum = row[f"min_{name}"], row[f"max_{name}"]
+        if minimum is not None:
+            terms += _range_conditions(f"t.`{name}`", minimum, maximum, table.by_name[name].type)
     return " AND ".join(terms) or "true"
 
 
-def _within(column: str, least: str, most: str, kind: str) -> list[str]:
-    """Conditions that hold for a column where it is neither less nor greater; of long texts only the beginning."""
-    if kind != "STRING":
-        return [f"{column} BETWEEN {literal(least, kind)} AND {literal(most, kind)}"]
-    upper = [f"{column} <= {_text(most)}"] if len(most) <= TEXT_BOUND else []
-    return [f"{column} >= {_text(least[:TEXT_BOUND])}", *upper]
+def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> list[str]:
+    """Return conditions that hold if a column is in a range; of a long text, only the beginning counts."""
+    if type_ != "STRING":
+        return [f"{column} BETWEEN {literal(minimum, type_)} AND {literal(maximum, type_)}"]
+    upper = [f"{column} <= {_text_literal(maximum)}"] if len(maximum) <= TEXT_BOUND else []
+    return [f"{column} >= {_text_literal(minimum[:TEXT_BOUND])}", *upper]
 
 
-def _text(value: str) -> str:
-    """A text of a record in a statement: only the numbers of its characters stand there."""
+def _text_literal(value: str) -> str:
+    """Return a text from a record as a SQL literal of character codes, so that it cannot change the statement."""
     return "'" + "".join(f"\\u{ord(c):04x}" if ord(c) <= 0xFFFF else f"\\U{ord(c):08x}" for c in value) + "'"

@@ -1,7 +1,7 @@
-"""The schemas by which records were read, kept in a table of their own: what an id meant, whatever its registry says.
+"""The schemas by which records were read, kept in a separate table: the meaning of each id, independent of a registry.
 
-So a replay needs no registry, and a redrive only for ids that were not known; and a registry that was made anew, and
-gives its ids to other schemas, stops a batch instead of having its records read by another schema than wrote them.
+Because of this table, a replay needs no registry, and a redrive needs one only for unknown ids. A registry that was
+recreated gives its ids to other schemas: a batch then stops, instead of reading records by the wrong schema.
 """
 
 import pyarrow as pa
@@ -16,15 +16,15 @@ from lakehouse.storage.layout import Layout, TableColumn
 
 COLUMNS = (
     TableColumn("id", "BIGINT", "Id of the schema in the registry."),
-    TableColumn("fingerprint", "STRING", "SHA-256 of what it means, whatever its spacing."),
-    TableColumn("schema", "STRING", "The schema, as JSON with every name in full."),
-    TableColumn("references", "ARRAY<STRING>", "Schemas that it refers to, each after those that it refers to itself."),
+    TableColumn("fingerprint", "STRING", "SHA-256 of its meaning, independent of its formatting."),
+    TableColumn("schema", "STRING", "The schema, as JSON with full names."),
+    TableColumn("references", "ARRAY<STRING>", "Schemas that it refers to, each after those it refers to itself."),
 )
 
 
 def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
-    """How the schemas are kept: one row for each id, never changed."""
-    doc = f"Schemas by which records of topic {table.topic} were read: what each id meant."
+    """Return the layout of the schemas: one row for each id, never changed."""
+    doc = f"Schemas by which records of topic {table.topic} were read: the meaning of each id."
     uri = settings.table_uri(table.schemas_name)
     return Layout(
         table.schemas_name,
@@ -38,9 +38,9 @@ def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
 
 
 def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
-    """The schemas that are kept for a table, without a JVM; none where its records name none.
+    """Return the schemas that are kept for a table, without a JVM; none if its records have no schema ids.
 
-    Raises ``LedgerError`` where another version of lakehouse wrote them.
+    Raises ``LedgerError`` if another version of lakehouse wrote them.
     """
     kind = table.format.schema_kind
     if not table.has_schemas or kind is None:
@@ -48,6 +48,6 @@ def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
     ledger_of(settings, table.schemas_name)
     uri = settings.table_uri(table.schemas_name)
     with log_failures(uri):
-        there = open_table(uri)
-        rows = pa.table(there.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist() if there else []
+        stored = open_table(uri)
+        rows = pa.table(stored.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist() if stored else []
     return Schemas({row["id"]: WriterSchema(row["schema"], tuple(row["references"] or ()), kind) for row in rows}, {})

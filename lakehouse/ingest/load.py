@@ -1,7 +1,7 @@
 """Base files and reference files → their tables; base rows → the merged table.
 
-Base rows are older than any record: merging them touches only rows without a position, and kept columns that no
-record had a value for. Among base rows the later commit wins, by its number, which never goes back.
+Base rows are older than any record: merging them changes only rows without a position, and kept columns for which no
+record had a value. Among base rows, the later commit wins, by its number, which never decreases.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from lakehouse.storage.table_context import TableContext, again
 
 @dataclass(frozen=True)
 class BaseLoad:
-    """What one load of base files did; ``rows`` are those of the files, ``version`` is the base table's."""
+    """The result of one load of base files; ``rows`` counts the rows of the files, ``version`` is of the base table."""
 
     folder: Path
     files: int
@@ -42,13 +42,13 @@ class BaseLoad:
 
     @property
     def changed(self) -> bool:
-        """Whether any base row is new or another."""
+        """Whether any base row is new or different."""
         return bool(self.inserted or self.updated)
 
 
 @dataclass(frozen=True)
 class ReferenceLoad:
-    """What one load of a reference file did; ``rows`` are those of the file."""
+    """The result of one load of a reference file; ``rows`` counts the rows of the file."""
 
     name: str
     rows: int
@@ -59,12 +59,12 @@ class ReferenceLoad:
 
 
 def base_layout(table: StreamTable, settings: Settings) -> Layout:
-    """How the base rows are stored: one row for each key."""
+    """Return the layout of the base rows: one row for each key."""
     columns = [TableColumn.declared(column) for column in table.stored]
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
-        f"Rows of {table.name} from files: what was known before the topic.",
+        f"Rows of {table.name} from files, older than the records of the topic.",
         columns,
         partition_by=table.partition_by.name if table.partition_by else None,
         statistics=table.key,
@@ -79,11 +79,11 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
 
 
 def load_base(context: TableContext, folder: Path | None = None) -> BaseLoad:
-    """Load a folder of files into the base table; ``None`` takes that of the last load, else the declared one.
+    """Load a folder of files into the base table; ``None`` means the folder of the last load, else the declared one.
 
-    Inside one load the order is file name, then place in the file; a later load wins over an earlier one.
-    Loading the same files again writes nothing. Where another writer is first, the files are read again. Raises
-    ``BaseFileError`` where any row cannot be loaded; nothing is loaded then.
+    In one load, the order is the file name, then the place in the file; a later load wins over an earlier one.
+    Loading the same files again writes nothing. If another writer is first, the files are read again. Raises
+    ``BaseFileError`` if any row cannot be loaded; nothing is loaded then.
     """
     base = context.table.base
     if base is None:
@@ -94,20 +94,20 @@ def load_base(context: TableContext, folder: Path | None = None) -> BaseLoad:
 def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseLoad:
     table, base = context.table, context.stored(base_layout)
     ledger = base.ledger()
-    last = ledger.newest.commit.folder if ledger.newest else None
-    source = (folder or Path(last or files.default_folder)).expanduser().resolve()
-    rows = with_computed(files.read(context.spark, source, table.fields), table).localCheckpoint()
+    last_folder = ledger.newest.commit.folder if ledger.newest else None
+    source_folder = (folder or Path(last_folder or files.default_folder)).expanduser().resolve()
+    rows = with_computed(files.read(context.spark, source_folder, table.fields), table).localCheckpoint()
     base.ensure()
-    counted = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
-    newest = _newest_in_load(rows, table).localCheckpoint()
-    said = {"folder": str(source), "declaration": table.fingerprint}
-    commit = base.next_commit("load", context.run).with_fields(**said)
-    entry = _upsert(base, table, newest, commit)
+    counts = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
+    newest_rows = _newest_in_load(rows, table).localCheckpoint()
+    commit_fields = {"folder": str(source_folder), "declaration": table.fingerprint}
+    commit = base.next_commit("load", context.run).with_fields(**commit_fields)
+    entry = _upsert(base, table, newest_rows, commit)
     return BaseLoad(
-        folder=source,
-        files=counted["files"],
-        rows=counted["rows"],
-        duplicate=counted["rows"] - newest.count(),
+        folder=source_folder,
+        files=counts["files"],
+        rows=counts["rows"],
+        duplicate=counts["rows"] - newest_rows.count(),
         inserted=entry.metrics.inserted if entry else 0,
         updated=entry.metrics.updated if entry else 0,
         version=entry.version if entry else ledger.version,
@@ -116,29 +116,31 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
 
 def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
     place = "struct(_file, _place)"
-    own = [column.name for column in table.stored if column.name not in (*table.key, *table.keep)]
-    plain = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in own]
-    kept = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
-    return rows.groupBy(*table.key).agg(*plain, *kept) if plain or kept else rows.select(*table.key).distinct()
+    column_names = [column.name for column in table.stored if column.name not in (*table.key, *table.keep)]
+    values = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in column_names]
+    kept_values = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
+    if not values and not kept_values:
+        return rows.select(*table.key).distinct()
+    return rows.groupBy(*table.key).agg(*values, *kept_values)
 
 
-def _upsert(base: StoredTable, table: StreamTable, newest: DataFrame, commit: Commit) -> Entry | None:
-    """Write the rows that are new or differ; ``None`` where there are none. Kept columns never lose a value."""
+def _upsert(base: StoredTable, table: StreamTable, newest_rows: DataFrame, commit: Commit) -> Entry | None:
+    """Write the rows that are new or different; ``None`` if there are none. Kept columns never lose a value."""
     layout = base.layout
-    chosen = {c: f"coalesce(s.`{c}`, t.`{c}`)" if c in table.keep else f"s.`{c}`" for c in layout.names}
-    same = equal_keys(table.key)
+    values = {c: f"coalesce(s.`{c}`, t.`{c}`)" if c in table.keep else f"s.`{c}`" for c in layout.names}
+    same_key = equal_keys(table.key)
     types = {column.name: column.type for column in layout.columns}
-    pairs = ((comparable(chosen[c], types[c]), comparable(f"t.`{c}`", types[c])) for c in layout.names)
-    differs = " OR ".join(f"NOT ({ours} <=> {theirs})" for ours, theirs in pairs)
-    joined = newest.alias("s").join(base.rows().alias("t"), F.expr(same), "left")
-    changed = joined.where(f"t.`{table.key[0]}` IS NULL OR {differs}").select("s.*").localCheckpoint()
-    if changed.isEmpty():
+    pairs = ((comparable(values[c], types[c]), comparable(f"t.`{c}`", types[c])) for c in layout.names)
+    differs = " OR ".join(f"NOT ({new_value} <=> {stored_value})" for new_value, stored_value in pairs)
+    joined_rows = newest_rows.alias("s").join(base.rows().alias("t"), F.expr(same_key), "left")
+    changed_rows = joined_rows.where(f"t.`{table.key[0]}` IS NULL OR {differs}").select("s.*").localCheckpoint()
+    if changed_rows.isEmpty():
         return None
-    return base.merge(changed, MergeSpec(same, chosen, from_source(layout.names)), commit)
+    return base.merge(changed_rows, MergeSpec(same_key, values, from_source(layout.names)), commit)
 
 
 def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
-    """How a reference table is stored: one row for each of its keys."""
+    """Return the layout of a reference table: one row for each of its keys."""
     columns = [TableColumn.declared(column) for column in reference.columns]
     uri = settings.table_uri(reference.name)
     return Layout(
@@ -156,44 +158,45 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
 def load_reference(context: TableContext, reference: Reference) -> ReferenceLoad:
     """Make a reference table equal to its file; a second run with the same file writes nothing.
 
-    Where another writer is first, the file is read again. Raises ``BaseFileError`` where a line cannot be loaded;
-    nothing is loaded then.
+    If another writer is first, the file is read again. Raises ``BaseFileError`` if a line cannot be loaded; nothing is
+    loaded then.
     """
     stored = StoredTable(context.spark, reference_layout(context.table, reference, context.settings))
     return again(lambda: _make_equal(stored, reference, context.run))
 
 
 def _make_equal(stored: StoredTable, reference: Reference, run: str) -> ReferenceLoad:
-    """Write what of the file is new, differs or is gone, in one commit; none where nothing is."""
+    """Insert, update and delete the rows that differ from the file, in one commit; no commit if none differs."""
     rows = read_reference(stored.spark, reference).localCheckpoint()
     ledger = stored.ensured_ledger()
     names = stored.layout.names
-    same, equal = equal_keys(reference.key), equal_values(names)
-    joined = rows.alias("s").join(stored.rows().alias("t"), F.expr(same), "full").where(f"NOT ({equal})")
-    picked = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in names]
-    changed = joined.select(*picked, F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone")).localCheckpoint()
+    same_key, is_equal = equal_keys(reference.key), equal_values(names)
+    joined_rows = rows.alias("s").join(stored.rows().alias("t"), F.expr(same_key), "full").where(f"NOT ({is_equal})")
+    columns = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in names]
+    columns.append(F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone"))
+    changed_rows = joined_rows.select(*columns).localCheckpoint()
     values = from_source(names)
-    spec = MergeSpec(same, values, values, delete_if="s._is_gone")
-    if changed.isEmpty():
+    spec = MergeSpec(same_key, values, values, delete_if="s._is_gone")
+    if changed_rows.isEmpty():
         return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
-    entry = stored.merge(changed, spec, ledger.next_commit("load", run))
-    counted = entry.metrics
+    entry = stored.merge(changed_rows, spec, ledger.next_commit("load", run))
+    metrics = entry.metrics
     return ReferenceLoad(
-        reference.name, rows.count(), counted.inserted, counted.updated, counted.deleted, entry.version
+        reference.name, rows.count(), metrics.inserted, metrics.updated, metrics.deleted, entry.version
     )
 
 
 def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
-    """Merge the base table, as of now, into the merged table; ``None`` where its rows are merged already.
+    """Merge the current base table into the merged table; ``None`` if its rows are already merged.
 
-    Versions of the base table that changed no row count as merged: maintenance does not bring it again.
+    Versions of the base table that changed no row count as merged: maintenance does not cause another merge.
     """
     table, base = context.table, context.stored(base_layout)
-    held = base.ledger()
-    if not held.exists or held.is_consumed(ledger.consumed):
+    base_ledger = base.ledger()
+    if not base_ledger.exists or base_ledger.is_consumed(ledger.consumed):
         return None
-    held = base.ensured_ledger()  # with the columns that were declared since its last load
-    rows = base.rows(held.version).withColumns(
+    base_ledger = base.ensured_ledger()  # with the columns that were declared since its last load
+    rows = base.rows(base_ledger.version).withColumns(
         {
             staged.REASON: F.lit(None).cast("string"),
             staged.LATE: F.lit(False),
@@ -210,8 +213,8 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     commit = ledger.next_commit("base", context.run).with_fields(
         read=counts.read,
         duplicate=counts.duplicate,
-        consumed=to_consume(held),
+        consumed=to_consume(base_ledger),
         declaration=table.fingerprint,
     )
-    newest = newest_per_key(rows, table, None, alone=not counts.duplicate)
-    return merge_rows(Target(table, context.merged), newest, counts, commit)
+    newest_rows = newest_per_key(rows, table, None, alone=not counts.duplicate)
+    return merge_rows(Target(table, context.merged), newest_rows, counts, commit)

@@ -1,4 +1,4 @@
-"""Rows → one row for each key: the newest, and of each kept column its newest value."""
+"""Rows → one row for each key: the newest row, with the newest value of each kept column."""
 
 from collections.abc import Sequence
 
@@ -13,56 +13,61 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TableColumn
 from lakehouse.storage.row_order import KEPT, ORDER, kept_order, order_of
 
-_SOURCE = "source"  # the field that is the same for all rows: added once they are few
+_SOURCE = "source"  # the same for all rows of a batch: added after the reduction to few rows
 
 
 def newest_per_key(rows: DataFrame, table: StreamTable, source: SourceId | None, *, alone: bool = False) -> DataFrame:
-    """Reduce rows to one for each key: the newest row, and of each kept column its newest value.
+    """Reduce rows to one for each key: the newest row, with the newest value of each kept column.
 
     In: declared columns, partition column and order (``_time``, ``_partition``, ``_position``, ``_sequence``,
-    ``_base``). Out: as the merged table stores them, with the ``source`` that all come from (``None``: they are base
-    rows); the order of a kept column is NULL where no row of the key has a value, nor a null that erases: that one has
-    its order, and no value. Where each row is ``alone`` for its key, as was counted, it is the newest, and nothing is
-    compared.
+    ``_base``). Out: the columns of the merged table, with the common ``source`` of the rows (``None`` for base rows).
+    The order of a kept column is NULL if no row of the key has a value or an erasing null for it; an erasing null has
+    an order and no value. ``alone`` means that each key has one row, as was counted: nothing is compared then.
     """
-    apart = {*table.key, *table.keep}
-    own = [c.name for c in table.stored if c.name not in apart]
-    columns = ", ".join(f"`{c}`" for c in [*own, *_read_as(ORDER, table).values()])
-    came_with = ", ".join(_read_as(kept_order(table), table).values())
+    separate = {*table.key, *table.keep}
+    row_columns = [column.name for column in table.stored if column.name not in separate]
+    columns = ", ".join(f"`{c}`" for c in [*row_columns, *_order_columns(ORDER, table).values()])
+    kept_order_columns = ", ".join(_order_columns(kept_order(table), table).values())
     parts = {"_newest": (f"struct({columns})", "true")}
-    parts |= {f"_newest_{name}": (f"struct(`{name}`, {came_with})", _brings(table, name)) for name in table.keep}
+    parts |= {
+        f"_newest_{name}": (f"struct(`{name}`, {kept_order_columns})", _has_kept_value(table, name))
+        for name in table.keep
+    }
     if alone:
-        taken = (F.expr(f"IF({there}, {part}, NULL)").alias(name) for name, (part, there) in parts.items())
-        reduced = rows.select(*table.key, *taken)
+        newest_parts = (F.expr(f"IF({condition}, {sql}, NULL)").alias(name) for name, (sql, condition) in parts.items())
+        reduced_rows = rows.select(*table.key, *newest_parts)
     else:
-        newest = f"max_by({{}}, {order_of(table)}) FILTER (WHERE {{}})"
-        taken = (F.expr(newest.format(*part)).alias(name) for name, part in parts.items())
-        reduced = rows.groupBy(*table.key).agg(*taken)
-    values = [F.col(f"_newest_{name}.{name}") for name in table.keep]
-    orders = [F.expr(_named("_newest", ORDER, table, source)).alias(RECORD)]
+        template = f"max_by({{}}, {order_of(table)}) FILTER (WHERE {{}})"
+        newest_parts = (F.expr(template.format(*part)).alias(name) for name, part in parts.items())
+        reduced_rows = rows.groupBy(*table.key).agg(*newest_parts)
+    kept_values = [F.col(f"_newest_{name}.{name}") for name in table.keep]
+    orders = [F.expr(_stored_order("_newest", ORDER, table, source)).alias(RECORD)]
     if table.keep:
-        kept = ", ".join(
-            f"'{name}', {_named(f'_newest_{name}', kept_order(table), table, source)}" for name in table.keep
+        kept_orders = ", ".join(
+            f"'{name}', {_stored_order(f'_newest_{name}', kept_order(table), table, source)}" for name in table.keep
         )
-        orders.append(F.expr(f"named_struct({kept})").alias(KEPT))
-    return reduced.select(*table.key, *(F.col(f"_newest.{c}") for c in own), *values, *orders)
+        orders.append(F.expr(f"named_struct({kept_orders})").alias(KEPT))
+    return reduced_rows.select(*table.key, *(F.col(f"_newest.{c}") for c in row_columns), *kept_values, *orders)
 
 
-def _brings(table: StreamTable, name: str) -> str:
-    """Whether a row brings something for a kept column, in SQL."""
-    value = f"`{name}` IS NOT NULL"
-    return f"({value} OR {staged.NULL_SAID}{name})" if name in table.null_erases else value
+def _has_kept_value(table: StreamTable, name: str) -> str:
+    """Return the SQL condition that a row has a value, or an erasing null, for a kept column."""
+    has_value = f"`{name}` IS NOT NULL"
+    return f"({has_value} OR {staged.NULL_SAID}{name})" if name in table.null_erases else has_value
 
 
-def _named(newest: str, fields: Sequence[TableColumn], table: StreamTable, source: SourceId | None) -> str:
-    """An order as it is stored; its fields are NULL where there is no newest row."""
-    there = f"IF({newest}.{staged.POSITION} IS NULL, NULL, {quoted(source.text)})" if source else "CAST(NULL AS STRING)"
-    read = {_SOURCE: there} | {name: f"{newest}.{column}" for name, column in _read_as(fields, table).items()}
-    values = (f"'{field.name}', {read[field.name]}" for field in fields)
-    return f"named_struct({', '.join(values)})"
+def _stored_order(newest: str, fields: Sequence[TableColumn], table: StreamTable, source: SourceId | None) -> str:
+    """Return an order as it is stored; its fields are NULL if there is no newest row."""
+    source_sql = "CAST(NULL AS STRING)"
+    if source:
+        source_sql = f"IF({newest}.{staged.POSITION} IS NULL, NULL, {quoted(source.text)})"
+    values = {_SOURCE: source_sql}
+    values |= {name: f"{newest}.{column}" for name, column in _order_columns(fields, table).items()}
+    pairs = (f"'{field.name}', {values[field.name]}" for field in fields)
+    return f"named_struct({', '.join(pairs)})"
 
 
-def _read_as(fields: Sequence[TableColumn], table: StreamTable) -> dict[str, str]:
-    """The columns of a record that was read, by the fields of an order as it is stored."""
+def _order_columns(fields: Sequence[TableColumn], table: StreamTable) -> dict[str, str]:
+    """Return the staged columns for the fields of a stored order, by field name."""
     names = [field.name for field in fields if field.name != _SOURCE]
     return {name: f"`{table.version}`" if name == "version" else f"_{name}" for name in names}

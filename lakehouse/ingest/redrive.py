@@ -1,6 +1,6 @@
-"""Rejected records that are not resolved: list them, and decode them again with today's declaration.
+"""Rejected records that are not resolved: decode them again with the current declaration.
 
-Their bytes are in the table, so neither needs the broker.
+Their bytes are in the table, so this does not need the broker.
 """
 
 import time
@@ -15,8 +15,8 @@ from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
-from lakehouse.ingest.rejected_records import Decided, rejected_layout, store_rejected
-from lakehouse.ingest.staging import hold
+from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.unresolved_rejections import unresolved
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
@@ -38,19 +38,19 @@ _RECORD = (
 
 
 def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
-    """Decode the rejected records again, of one reason or all, and merge those that pass now.
+    """Decode the rejected records again, with one reason or all, and merge those that pass now.
 
-    Several commits where there are more than ``max_records`` of the declaration, and one at least for each
-    source that they are of; none where no record passes. Those that pass are then marked as resolved by their
-    commit, and reasons that are others now are stored. Records whose own time is beyond any timestamp never pass, and
-    are left as they are. Moves no progress. A second run finds nothing and writes nothing; after a crash between commit
-    and marking it finds the rows in the table and marks them.
+    Needs several commits if there are more records than ``max_records`` of the declaration, and at least one for each
+    source; none if no record passes. Afterwards, marks records that pass as resolved by their commit, and stores
+    reasons that changed. Records whose own time is out of range for a timestamp never pass and stay as they are. Does
+    not change the progress. A second run finds nothing and writes nothing. After a crash between a commit and its
+    marks, a run finds the rows in the table and marks them.
     """
     if not context.ledger().exists:
         raise LakehouseError("Nothing has been merged yet", where=context.table.name, action="Merge it first.")
     again(lambda: prepare(context))
     outcomes = []
-    for part in _parts(context, reason):
+    for part in _split(context, reason):
         outcome = again(partial(_redrive_part, context, part))
         if outcome:
             outcomes.append(outcome)
@@ -59,69 +59,69 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rejected records of one source, by their places: behind ``after``, up to and with ``upto``."""
+    """Rejected records of one source in a range of places: from ``after``, exclusive, to ``last_place``, inclusive."""
 
     source: SourceId
     reason: str | None
     after: Place | None = None
-    upto: Place | None = None
+    last_place: Place | None = None
 
     def rows(self, context: TableContext, ledger: Ledger) -> DataFrame:
-        """Those of its records that are not resolved."""
+        """Return its records that are not resolved."""
         rows = _unresolved_rows(context, ledger, self.reason)
         rows = rows.where(F.col("position.source") == self.source.text)
-        for end, compared in ((self.after, ">"), (self.upto, "<=")):
-            if end is not None:
-                rows = rows.where(f"{_PLACE} {compared} struct({end[0]}, {end[1]}L)")
+        for place, operator in ((self.after, ">"), (self.last_place, "<=")):
+            if place is not None:
+                rows = rows.where(f"{_PLACE} {operator} struct({place[0]}, {place[1]}L)")
         return rows
 
 
-def _parts(context: TableContext, reason: str | None) -> Iterator[_Part]:
-    """Cut the records into parts of as many as a batch takes; the last one of a source takes the rest."""
+def _split(context: TableContext, reason: str | None) -> Iterator[_Part]:
+    """Split the records into parts of the size of a batch; the last part of a source has the rest."""
     limit, ledger = context.table.max_records, whole_ledger(context.settings, context.table)
-    counted = _unresolved_rows(context, ledger, reason).groupBy("position.source").count().collect()
-    for text, count in sorted((row[0] or "", row[1]) for row in counted):
-        part = _Part(SourceId.parse(text), reason)
-        for left in range(count, 0, -limit):
-            part = replace(part, after=part.upto, upto=None)
-            if left > limit:
-                part = replace(part, upto=_cut(part.rows(context, ledger), limit))
-            if part.upto is None and left > limit:
-                return  # another process resolved the rest meanwhile
+    counts = _unresolved_rows(context, ledger, reason).groupBy("position.source").count().collect()
+    for source, count in sorted((row[0] or "", row[1]) for row in counts):
+        part = _Part(SourceId.parse(source), reason)
+        for remaining in range(count, 0, -limit):
+            part = replace(part, after=part.last_place, last_place=None)
+            if remaining > limit:
+                part = replace(part, last_place=_find_last_place(part.rows(context, ledger), limit))
+            if part.last_place is None and remaining > limit:
+                return  # another process has resolved the rest
             yield part
 
 
-def _cut(rows: DataFrame, limit: int) -> Place | None:
-    """The place of the last of the first so many rows; ``None`` where there is none."""
-    first = rows.select(F.expr(_PLACE).alias("place")).orderBy("place").limit(limit)
-    ((last,),) = first.agg(F.max("place")).collect()
-    return (last[0], last[1]) if last is not None else None
+def _find_last_place(rows: DataFrame, limit: int) -> Place | None:
+    """Return the last place among the first ``limit`` rows; ``None`` if there are no rows."""
+    first_places = rows.select(F.expr(_PLACE).alias("place")).orderBy("place").limit(limit)
+    ((last_place,),) = first_places.agg(F.max("place")).collect()
+    return (last_place[0], last_place[1]) if last_place is not None else None
 
 
 def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
     rows = context.stored(rejected_layout).rows()
-    rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # else no decoding makes them enter
+    rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # records without a time never pass
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
 
 def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
-    """Redrive some records in one commit; ``None`` where none of them passes."""
+    """Redrive some records in one commit; ``None`` if none of them passes."""
     started = time.monotonic()
     ledger = whole_ledger(context.settings, context.table)
     rows = part.rows(context, ledger)
-    held = hold(context, rows.selectExpr(*_RECORD), "redrive")
-    counts = count_batch(held, context.table)
-    plan = Plan(context.table.topic, part.source, _spans(held))
-    decided = Decided(held, plan, ledger.next_commit("redrive", context.run), ledger)
+    records = stage_records(context, rows.selectExpr(*_RECORD), "redrive")
+    counts = count_batch(records, context.table)
+    plan = Plan(context.table.topic, part.source, _covering_ranges(records))
+    batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.read == counts.rejected:
-        store_rejected(context.stored(rejected_layout), decided)
+        store_rejected(context.stored(rejected_layout), batch)
         return None
-    entry: Entry = merge_decided(context, decided, counts)
-    return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.others)
+    entry: Entry = merge_decided(context, batch, counts)
+    return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.unmapped_fields)
 
 
-def _spans(held: DataFrame) -> tuple[Range, ...]:
-    """Ranges that hold the positions of the held rows, and others between them."""
-    least, most = F.min(staged.POSITION), F.max(staged.POSITION) + 1
-    found = held.groupBy(staged.PARTITION).agg(least.alias("start"), most.alias("end")).collect()
-    return tuple(sorted(Range(row[staged.PARTITION], row["start"], row["end"]) for row in found))
+def _covering_ranges(records: DataFrame) -> tuple[Range, ...]:
+    """Return ranges that contain the positions of the staged records, and others between them."""
+    start, end = F.min(staged.POSITION), F.max(staged.POSITION) + 1
+    rows = records.groupBy(staged.PARTITION).agg(start.alias("start"), end.alias("end")).collect()
+    return tuple(sorted(Range(row[staged.PARTITION], row["start"], row["end"]) for row in rows))

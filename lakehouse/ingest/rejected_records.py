@@ -1,4 +1,4 @@
-"""Rejected records: kept with their bytes, their position and a reason, in a table of their own."""
+"""Rejected records: stored with their bytes, their position and a reason, in a separate table."""
 
 from dataclasses import dataclass
 
@@ -20,14 +20,14 @@ from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import POSITION, same_place
 from lakehouse.storage.stored_table import StoredTable
 
-_POSITION = TableColumn.struct("position", "Where the record stands.", POSITION)
+_POSITION = TableColumn.struct("position", "Position of the record in its source.", POSITION)
 _RECORD = (
     TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
-    TableColumn("key", "BINARY", "The record's key, as it came."),
-    TableColumn("value", "BINARY", "The record's value, as it came; NULL for a tombstone."),
-    TableColumn("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", "The record's headers, as they came."),
-    TableColumn("reason", "STRING", "Why it may not enter, one of a short list."),
-    TableColumn("detail", "STRING", "What exactly was wrong."),
+    TableColumn("key", "BINARY", "The record's key, unchanged."),
+    TableColumn("value", "BINARY", "The record's value, unchanged; NULL for a tombstone."),
+    TableColumn("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", "The record's headers, unchanged."),
+    TableColumn("reason", "STRING", "Why the record was rejected: one of a fixed list of reasons."),
+    TableColumn("detail", "STRING", "What exactly is wrong with the record."),
 )
 _DECISION = (
     TableColumn("number", "BIGINT", "Number of the batch that rejected it."),
@@ -36,7 +36,7 @@ _DECISION = (
 )
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
 _FAILS = f"s.{staged.REASON} IS NOT NULL"
-# a broker that is back from an older copy gives an offset to another record; the detail alone tells a time that is NULL
+# a broker that was restored from an older copy reuses offsets; if the time is NULL, only the detail has it
 _SAME = (
     f"{same_place('t.position', 's.position')} AND t.time IS NOT DISTINCT FROM s.{{of}}time"
     " AND CASE WHEN t.time IS NULL THEN t.detail END IS NOT DISTINCT FROM"
@@ -45,8 +45,8 @@ _SAME = (
 
 
 def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
-    """How the rejected records are stored: one row for each of them."""
-    doc = f"Records of topic {table.topic} that may not enter {table.name}: one row for each."
+    """Return the layout of the rejected records: one row for each of them."""
+    doc = f"Rejected records of topic {table.topic} for table {table.name}: one row for each."
     return Layout(
         table.rejected_name,
         settings.table_uri(table.rejected_name),
@@ -60,114 +60,114 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
 
 
 @dataclass(frozen=True)
-class Decided:
-    """Records as a commit decides them: held rows of positions in ``plan``, with ``reason`` NULL where one may enter.
+class DecodedBatch:
+    """The decoded records of a commit: their positions are in ``plan``, and ``_reason`` is NULL if one may enter.
 
-    ``merged`` is the ledger of the merged table they are decided for.
+    ``ledger`` is the ledger of the merged table that they are decided for.
     """
 
-    held: DataFrame
+    records: DataFrame
     plan: Plan
     commit: Commit
-    merged: Ledger
+    ledger: Ledger
 
 
-def store_rejected(rejected: StoredTable, decided: Decided, *, committed: bool = True) -> bool:
-    """Store what was decided, for the positions of the held rows and no others; whether records wait to be marked.
+def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, committed: bool = True) -> bool:
+    """Store which records of a batch are rejected, for their positions only.
 
-    A record that was stored before is decided again: updated, or marked as resolved by the commit in which
-    its record passes. What a commit resolved that was undone since, or that a merged table back from a backup does
-    not have, is unresolved again, wherever it stands.
-    Nothing is written where nothing changes: a second run writes nothing.
+    Returns whether records wait to be marked as resolved. A record that is already stored is updated, or marked as
+    resolved by the commit in which it passes. If the resolving commit was undone, or the merged table was restored
+    from a backup without it, the record is unresolved again, at any position. Writes nothing if nothing changes.
 
-    A batch stores what it rejects before it commits: that lies at or beyond the progress until then. No commit marks
-    a record as resolved before it has merged it (``committed``): another one may take its number, and the record
-    would be in no table and on no list. Until then those that pass wait.
+    A batch stores its rejected records before it commits: until then they lie at or after the progress. No commit
+    marks a record as resolved before it has merged it (``committed``): another commit may take its number, and the
+    record would be in no table and in no list. Until then, records that pass wait.
     """
-    if not decided.commit.rejected and not count_rows(rejected.layout.uri):
+    if not batch.commit.rejected and not count_rows(rejected_table.layout.uri):
         return False
-    ledger = rejected.ledger()
-    everywhere = bool(decided.merged.undone) or went_back(ledger.consumed, decided.merged)
-    near = _near(decided, everywhere)
-    stored = rejected.rows().alias("t").where(near)
-    rows = _decided_rows(stored, decided, "full" if everywhere else "left", committed).localCheckpoint()
+    rejected_ledger = rejected_table.ledger()
+    everywhere = bool(batch.ledger.undone) or went_back(rejected_ledger.consumed, batch.ledger)
+    may_change = _may_change(batch, everywhere)
+    stored_rows = rejected_table.rows().alias("t").where(may_change)
+    rows = _rows_to_store(stored_rows, batch, "full" if everywhere else "left", committed).localCheckpoint()
     ((changed, waiting),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
     if changed:
-        seen = Consumed(table_id=decided.merged.table_id, version=decided.merged.version)
-        said = {"rejected": changed, "consumed": seen}
-        commit = ledger.next_commit("rejected", decided.commit.run).with_fields(**said)
-        values = from_source([c.name for c in _COLUMNS])
-        spec = MergeSpec(f"{_SAME.format(of='')} AND {near}", values, values)
-        rejected.merge(rows.where("_changes").select("row.*"), spec, commit)
+        consumed = Consumed(table_id=batch.ledger.table_id, version=batch.ledger.version)
+        commit_fields = {"rejected": changed, "consumed": consumed}
+        commit = rejected_ledger.next_commit("rejected", batch.commit.run).with_fields(**commit_fields)
+        values = from_source([column.name for column in _COLUMNS])
+        spec = MergeSpec(f"{_SAME.format(of='')} AND {may_change}", values, values)
+        rejected_table.merge(rows.where("_changes").select("row.*"), spec, commit)
     return bool(waiting)
 
 
-def _decided_rows(stored: DataFrame, decided: Decided, how: str, committed: bool) -> DataFrame:
-    """Rows as they are to be stored, where that is not how they are, or where they wait to be marked."""
-    asked_nobody = decided.commit.kind == "replay"  # why a schema cannot be used, only a registry tells
-    now = decided.held.select(
-        F.expr(f"struct({place_of(decided.plan)})").alias("position"), *(f"_{c.name}" for c in _RECORD)
+def _rows_to_store(stored_rows: DataFrame, batch: DecodedBatch, join: str, committed: bool) -> DataFrame:
+    """Return the rows that differ from the stored ones, and those that wait to be marked."""
+    has_no_registry = batch.commit.kind == "replay"  # only a registry reports why a schema cannot be used
+    records = batch.records.select(
+        F.expr(f"struct({position_fields(batch.plan)})").alias("position"), *(f"_{c.name}" for c in _RECORD)
     )
     same = _SAME.format(of="_")
-    joined = now.alias("s").join(stored.alias("t"), F.expr(same), how)
-    passes = f"({same} AND {is_open('t.', decided.merged)})"
-    stays = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
-    told_anew = f"{_FAILS} AND NOT ({stays})" if asked_nobody else _FAILS
-    record = {c.name: f"IF({told_anew}, s._{c.name}, t.{c.name})" for c in _RECORD}
-    wanted = {"position": f"IF({told_anew}, s.position, t.position)", **record}
-    wanted |= _decision(decided, passes if committed else "false")
-    rows = f"struct({', '.join(f'{wanted[c.name]} AS {c.name}' for c in _COLUMNS)})"
-    before = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
-    changes = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {rows} <=> {before}"
+    joined_rows = records.alias("s").join(stored_rows.alias("t"), F.expr(same), join)
+    passes = f"({same} AND {is_open('t.', batch.ledger)})"
+    keeps_reason = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
+    has_new_reason = f"{_FAILS} AND NOT ({keeps_reason})" if has_no_registry else _FAILS
+    values = {"position": f"IF({has_new_reason}, s.position, t.position)"}
+    values |= {c.name: f"IF({has_new_reason}, s._{c.name}, t.{c.name})" for c in _RECORD}
+    values |= _decision_values(batch, passes if committed else "false")
+    new_row = f"struct({', '.join(f'{values[c.name]} AS {c.name}' for c in _COLUMNS)})"
+    stored_row = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
+    changes = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {new_row} <=> {stored_row}"
     waits = "false" if committed else f"NOT {_FAILS} AND {passes}"
-    told = joined.selectExpr(f"{rows} AS row", f"{changes} AS _changes", f"{waits} AS _waits")
-    return told.where("_changes OR _waits")
+    rows = joined_rows.selectExpr(f"{new_row} AS row", f"{changes} AS _changes", f"{waits} AS _waits")
+    return rows.where("_changes OR _waits")
 
 
-def _decision(decided: Decided, passes: str) -> dict[str, str]:
-    """Which commit rejected a record, and in which it passes.
+def _decision_values(batch: DecodedBatch, passes: str) -> dict[str, str]:
+    """Return the values for the commit that rejected a record and for the one in which it passes.
 
-    What is stored keeps the number of the batch that rejected it, unless another batch does.
+    A stored record keeps the number of the batch that rejected it, unless another batch rejects it.
     """
-    number, batch, merged = f"{decided.commit.number}L", decided.commit.kind == "batch", decided.merged
-    undone = was_undone("t.", merged)
+    number, is_batch, ledger = f"{batch.commit.number}L", batch.commit.kind == "batch", batch.ledger
+    undone = was_undone("t.", ledger)
 
-    def resolved(here: str, before: str) -> str:
-        return f"CASE WHEN {_FAILS} THEN NULL WHEN {passes} THEN {here} WHEN {undone} THEN NULL ELSE {before} END"
+    def resolved(value: str, stored_value: str) -> str:
+        cases = f"WHEN {_FAILS} THEN NULL WHEN {passes} THEN {value} WHEN {undone} THEN NULL"
+        return f"CASE {cases} ELSE {stored_value} END"
 
     return {
-        "number": f"IF({_FAILS}, {number if batch else f'coalesce(t.number, {number})'}, t.number)",
+        "number": f"IF({_FAILS}, {number if is_batch else f'coalesce(t.number, {number})'}, t.number)",
         "resolved_number": resolved(number, "t.resolved_number"),
-        "resolved_table_id": resolved(quoted(merged.table_id), "t.resolved_table_id"),
+        "resolved_table_id": resolved(quoted(ledger.table_id), "t.resolved_table_id"),
     }
 
 
-def went_back(seen: Consumed | None, merged: Ledger) -> bool:
-    """Whether the merged table is older than it was seen: as from a backup."""
-    if seen is None or seen.table_id != merged.table_id or seen.version <= merged.version:
+def went_back(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
+    """Whether the merged table is older than the version that was consumed, as after a restore from a backup."""
+    if consumed is None or consumed.table_id != merged_ledger.table_id or consumed.version <= merged_ledger.version:
         return False
-    now = open_table(merged.uri)  # another process may have committed since
-    return now is not None and seen.version > now.version()
+    merged_table = open_table(merged_ledger.uri)  # another process may have committed since
+    return merged_table is not None and consumed.version > merged_table.version()
 
 
-def _near(decided: Decided, everywhere: bool) -> str:
-    """A condition on stored rows, in literals, that holds for every row that can change."""
-    undone = was_undone("t.", decided.merged) if everywhere else "false"
-    return f"({is_covered('t.position', decided.plan)} OR {undone})"
+def _may_change(batch: DecodedBatch, everywhere: bool) -> str:
+    """Return a condition on stored rows, made of literals, that holds for every row that can change."""
+    undone = was_undone("t.", batch.ledger) if everywhere else "false"
+    return f"({is_covered('t.position', batch.plan)} OR {undone})"
 
 
-def place_of(plan: Plan) -> str:
-    """Where a held record of a plan stands, as fields of a struct in SQL."""
-    held = {"source": quoted(plan.source.text)} | {c.name: f"_{c.name}" for c in POSITION[1:]}
-    return ", ".join(f"{value} AS {name}" for name, value in held.items())
+def position_fields(plan: Plan) -> str:
+    """Return the position of a staged record of a plan, as fields of a struct in SQL."""
+    values = {"source": quoted(plan.source.text)} | {c.name: f"_{c.name}" for c in POSITION[1:]}
+    return ", ".join(f"{value} AS {name}" for name, value in values.items())
 
 
 def is_covered(position: str, plan: Plan) -> str:
-    """A condition in literals that holds for the positions in the ranges of a plan."""
-    inside = " OR ".join(_covers(position, part) for part in plan.ranges if part.span) or "false"
-    return f"({position}.source = {quoted(plan.source.text)} AND ({inside}))"
+    """Return a condition, made of literals, that holds for the positions in the ranges of a plan."""
+    is_inside = " OR ".join(_is_in_range(position, part) for part in plan.ranges if part.span) or "false"
+    return f"({position}.source = {quoted(plan.source.text)} AND ({is_inside}))"
 
 
-def _covers(position: str, part: Range) -> str:
-    at = f"{position}.position"
-    return f"({position}.partition = {part.partition} AND {at} >= {part.start} AND {at} < {part.end})"
+def _is_in_range(position: str, part: Range) -> str:
+    number = f"{position}.position"
+    return f"({position}.partition = {part.partition} AND {number} >= {part.start} AND {number} < {part.end})"

@@ -1,4 +1,4 @@
-"""What a batch learns of its records' schemas: new ones are kept, and those that are have to mean what they meant."""
+"""Resolution of the schemas of a batch: new schemas are kept, and kept ones must not have changed in the registry."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,131 +15,139 @@ from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.table_context import TableContext
 
 MOST_ASKED = 1_000
-"""Ids that are unknown and asked for in one batch, those of most records: bytes that are none of ours may tell any."""
+"""Maximum number of unknown ids that are requested for one batch: bytes of another format may look like any id."""
 _CONFIRMED = 100  # of the first and of the last ids
-_LARGEST = 2**31  # no registry gives an id beyond
+_ID_LIMIT = 2**31  # the ids of a registry are lower
 
 
-def learn(context: TableContext, known: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
-    """Ask the registry for ids that are not known, the first of them, and keep what it says.
+def resolve_schemas(context: TableContext, known: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
+    """Request unknown ids from the registry, the first of ``ids`` first, and keep their schemas.
 
-    With ``confirm``, those that are known have to mean there what they meant, where it still has them; before anything
-    is learnt, the first and the last that are kept too. Raises ``RegistryError`` where they do not, where the registry
-    does not answer, and where it lets us read none; an id that it does not know stays unknown. What is returned besides
-    is why others cannot be used.
+    With ``confirm``, known schemas must mean the same in the registry, if it still has them. Before new ones are kept,
+    the first and the last kept ones are confirmed too. Raises ``RegistryError`` if a schema has changed, if the
+    registry does not answer, and if it permits us to read none. An id that it does not have stays unknown. The result
+    also has the reasons why other schemas cannot be used.
     """
-    unknown = _likely_first([each for each in ids if each not in known.known and each < _LARGEST], known)[:MOST_ASKED]
-    met = [each for each in ids if each in known.known]
-    confirmed = list(dict.fromkeys([*met, *_first_and_last(known)])) if unknown else met if confirm else []
-    if not unknown and not confirmed:
+    new_ids = [schema_id for schema_id in ids if schema_id not in known.known and schema_id < _ID_LIMIT]
+    unknown_ids = _likely_first(new_ids, known)[:MOST_ASKED]
+    known_ids = [schema_id for schema_id in ids if schema_id in known.known]
+    ids_to_confirm = known_ids if confirm else []
+    if unknown_ids:
+        ids_to_confirm = list(dict.fromkeys([*known_ids, *_first_and_last(known)]))
+    if not unknown_ids and not ids_to_confirm:
         return known
-    with registry(context.settings) as asked:
-        told = [_means_the_same(asked, each, known, context.table, met=each in ids) for each in confirmed]
-        found, unusable = _ask(asked, context.table.format, unknown, trusted=any(told))
-    if found:
-        _keep(context, found)
-    return Schemas({**known.known, **found}, unusable)
+    with registry(context.settings) as client:
+        confirmed = [_is_unchanged(client, i, known, context.table, is_in_batch=i in ids) for i in ids_to_confirm]
+        schemas, unusable = _read_schemas(client, context.table.format, unknown_ids, trusted=any(confirmed))
+    if schemas:
+        _keep_schemas(context, schemas)
+    return Schemas({**known.known, **schemas}, unusable)
 
 
-def look_up(settings: Settings, form: Format, values: Iterable[bytes | None], known: Schemas = NO_SCHEMAS) -> Schemas:
-    """The schemas that are ``known``, and what the registry says of others that records of a format name.
+def look_up(
+    settings: Settings, record_format: Format, values: Iterable[bytes | None], known: Schemas = NO_SCHEMAS
+) -> Schemas:
+    """Return the ``known`` schemas, and those that the registry has for the other ids in records of a format.
 
-    Nothing is kept. Raises ``RegistryError``.
+    Keeps nothing. Raises ``RegistryError``.
     """
-    unknown = set[int]()
+    ids = set[int]()
     for value in values:
         with suppress(Rejection):
-            unknown.add(unframed(value)[0])
-    unknown = {each for each in unknown - known.known.keys() if each < _LARGEST}
-    if not unknown:
+            ids.add(unframed(value)[0])
+    unknown_ids = {schema_id for schema_id in ids - known.known.keys() if schema_id < _ID_LIMIT}
+    if not unknown_ids:
         return known
-    with registry(settings) as asked:
-        found, unusable = _ask(asked, form, sorted(unknown)[:MOST_ASKED], trusted=bool(known.known))
-    return Schemas({**known.known, **found}, unusable)
+    with registry(settings) as client:
+        first_ids = sorted(unknown_ids)[:MOST_ASKED]
+        schemas, unusable = _read_schemas(client, record_format, first_ids, trusted=bool(known.known))
+    return Schemas({**known.known, **schemas}, unusable)
 
 
 def _first_and_last(known: Schemas) -> list[int]:
-    """Ids of which a registry that was made anew gives some to other schemas; not all there are, each a question."""
+    """Return the ids that a recreated registry gives to other schemas first; not all, as each needs a request."""
     ids = sorted(known.known)
     return [*ids[:_CONFIRMED], *ids[-_CONFIRMED:]]
 
 
 def _likely_first(ids: list[int], known: Schemas) -> list[int]:
-    """Ids as a registry gives them next, then the others, as they stand: bytes that are no ids may name any."""
-    last = max(known.known, default=0)
-    near = sorted(each for each in ids if last < each <= last + MOST_ASKED // 2)
-    return [*near, *(each for each in ids if each not in {*near})]
+    """Return first the next ids of a registry, then the others in their order: they may be bytes of another format."""
+    last_id = max(known.known, default=0)
+    next_ids = sorted(schema_id for schema_id in ids if last_id < schema_id <= last_id + MOST_ASKED // 2)
+    return [*next_ids, *(schema_id for schema_id in ids if schema_id not in {*next_ids})]
 
 
-def _ask(
-    asked: Registry, form: Format, ids: Collection[int], *, trusted: bool
+def _read_schemas(
+    client: Registry, record_format: Format, ids: Collection[int], *, trusted: bool
 ) -> tuple[dict[int, WriterSchema], dict[int, str]]:
-    """What the registry says of ids: schemas, and why others are of no use. ``trusted``: it has let us read some."""
-    found, unusable = dict[int, WriterSchema](), dict[int, str]()
-    refused: SchemaRefusedError | None = None
+    """Return the schemas of ids, and why others cannot be used. ``trusted``: the registry has let us read some."""
+    schemas, unusable = dict[int, WriterSchema](), dict[int, str]()
+    refusal: SchemaRefusedError | None = None
     for schema_id in ids:
         try:
-            schema = writer_schema_of(asked, schema_id, form)
+            schema = writer_schema_of(client, schema_id, record_format)
         except UnusableSchemaError as error:
             unusable[schema_id] = str(error).encode("utf-8", "replace").decode()
             continue
         except SchemaRefusedError as error:
-            unusable[schema_id], refused = "the registry does not let us read it", error
+            unusable[schema_id], refusal = "the registry does not permit us to read it", error
             continue
         if schema is not None:
-            found[schema_id] = schema
-    if refused and not found and not trusted:  # who may read none can say nothing of a record
-        raise refused
-    return found, unusable
+            schemas[schema_id] = schema
+    if refusal and not schemas and not trusted:  # without any right to read, no record can be judged
+        raise refusal
+    return schemas, unusable
 
 
-def _means_the_same(asked: Registry, schema_id: int, known: Schemas, table: StreamTable, *, met: bool) -> bool:
-    """Whether the registry tells that an id means what it did; not, where it was deleted, which means no other.
+def _is_unchanged(client: Registry, schema_id: int, known: Schemas, table: StreamTable, *, is_in_batch: bool) -> bool:
+    """Whether the registry has the kept schema for an id; ``False`` if it was deleted: it has no other one then.
 
-    Raises ``RegistryError`` where it means another schema; where we may not read it, only of one that records name.
+    Raises ``RegistryError`` if it has another schema. If we may not read the schema, raises only if it is in the batch.
     """
-    kept, form = known.known[schema_id], table.format
+    kept_schema, record_format = known.known[schema_id], table.format
     try:
-        now = writer_schema_of(asked, schema_id, form)
+        schema = writer_schema_of(client, schema_id, record_format)
     except UnusableSchemaError as error:
-        if _is_usable(kept, form):
-            raise _changed(table, f"Schema {schema_id} of the registry cannot be used any more ({error})") from None
+        if _is_usable(kept_schema, record_format):
+            fact = f"Schema {schema_id} of the registry can no longer be used ({error})"
+            raise _changed_error(table, fact) from None
         return False
     except SchemaRefusedError:
-        if met:
+        if is_in_batch:
             raise
         return False
-    if now is not None and form.fingerprint(now) != form.fingerprint(kept):
-        raise _changed(table, f"Schema {schema_id} of the registry is another one now")
-    return now is not None
+    if schema is not None and record_format.fingerprint(schema) != record_format.fingerprint(kept_schema):
+        raise _changed_error(table, f"Schema {schema_id} of the registry has changed")
+    return schema is not None
 
 
-def _is_usable(kept: WriterSchema, form: Format) -> bool:
-    """Whether a schema that was kept would be kept today."""
+def _is_usable(kept_schema: WriterSchema, record_format: Format) -> bool:
+    """Whether a kept schema would be kept today."""
     with suppress(UnusableSchemaError):
-        return bool(form.writer_schema(RegisteredSchema(kept.text, kept.references, kept.kind)))
+        registered_schema = RegisteredSchema(kept_schema.text, kept_schema.references, kept_schema.kind)
+        return bool(record_format.writer_schema(registered_schema))
     return False
 
 
-def _keep(context: TableContext, found: Mapping[int, WriterSchema]) -> None:
-    """Keep schemas; where another process has kept another one for an id meanwhile, that is an error."""
-    form = context.table.format
-    rows = [(i, form.fingerprint(each), each.text, list(each.references)) for i, each in found.items()]
+def _keep_schemas(context: TableContext, schemas: Mapping[int, WriterSchema]) -> None:
+    """Store schemas; raises ``RegistryError`` if another process has stored a different one for an id meanwhile."""
+    record_format = context.table.format
+    rows = [(i, record_format.fingerprint(s), s.text, list(s.references)) for i, s in schemas.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
     spec = MergeSpec(equal_keys(["id"]), insert=from_source([column.name for column in COLUMNS]))
-    schemas = context.stored(schemas_layout)
-    commit = schemas.ensured_ledger().next_commit("load", context.run)
-    schemas.merge(context.spark.createDataFrame(rows, columns), spec, commit)
-    kept = kept_schemas(context.settings, context.table).known
-    for schema_id, schema in found.items():
-        if form.fingerprint(kept[schema_id]) != form.fingerprint(schema):
-            raise _changed(context.table, f"Schema {schema_id} of the registry is another one now")
+    schema_table = context.stored(schemas_layout)
+    commit = schema_table.ensured_ledger().next_commit("load", context.run)
+    schema_table.merge(context.spark.createDataFrame(rows, columns), spec, commit)
+    stored_schemas = kept_schemas(context.settings, context.table).known
+    for schema_id, schema in schemas.items():
+        if record_format.fingerprint(stored_schemas[schema_id]) != record_format.fingerprint(schema):
+            raise _changed_error(context.table, f"Schema {schema_id} of the registry has changed")
 
 
-def _changed(table: StreamTable, fact: str) -> RegistryError:
+def _changed_error(table: StreamTable, fact: str) -> RegistryError:
     return RegistryError(
-        f"{fact}, and records were read by the one that is kept in {table.schemas_name}",
+        f"{fact}, and records were read by the schema that is kept in {table.schemas_name}",
         where=f"table {table.name}",
-        action="Nothing was written. A registry that was made anew gives its ids to other schemas: bring back its data,"
-        " or have what is written with the new one on a topic, and in a table, of its own.",
+        action="Nothing was written. A recreated registry gives its ids to other schemas: restore its data, or write"
+        " the records of the new registry to a separate topic and table.",
     )

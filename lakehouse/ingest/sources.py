@@ -1,10 +1,10 @@
 """Base files to rows: folders of weather archives (Open-Meteo JSON, Parquet), and reference files.
 
-Every value passes ``lakehouse.decoding.values``, the same rule as for the records of a topic. Rows are built on
-the driver, a file at a time, as Arrow data; one row that cannot be loaded means that nothing is loaded.
+Every value is converted by ``lakehouse.decoding.values``, with the same rules as the records of a topic. Rows are built
+on the driver as Arrow data, one file at a time. If one row cannot be loaded, nothing is loaded.
 """
 
-# ruff: noqa: PLC0415 - pyarrow is slow to import and most commands that know the tables read no base files
+# ruff: noqa: PLC0415 - pyarrow is slow to import, and most commands read no base files
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Columns = Mapping[str, Sequence[Any]]
-"""The columns of a file by the names they have there, equally long."""
+"""The columns of a file by their names in the file; all have the same length."""
 
 _UNITS = {"time": "iso8601", "temperature_2m": "°C"}
 
 
 @dataclass(frozen=True)
 class OpenMeteoFiles:
-    """Folders of Open-Meteo archives: ``*.json``, one object a file, and ``*.parquet`` with the same rows.
+    """Folders of Open-Meteo archives: ``*.json``, one object per file, and ``*.parquet`` with the same rows.
 
-    A JSON file has its place at the top and equally long arrays under ``hourly``; times are UTC. A Parquet
-    file has a column for each field, named as in a record; its times are timestamps or text. Names that
-    begin with ``.`` or ``_`` are passed over; any other file or folder is an error.
+    A JSON file has its location at the top level, and arrays of equal length under ``hourly``; times are UTC. A Parquet
+    file has a column for each field, named as in a record; its times are timestamps or text. Names that begin with
+    ``.`` or ``_`` are ignored; any other file or folder is an error.
     """
 
     default_folder: Path
 
     def read(self, spark: "SparkSession", folder: Path, fields: Sequence[Field]) -> "DataFrame":
-        """Return one row for each row of each file: its ``_file``, its ``_place`` there (from 0), the fields.
+        """Return one row for each row of each file: its ``_file``, its ``_place`` in it (from 0), and the fields.
 
-        A missing or null value is NULL. Writes nothing. Raises ``BaseFileError`` that names the file, and
-        the row in it, that cannot be loaded.
+        A missing or null value is NULL. Writes nothing. If a row cannot be loaded, raises ``BaseFileError`` with the
+        file and the row.
         """
         import pyarrow as pa
 
@@ -52,34 +52,34 @@ class OpenMeteoFiles:
 
 
 def read_reference(spark: "SparkSession", reference: Reference, file: Path | None = None) -> "DataFrame":
-    """Return one row for each line of the reference's file of JSON lines; no key stands twice.
+    """Return one row for each line of the reference's file of JSON lines; each key is unique.
 
-    Writes nothing. Raises ``BaseFileError`` that names the line that cannot be loaded.
+    Writes nothing. If a line cannot be loaded, raises ``BaseFileError`` with its number.
     """
     path = file or reference.file
     fields = tuple(column.field for column in reference.columns)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for number, line in enumerate(_content(path).splitlines(), start=1):
+    for number, line in enumerate(_read_bytes(path).splitlines(), start=1):
         try:
             row = decode(line, fields)
         except Rejection as rejection:
-            raise _refusal(path, f"Line {number}: {_said(rejection)}") from None
+            raise _file_error(path, f"Line {number}: {_describe(rejection)}") from None
         key = tuple(row[name] for name in reference.key)
         if key in rows:
-            raise _refusal(path, f"Line {number} repeats the key of a line before it")
+            raise _file_error(path, f"Line {number} repeats the key of an earlier line")
         rows[key] = row
     columns = {field.name: [row[field.name] for row in rows.values()] for field in fields}
-    return spark.createDataFrame(_arrow(columns, _types(fields)))
+    return spark.createDataFrame(_to_arrow(columns, _types_of(fields)))
 
 
 def _files(folder: Path) -> list[Path]:
     """List the files of a folder in the order of their names."""
-    action = "Name a folder of Open-Meteo files (*.json, *.parquet)."
+    action = "Choose a folder of Open-Meteo files (*.json, *.parquet)."
     if not folder.is_dir():
-        raise BaseFileError("There is no such folder of base files", where=str(folder), action=action)
+        raise BaseFileError("The folder of base files does not exist", where=str(folder), action=action)
     files = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
     if not files:
-        raise BaseFileError("The folder holds no base files", where=str(folder), action=action)
+        raise BaseFileError("The folder has no base files", where=str(folder), action=action)
     return files
 
 
@@ -87,68 +87,68 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     """Read and convert every row of one file."""
     reader = _READERS.get(file.suffix.lower())
     if reader is None or not file.is_file():
-        raise _refusal(file, "Neither a JSON nor a Parquet file")
+        raise _file_error(file, "This is neither a JSON nor a Parquet file")
     if not is_text(file.name):
-        raise _refusal(file, "The name of the file is not UTF-8, and rows are stored with it")
+        raise _file_error(file, "The name of the file is not UTF-8, but it is stored with the rows")
     columns = reader(file)
     rows = len(next(iter(columns.values()), ()))
     for field in fields:
-        if _named(field, columns) not in columns and field.default is None:
-            raise _refusal(file, f"No {field.source!r} in the file")
-    none = [None] * rows
-    converted = {
-        field.name: _convert_column(file, field, columns.get(_named(field, columns), none)) for field in fields
+        if _column_name(field, columns) not in columns and field.default is None:
+            raise _file_error(file, f"The file has no {field.source!r}")
+    nulls = [None] * rows
+    values = {
+        field.name: _convert_column(file, field, columns.get(_column_name(field, columns), nulls)) for field in fields
     }
     places = {"_file": [file.name] * rows, "_place": range(rows)}
-    return _arrow(places | converted, {"_file": "STRING", "_place": "BIGINT"} | _types(fields))
+    return _to_arrow(places | values, {"_file": "STRING", "_place": "BIGINT"} | _types_of(fields))
 
 
-def _named(field: Field, columns: Columns) -> str:
-    """The name of a field in a file: the one that it has, or where that is missing, the one that it had."""
-    (former,) = field.former or (field.source,)
-    return former if field.source not in columns and former in columns else field.source
+def _column_name(field: Field, columns: Columns) -> str:
+    """Return the name of a field in a file: its current name, or its former name if only that is present."""
+    (former_name,) = field.former or (field.source,)
+    return former_name if field.source not in columns and former_name in columns else field.source
 
 
 def _convert_column(file: Path, field: Field, values: Sequence[Any]) -> list[Any]:
-    """Convert one column; values that are written alike are converted once."""
-    known: dict[str, Any] = {}
-    converted = []
-    for place, raw in enumerate(values):
-        written = repr(raw)
-        if written not in known:
+    """Convert one column; values with the same representation are converted once."""
+    cache: dict[str, Any] = {}
+    converted_values = []
+    for place, value in enumerate(values):
+        key = repr(value)
+        if key not in cache:
             try:
-                known[written] = convert_value(raw, field)
+                cache[key] = convert_value(value, field)
             except Rejection as rejection:
-                raise _refusal(file, f"Row {place}: {_said(rejection)}") from None
-        converted.append(known[written])
-    return converted
+                raise _file_error(file, f"Row {place}: {_describe(rejection)}") from None
+        converted_values.append(cache[key])
+    return converted_values
 
 
 def _json_columns(file: Path) -> Columns:
-    """Read one Open-Meteo object; the values of its place stand beside each hour."""
+    """Read one Open-Meteo object; each hour gets the values of its location."""
     try:
-        archive = parse(_content(file))
+        archive = parse(_read_bytes(file))
     except Rejection as rejection:
-        raise _refusal(file, _said(rejection)) from None
+        raise _file_error(file, _describe(rejection)) from None
     hourly = archive.get("hourly")
     if not isinstance(hourly, dict) or not all(isinstance(values, list) for values in hourly.values()):
-        raise _refusal(file, "No Open-Meteo archive: 'hourly' holds no arrays")
+        raise _file_error(file, "This is not an Open-Meteo archive: 'hourly' has no arrays")
     lengths = {name: len(values) for name, values in hourly.items()}
     if len(set(lengths.values())) != 1:
-        raise _refusal(file, f"The arrays of 'hourly' are not equally long: {lengths}")
+        raise _file_error(file, f"The arrays of 'hourly' differ in length: {lengths}")
     _check_units(file, archive)
     hours = next(iter(lengths.values()))
     return {name: [value] * hours for name, value in archive.items()} | hourly
 
 
 def _check_units(file: Path, archive: Mapping[str, Any]) -> None:
-    """Refuse local times and other units: the same numbers would mean something else."""
+    """Refuse local times and other units: the numbers would have another meaning."""
     if archive.get("utc_offset_seconds", 0) != 0:
-        raise _refusal(file, f"Its times are {archive['utc_offset_seconds']} seconds away from UTC")
+        raise _file_error(file, f"The times in the file differ from UTC by {archive['utc_offset_seconds']} seconds")
     units = archive.get("hourly_units", {})
     for name, unit in _UNITS.items():
         if isinstance(units, dict) and units.get(name, unit) != unit:
-            raise _refusal(file, f"The unit of {name!r} is {units[name]!r}, expected {unit!r}")
+            raise _file_error(file, f"The unit of {name!r} is {units[name]!r}, expected {unit!r}")
 
 
 def _parquet_columns(file: Path) -> Columns:
@@ -157,13 +157,13 @@ def _parquet_columns(file: Path) -> Columns:
 
     try:
         table = ParquetFile(file).read()
-        return {name: _plain(table.column(name)) for name in table.column_names}
+        return {name: _to_python(table.column(name)) for name in table.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
-        raise _refusal(file, f"Not a readable Parquet file: {str(error).splitlines()[0]}") from None
+        raise _file_error(file, f"The file is not a readable Parquet file: {str(error).splitlines()[0]}") from None
 
 
-def _plain(column: "pa.ChunkedArray") -> list[Any]:
-    """Turn values into Python's; floats of 32 bits into the shortest decimal that means them."""
+def _to_python(column: "pa.ChunkedArray") -> list[Any]:
+    """Convert values to Python values; a 32-bit float becomes the shortest decimal that represents it."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
@@ -177,11 +177,11 @@ def _plain(column: "pa.ChunkedArray") -> list[Any]:
 _READERS = {".json": _json_columns, ".parquet": _parquet_columns}
 
 
-def _types(fields: Sequence[Field]) -> dict[str, str]:
+def _types_of(fields: Sequence[Field]) -> dict[str, str]:
     return {field.name: field.type for field in fields}
 
 
-def _arrow(columns: Columns, types: Mapping[str, str]) -> "pa.Table":
+def _to_arrow(columns: Columns, types: Mapping[str, str]) -> "pa.Table":
     """Build an Arrow table whose columns have the given Spark SQL types."""
     import pyarrow as pa
 
@@ -190,16 +190,16 @@ def _arrow(columns: Columns, types: Mapping[str, str]) -> "pa.Table":
     return pa.table({name: pa.array(columns[name], arrow_type(type_)) for name, type_ in types.items()})
 
 
-def _content(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise _refusal(file, f"The file cannot be read: {error.strerror}") from None
+        raise _file_error(file, f"The file cannot be read: {error.strerror}") from None
 
 
-def _said(rejection: Rejection) -> str:
+def _describe(rejection: Rejection) -> str:
     return f"{rejection.reason}, {rejection.detail}"
 
 
-def _refusal(file: Path, fact: str) -> BaseFileError:
-    return BaseFileError(fact, where=str(file), action="Nothing was loaded: correct the file or take it away.")
+def _file_error(file: Path, fact: str) -> BaseFileError:
+    return BaseFileError(fact, where=str(file), action="Nothing was loaded. Correct the file or remove it.")

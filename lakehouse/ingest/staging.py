@@ -1,4 +1,4 @@
-"""The decoded records of a batch, held once: what they are read by is learnt on the way."""
+"""The decoded records of a batch, staged once; their schemas are resolved on the way."""
 
 from collections.abc import Mapping
 
@@ -12,45 +12,45 @@ from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ledger.commits import Kind
 from lakehouse.storage.table_context import TableContext
 
-_MOST_IDS = 10_000
+_MAX_IDS = 10_000
 
 
-def hold(context: TableContext, records: DataFrame, kind: Kind) -> DataFrame:
-    """Decode records and hold them, by the schemas that are kept for the table and those that they tell of besides.
+def stage_records(context: TableContext, records: DataFrame, kind: Kind) -> DataFrame:
+    """Decode records by the schemas that are kept for the table, and by new ones, and stage them in a checkpoint.
 
-    Which they are is told by the held records: where some are new, the records are decoded again. Of a batch the
-    registry has to say that those that are kept mean what they meant; a replay asks it nothing: what it does not know
-    was rejected before. Raises ``RegistryError``.
+    The staged records contain the schema ids: if some of them are new, the records are decoded again. For a batch, the
+    registry must confirm that kept schemas have not changed. A replay sends it no request: records with an unknown
+    schema were rejected before. Raises ``RegistryError``.
     """
     table = context.table
     known = kept_schemas(context.settings, table)
-    held = decode_records(records, table, known).localCheckpoint()
+    decoded_records = decode_records(records, table, known).localCheckpoint()
     if not table.has_schemas or kind == "replay":
-        return held
-    from lakehouse.ingest.schema_resolution import learn  # noqa: PLC0415 - what speaks to a registry is slow to import
+        return decoded_records
+    from lakehouse.ingest.schema_resolution import resolve_schemas  # noqa: PLC0415 - the registry is slow to import
 
-    found = learn(context, known, _schemas_of(held), confirm=kind == "batch")
-    if found.known.keys() > known.known.keys():
-        held = decode_records(records, table, found).localCheckpoint()
-    return _explained(held, found.unusable)
-
-
-def _schemas_of(held: DataFrame) -> list[int]:
-    """The ids of schemas that records tell, those of most records first."""
-    counted = held.where(f"{staged.SCHEMA} IS NOT NULL").groupBy(staged.SCHEMA).count()
-    ids = counted.orderBy(F.desc("count"), staged.SCHEMA).limit(_MOST_IDS).collect()
-    return [int(each[0]) for each in ids]
+    schemas = resolve_schemas(context, known, _schema_ids(decoded_records), confirm=kind == "batch")
+    if schemas.known.keys() > known.known.keys():
+        decoded_records = decode_records(records, table, schemas).localCheckpoint()
+    return _explain_rejections(decoded_records, schemas.unusable)
 
 
-def _explained(held: DataFrame, unusable: Mapping[int, str]) -> DataFrame:
-    """The held records; those whose schema is known to be of no use are not decoded again to be told so."""
+def _schema_ids(records: DataFrame) -> list[int]:
+    """Return the schema ids of records, the most common first."""
+    counts = records.where(f"{staged.SCHEMA} IS NOT NULL").groupBy(staged.SCHEMA).count()
+    rows = counts.orderBy(F.desc("count"), staged.SCHEMA).limit(_MAX_IDS).collect()
+    return [int(row[0]) for row in rows]
+
+
+def _explain_rejections(records: DataFrame, unusable: Mapping[int, str]) -> DataFrame:
+    """Set the reason and the detail of records with an unusable schema, without decoding them again."""
     if not unusable:
-        return held
-    asked = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable))})"
-    why = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {said}'[:500])}" for i, said in unusable.items())
-    return held.withColumns(
+        return records
+    is_unusable = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable))})"
+    cases = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {reason}'[:500])}" for i, reason in unusable.items())
+    return records.withColumns(
         {
-            staged.DETAIL: F.expr(f"IF({asked}, CASE {staged.SCHEMA} {why} END, {staged.DETAIL})"),
-            staged.REASON: F.expr(f"IF({asked}, 'unusable_schema', {staged.REASON})"),
+            staged.DETAIL: F.expr(f"IF({is_unusable}, CASE {staged.SCHEMA} {cases} END, {staged.DETAIL})"),
+            staged.REASON: F.expr(f"IF({is_unusable}, 'unusable_schema', {staged.REASON})"),
         }
     )

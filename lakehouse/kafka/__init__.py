@@ -1,14 +1,14 @@
-"""Kafka: what a topic holds and who it is, its creation, publishing into it, ranges of it as a DataFrame.
+"""Kafka: the identity and the contents of a topic, its creation, publishing, and ranges of records as a DataFrame.
 
-``state`` and ``metadata`` look at a topic, ``incarnation`` says which it is, ``admin`` makes and widens it,
-``publish`` fills it, ``newest_records`` shows its end, ``read`` gives ranges of it to Spark, ``timeless`` reads what
-Spark cannot. ``clients``, ``connection`` and ``security`` are how a broker is spoken to, ``connection_causes`` and
-``failures`` say why that did not work. ``registry_client`` asks a schema registry, and ``writing`` chooses the schema
-by which lines are written. What asks a broker anything new goes here.
+``state`` and ``metadata`` describe a topic, ``incarnation`` holds its identity, and ``admin`` creates and widens it.
+``publish`` sends records, ``newest_records`` shows the last ones, ``read`` gives ranges of records to Spark, and
+``timeless`` reads what Spark cannot. ``clients``, ``connection`` and ``security`` connect to a broker;
+``connection_causes`` and ``failures`` explain why that failed. ``registry_client`` calls a schema registry, and
+``writing`` chooses the schema by which lines are written. New requests to a broker belong in this package.
 
-Every function is synchronous and ends within a limit of time, also where the broker hangs. None of them needs a JVM
-but ``read_records``, which asks the given Spark session. The package knows settings and declarations, of
-``ledger`` the arithmetic of offsets, and of ``local`` how Kafka speaks; no table.
+Every function is synchronous and ends within a time limit, even if the broker hangs. No function needs a JVM except
+``read_records``, which uses the given Spark session. The package depends on settings and declarations, on the
+arithmetic of offsets in ``ledger``, and on the wire protocol in ``local``. It knows no table.
 """
 
 from lakehouse.kafka.admin import add_partitions, create_topic, delete_topic

@@ -11,8 +11,8 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import TopicError
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
-from lakehouse.kafka.metadata import TopicMetadata, describe
-from lakehouse.kafka.state import find
+from lakehouse.kafka.metadata import TopicMetadata, describe_topics
+from lakehouse.kafka.state import find_topic
 from lakehouse.settings import Settings
 
 _LIMIT = 15.0
@@ -20,74 +20,78 @@ _REPLICAS = 3
 
 
 def create_topic(settings: Settings, table: StreamTable, partitions: int | None = None) -> bool:
-    """Create the topic of a table, with records dated by the broker, and return when it can be used.
+    """Create the topic of a table, with timestamps set by the broker, and return once it is usable.
 
-    Returns whether it was created; a topic that exists is left as it is, and no right to create one is needed.
+    Returns whether the topic was created. An existing topic stays as it is, and needs no permission to create topics.
     """
 
-    async def question(clients: Clients) -> bool:
+    async def create(clients: Clients) -> bool:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            if _usable(await describe(admin, [table.topic])):
+            if _is_usable(await describe_topics(admin, [table.topic])):
                 return False
             replicas = min(_REPLICAS, len((await admin.describe_cluster())["brokers"]))
-            dated = {"message.timestamp.type": "LogAppendTime"}
-            wanted = NewTopic(table.topic, partitions or table.partitions, replicas, topic_configs=dated)
-            answer = await admin.create_topics([wanted])
-            created = _created(table.topic, answer.topic_errors)
-            await _until(admin, table.topic, _usable)
-            return created
+            topic_configs = {"message.timestamp.type": "LogAppendTime"}
+            new_topic = NewTopic(table.topic, partitions or table.partitions, replicas, topic_configs=topic_configs)
+            response = await admin.create_topics([new_topic])
+            is_created = _read_creation(table.topic, response.topic_errors)
+            await _wait_until(admin, table.topic, _is_usable)
+            return is_created
 
-    return ask(settings, _LIMIT, question)
+    return ask(settings, _LIMIT, create)
 
 
 def add_partitions(settings: Settings, topic: str, total: int) -> None:
-    """Give a topic ``total`` partitions; ``TopicError`` where it is missing or has as many already."""
+    """Widen a topic to ``total`` partitions; ``TopicError`` if it is missing or already has as many."""
 
-    async def question(clients: Clients) -> None:
+    async def widen(clients: Clients) -> None:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            there = len((await find(admin, topic)).leaders)
-            if there >= total:
-                fact = f"The topic has {there} partitions and cannot be given {total}"
-                raise TopicError(fact, where=f"topic {topic}", action="Ask for more than it has.")
+            partition_count = len((await find_topic(admin, topic)).leaders)
+            if partition_count >= total:
+                fact = f"The topic has {partition_count} partitions and cannot be changed to {total}"
+                action = f"Ask for more than {partition_count} partitions."
+                raise TopicError(fact, where=f"topic {topic}", action=action)
             await admin.create_partitions({topic: NewPartitions(total)})
-            await _until(admin, topic, lambda found: _usable(found) and len(found[0].leaders) == total)
+            await _wait_until(admin, topic, lambda topics: _is_usable(topics) and len(topics[0].leaders) == total)
 
-    ask(settings, _LIMIT, question)
+    ask(settings, _LIMIT, widen)
 
 
 def delete_topic(settings: Settings, topic: str) -> None:
-    """Delete a topic with all its records and return when it is gone; ``TopicError`` where it is missing."""
+    """Delete a topic with all its records and return once it is gone; ``TopicError`` if it is missing."""
 
-    async def question(clients: Clients) -> None:
+    async def delete(clients: Clients) -> None:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            await find(admin, topic)
-            answer = await admin.delete_topics([topic])
-            for _, code in answer.topic_error_codes:
-                _refuse(topic, code, "")
-            await _until(admin, topic, lambda found: not found)
+            await find_topic(admin, topic)
+            response = await admin.delete_topics([topic])
+            for _, code in response.topic_error_codes:
+                _require_success(topic, code, "")
+            await _wait_until(admin, topic, lambda topics: not topics)
 
-    ask(settings, _LIMIT, question)
+    ask(settings, _LIMIT, delete)
 
 
-def _created(topic: str, errors: list[tuple[Any, ...]]) -> bool:
-    for _, code, *text in errors:
+def _read_creation(topic: str, errors: list[tuple[Any, ...]]) -> bool:
+    """Return whether the request created the topic; ``False`` if another client was first."""
+    for _, code, *message in errors:
         if code == TopicAlreadyExistsError.errno:
             return False
-        _refuse(topic, code, text[0] if text else "")
+        _require_success(topic, code, message[0] if message else "")
     return True
 
 
-def _refuse(topic: str, code: int, text: str | None) -> None:
+def _require_success(topic: str, code: int, message: str | None) -> None:
     if code:
-        fact = f"The broker refused: {text or for_code(code).__name__}"
-        raise TopicError(fact, where=f"topic {topic}", action="Correct the name or the rights of this user.")
+        fact = f"The broker refused the request: {message or for_code(code).__name__}"
+        raise TopicError(fact, where=f"topic {topic}", action="Correct the name of the topic or this user's rights.")
 
 
-def _usable(found: list[TopicMetadata]) -> bool:
-    return bool(found) and all(leader >= 0 for leader in found[0].leaders.values())
+def _is_usable(topics: list[TopicMetadata]) -> bool:
+    return bool(topics) and all(leader >= 0 for leader in topics[0].leaders.values())
 
 
-async def _until(admin: AIOKafkaAdminClient, topic: str, reached: Callable[[list[TopicMetadata]], bool]) -> None:
-    """Wait until the broker that answers knows of the change; the limit of the question ends the wait."""
-    while not reached(await describe(admin, [topic])):
+async def _wait_until(
+    admin: AIOKafkaAdminClient, topic: str, is_reached: Callable[[list[TopicMetadata]], bool]
+) -> None:
+    """Wait until the broker that answers reports the change; the time limit of the request ends the wait."""
+    while not is_reached(await describe_topics(admin, [topic])):
         await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Clients of one question to the broker, each made from the same settings."""
+"""Kafka clients for one request to the broker, all created from the same settings."""
 
 import asyncio
 import inspect
@@ -16,12 +16,12 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 
 _CLIENTS = (AIOKafkaAdminClient, AIOKafkaConsumer, AIOKafkaProducer)
-_SHARE = 0.4
-"""Of a question's limit, for one request: a server that hangs leaves time for another."""
-_PATIENT_MS = 10_000
+_REQUEST_SHARE = 0.4
+"""Share of the time limit for one request to a server: if a server hangs, time is left for another one."""
+_UNLIMITED_REQUEST_MS = 10_000
 _CLOSE_SECONDS = 1.0
-_NAMED_OTHERWISE = {"batch.size": "max_batch_size"}
-_WITHOUT_DEFAULT: dict[str, type] = {
+_RENAMED_ARGUMENTS = {"batch.size": "max_batch_size"}
+_TYPES_WITHOUT_DEFAULT: dict[str, type] = {
     "client_id": str,
     "client_rack": str,
     "compression_type": str,
@@ -31,34 +31,34 @@ _SETTING = "LAKEHOUSE_KAFKA_PROPERTIES"
 
 
 class Clients:
-    """Makes clients of aiokafka: for the broker of the settings, secured as they say, with their properties."""
+    """Creates aiokafka clients for the broker of the settings, with their security and their properties."""
 
     def __init__(self, settings: Settings, limit: float | None) -> None:
         self._settings = settings
         self._shared = {
             "bootstrap_servers": bootstrap_servers(settings),
             "retry_backoff_ms": 20,
-            "request_timeout_ms": _PATIENT_MS if limit is None else int(limit * _SHARE * 1000),
+            "request_timeout_ms": _UNLIMITED_REQUEST_MS if limit is None else int(limit * _REQUEST_SHARE * 1000),
             **client_security(settings),
         }
 
     @asynccontextmanager
-    async def open(self, kind: type, **own: Any) -> AsyncIterator[Any]:
-        """Start a client and stop it afterwards, also where its start failed; a hung broker delays no end.
+    async def open(self, client_class: type, **defaults: Any) -> AsyncIterator[Any]:
+        """Start a client and stop it afterwards, even if its start fails; a hung broker does not delay the stop.
 
-        The person's properties win over ``own``, which holds what this question prefers.
+        The user's properties override ``defaults``, which the request prefers.
         """
-        chosen = {**own, **self._shared, **arguments(self._settings.client_properties, kind)}
+        client_arguments = {**defaults, **self._shared, **arguments(self._settings.client_properties, client_class)}
         try:
-            client = kind(**chosen)
+            client = client_class(**client_arguments)
         except (ValueError, AssertionError):
             names = ", ".join(self._settings.client_properties)
-            raise SettingsError(f"A value in {_SETTING} cannot be used", where=names, action=_OF_KAFKA) from None
+            raise SettingsError(f"A value in {_SETTING} cannot be used", where=names, action=_SEE_KAFKA) from None
         try:
             await _start(client)
             yield client
         finally:
-            stop = client.close if kind is AIOKafkaAdminClient else client.stop
+            stop = client.close if client_class is AIOKafkaAdminClient else client.stop
             with suppress(TimeoutError, KafkaError):
                 await asyncio.wait_for(stop(), _CLOSE_SECONDS)
 
@@ -71,45 +71,45 @@ async def _start(client: Any) -> None:
 
 
 def only_in_spark(settings: Settings) -> list[str]:
-    """Names of the properties that no client but Spark's has an argument for."""
-    known = {name for kind in _CLIENTS for name in _types(kind)}
-    return [name for name in settings.client_properties if _argument(name) not in known]
+    """Return the names of the properties that only Spark's client has an argument for."""
+    argument_names = {name for client_class in _CLIENTS for name in _argument_types(client_class)}
+    return [name for name in settings.client_properties if _argument_name(name) not in argument_names]
 
 
 def arguments(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
-    """Return what of the properties this client takes, as its arguments; ``SettingsError`` for a wrong type."""
-    types = _types(kind)
+    """Return the properties that a client class accepts, as its arguments; ``SettingsError`` for a wrong type."""
+    types = _argument_types(kind)
     return {
-        _argument(name): _converted(name, text, types[_argument(name)])
+        _argument_name(name): _convert(name, text, types[_argument_name(name)])
         for name, text in properties.items()
-        if _argument(name) in types
+        if _argument_name(name) in types
     }
 
 
-def _argument(name: str) -> str:
-    return _NAMED_OTHERWISE.get(name, name.replace(".", "_"))
+def _argument_name(name: str) -> str:
+    return _RENAMED_ARGUMENTS.get(name, name.replace(".", "_"))
 
 
-def _types(kind: type) -> dict[str, type]:
-    """The arguments of a client that a text can be turned into, with their types."""
-    defaults = {name: each.default for name, each in inspect.signature(kind).parameters.items()}
-    plain = {name: type(default) for name, default in defaults.items() if type(default) in (bool, int, str)}
-    return plain | {name: type_ for name, type_ in _WITHOUT_DEFAULT.items() if name in defaults}
+def _argument_types(client_class: type) -> dict[str, type]:
+    """Return the types of the arguments of a client that can be parsed from text."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(client_class).parameters.items()}
+    types = {name: type(default) for name, default in defaults.items() if type(default) in (bool, int, str)}
+    return types | {name: type_ for name, type_ in _TYPES_WITHOUT_DEFAULT.items() if name in defaults}
 
 
-def _converted(name: str, text: str, wanted: type) -> Any:
+def _convert(name: str, text: str, type_: type) -> Any:
     if (name, text) == ("compression.type", "none"):
         return None
-    read, expected = _READ[wanted]
+    parse, expected = _PARSERS[type_]
     try:
-        return read(text)
+        return parse(text)
     except (KeyError, ValueError):
-        raise SettingsError(f"{_SETTING}: the value of {name} has to be {expected}", action=_OF_KAFKA) from None
+        raise SettingsError(f"{_SETTING}: the value of {name} must be {expected}", action=_SEE_KAFKA) from None
 
 
-_READ: dict[type, tuple[Callable[[str], Any], str]] = {
+_PARSERS: dict[type, tuple[Callable[[str], Any], str]] = {
     bool: ({"true": True, "false": False}.__getitem__, "true or false"),
     int: (int, "a whole number"),
     str: (str, "text"),
 }
-_OF_KAFKA = "Kafka's documentation of its clients says what each property may be."
+_SEE_KAFKA = "See the documentation of Kafka's clients for the values of each property."

@@ -1,4 +1,4 @@
-"""One question to the broker: within a limit of time, quiet, and with typed errors."""
+"""One request to the broker: within a time limit, without log output, and with typed errors."""
 
 import asyncio
 import logging
@@ -28,65 +28,69 @@ from lakehouse.settings.broker_address import bootstrap_servers
 
 Answer = TypeVar("Answer")
 
-_LONGEST_LOOK = 1.0
-"""Seconds for one look at the cause of a failure, where the question has no limit."""
-_PASSING = (NodeNotReadyError, NotControllerError, KafkaTimeoutError)
-"""What a client says while a cluster replaces a node that died."""
-_NOT_NOW = (BrokerNotAvailableError, KafkaUnavailableError, ReplicaNotAvailableError, UnknownError)
-"""What passes by itself although aiokafka does not say that it is worth asking again."""
-_TOO_OLD = Cause("The broker is older than Kafka 3.1", "Use a newer one, or correct its address.")
+_PROBE_SECONDS = 1.0
+"""Time limit of a probe for the cause of a failure, if the request has no limit."""
+_FAILOVER_ERRORS = (NodeNotReadyError, NotControllerError, KafkaTimeoutError)
+"""Errors of a client while a cluster replaces a dead node."""
+_TEMPORARY_ERRORS = (BrokerNotAvailableError, KafkaUnavailableError, ReplicaNotAvailableError, UnknownError)
+"""Temporary errors that aiokafka does not mark as retriable."""
+_TOO_OLD = Cause("The broker is older than Kafka 3.1", "Use a newer broker, or correct its address.")
 _PAUSE = 0.1
 _CONNECTING = re.compile(r'^Unable connect to "[^"]*": ?')
 _log = logging.getLogger(__name__)
-_heard: ContextVar[list[tuple[str, BaseException | None]] | None] = ContextVar("heard", default=None)
+_client_messages: ContextVar[list[tuple[str, BaseException | None]] | None] = ContextVar(
+    "client_messages", default=None
+)
 
 
 def ask(settings: Settings, limit: float | None, question: Callable[[Clients], Awaitable[Answer]]) -> Answer:
-    """Run a question, which opens the clients it needs, for at most ``limit`` seconds.
+    """Run a request, which opens the clients it needs, for at most ``limit`` seconds.
 
-    Raises ``BrokerError`` where the broker is down or does not answer in time, ``BrokerRefusedError`` where it
-    answers and refuses us, and ``SettingsError`` where the settings cannot be used.
+    Raises ``BrokerError`` if the broker is down or does not answer in time, ``BrokerRefusedError`` if it answers with
+    a refusal, and ``SettingsError`` if the settings cannot be used.
     """
     clients = Clients(settings, limit)
-    _listen()
-    heard: list[tuple[str, BaseException | None]] = []
-    token = _heard.set(heard)
-    due = None if limit is None else time.monotonic() + limit
+    _capture_client_log()
+    messages: list[tuple[str, BaseException | None]] = []
+    token = _client_messages.set(messages)
+    deadline = None if limit is None else time.monotonic() + limit
     try:
-        return asyncio.run(_within(limit, question, clients))
+        return asyncio.run(_run_within(limit, question, clients))
     except TimeoutError:
         raise _broker_error(settings, "The broker does not answer") from None
-    except _PASSING as error:
+    except _FAILOVER_ERRORS as error:
         raise _broker_error(settings, f"The broker does not answer: {error}") from None
     except KafkaConnectionError as error:
-        raise _unreachable(settings, heard or [(str(error.args[0]), error)], due) from None
+        raise _unreachable_error(settings, messages or [(str(error.args[0]), error)], deadline) from None
     except KafkaError as error:
-        raise _answered(settings, error) from None
+        raise _answer_error(settings, error) from None
     except NotImplementedError:
         raise _refusal(settings, _TOO_OLD) from None
     finally:
-        _heard.reset(token)
+        _client_messages.reset(token)
 
 
-def _unreachable(settings: Settings, heard: list[tuple[str, BaseException | None]], due: float | None) -> BrokerError:
-    """Say why, as far as that can be found out in the time that is left."""
-    left = _LONGEST_LOOK if due is None else min(_LONGEST_LOOK, (due - time.monotonic()) / 2)
-    cause = find_cause(settings, [error for _, error in heard if error], max(left, 0.1))
+def _unreachable_error(
+    settings: Settings, messages: list[tuple[str, BaseException | None]], deadline: float | None
+) -> BrokerError:
+    """Return an error with its cause, if the remaining time is enough to find the cause."""
+    seconds = _PROBE_SECONDS if deadline is None else min(_PROBE_SECONDS, (deadline - time.monotonic()) / 2)
+    cause = find_cause(settings, [error for _, error in messages if error], max(seconds, 0.1))
     if cause is None:
-        said = _CONNECTING.sub("", heard[-1][0]) or "no answer"
-        return _broker_error(settings, f"The broker cannot be reached: {said}")
+        message = _CONNECTING.sub("", messages[-1][0]) or "no answer"
+        return _broker_error(settings, f"The broker cannot be reached: {message}")
     return _refusal(settings, cause)
 
 
-def _answered(settings: Settings, error: KafkaError) -> BrokerError:
-    """What a broker says that is there: it passes by itself, or somebody has to change something."""
-    if error.retriable or isinstance(error, _NOT_NOW):
+def _answer_error(settings: Settings, error: KafkaError) -> BrokerError:
+    """Return the error of a broker that answers: it is temporary, or somebody has to change something."""
+    if error.retriable or isinstance(error, _TEMPORARY_ERRORS):
         return _broker_error(settings, f"The broker cannot answer now: {error}")
     if "Authorization" in type(error).__name__:
-        action = "Have the right granted to this user, or use one that has it (LAKEHOUSE_KAFKA_USERNAME)."
+        action = "Grant the right to this user, or use another user that has it (LAKEHOUSE_KAFKA_USERNAME)."
     else:
-        action = "Check the LAKEHOUSE_KAFKA_ settings, and what the broker allows."
-    return _refusal(settings, Cause(f"The broker refuses: {error}", action))
+        action = "Check the LAKEHOUSE_KAFKA_ settings and the permissions on the broker."
+    return _refusal(settings, Cause(f"The broker refuses the request: {error}", action))
 
 
 def _refusal(settings: Settings, cause: Cause) -> BrokerRefusedError:
@@ -97,37 +101,40 @@ def _broker_error(settings: Settings, fact: str) -> BrokerError:
     if not settings.kafka_bootstrap_servers:
         action = "Start it with: lakehouse up broker"
     elif settings.kafka_security_protocol == "PLAINTEXT":
-        action = "Check that it runs and that LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS names it."
+        action = "Check that it runs, and that LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS has its address."
     else:
         action = "Check the LAKEHOUSE_KAFKA_ settings: servers, protocol, mechanism, name, password, CA file."
     return BrokerError(fact, where=bootstrap_servers(settings), action=action)
 
 
-async def _within(limit: float | None, question: Callable[[Clients], Awaitable[Answer]], clients: Clients) -> Answer:
-    """Ask, and ask again while a node or the leader of a partition is being replaced, as long as there is a limit."""
+async def _run_within(
+    limit: float | None, question: Callable[[Clients], Awaitable[Answer]], clients: Clients
+) -> Answer:
+    """Run a request; with a time limit, repeat it while a node or the leader of a partition is being replaced."""
     async with asyncio.timeout(limit):
         while True:
             try:
                 return await question(clients)
-            except _PASSING:
+            except _FAILOVER_ERRORS:
                 if limit is None:
                     raise
                 await asyncio.sleep(_PAUSE)
 
 
-class _Ear(logging.Handler):
-    """Keeps what aiokafka says, and of which error, for the question at hand; its reasons stand nowhere else."""
+class _ClientLogHandler(logging.Handler):
+    """Keeps the messages and errors that aiokafka logs during a request: it reports its reasons nowhere else."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        heard = _heard.get()
-        if heard is not None and record.levelno >= logging.WARNING:
-            given = record.args if isinstance(record.args, tuple) else ()
-            heard.append((record.getMessage(), next((each for each in given if isinstance(each, BaseException)), None)))
+        messages = _client_messages.get()
+        if messages is not None and record.levelno >= logging.WARNING:
+            log_arguments = record.args if isinstance(record.args, tuple) else ()
+            error = next((argument for argument in log_arguments if isinstance(argument, BaseException)), None)
+            messages.append((record.getMessage(), error))
         _log.debug("%s", record.getMessage())
 
 
-def _listen() -> None:
+def _capture_client_log() -> None:
     logger = logging.getLogger("aiokafka")
-    if not any(isinstance(handler, _Ear) for handler in logger.handlers):
-        logger.addHandler(_Ear())
+    if not any(isinstance(handler, _ClientLogHandler) for handler in logger.handlers):
+        logger.addHandler(_ClientLogHandler())
         logger.propagate = False

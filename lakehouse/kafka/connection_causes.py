@@ -1,8 +1,8 @@
-"""Why a broker cannot be spoken to: the cause, and the settings to look at.
+"""Why a connection to a broker fails: the cause, and the settings to check.
 
-Clients say little more than that they could not connect. The class of what they log, or of what Spark's trace holds,
-names some of the causes, with what TLS says of a certificate; for the others the broker is asked once more, over a
-plain socket. Names, as those of topics, decide nothing.
+Clients report little more than that they could not connect. Some causes follow from the class of the logged errors, or
+of the errors in Spark's trace, together with what TLS reports about a certificate. For the others, the broker is asked
+once more over a plain socket. Names, such as those of topics, never decide the cause.
 """
 
 import re
@@ -22,7 +22,7 @@ from lakehouse.settings.broker_address import bootstrap_servers
 
 
 class Cause(NamedTuple):
-    """One sentence of fact, and what to check."""
+    """One sentence about what happened, and what to check."""
 
     fact: str
     action: str
@@ -32,46 +32,46 @@ _ILLEGAL_SASL_STATE = 34
 _PROTOCOL = "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL"
 _USER = Cause(
     "The broker refuses the user name or the password",
-    "Check LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD, and that the user is known for the mechanism in "
+    "Check LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD. The user must exist for the mechanism in "
     "LAKEHOUSE_KAFKA_SASL_MECHANISM.",
 )
 _MECHANISM = Cause(
-    "The broker does not take this SASL mechanism",
-    "Set LAKEHOUSE_KAFKA_SASL_MECHANISM to one that it has.",
+    "The broker does not support this SASL mechanism",
+    "Set LAKEHOUSE_KAFKA_SASL_MECHANISM to a mechanism that it supports.",
 )
 _OTHER_HOST = Cause(
     "The broker's certificate is for another host",
-    "Name the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS as its certificate does.",
+    "Set LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS to the host name in its certificate.",
 )
-_EXPIRED = Cause("The broker's certificate is out of date", "It has to be renewed; no setting helps.")
+_EXPIRED = Cause("The broker's certificate has expired or is not yet valid", "Renew the certificate; no setting helps.")
 _UNTRUSTED = Cause(
     "The broker's certificate is signed by an authority that is not trusted",
-    "Name the PEM file of that authority in LAKEHOUSE_KAFKA_CA_FILE.",
+    "Set LAKEHOUSE_KAFKA_CA_FILE to the PEM file of that authority.",
 )
 _FILES = "LAKEHOUSE_KAFKA_CLIENT_CERTIFICATE_FILE and LAKEHOUSE_KAFKA_CLIENT_KEY_FILE"
-_WANTS_CERTIFICATE = Cause("The broker asks for a client certificate, and none is set", f"Set {_FILES}.")
+_WANTS_CERTIFICATE = Cause("The broker requires a client certificate, and none is set", f"Set {_FILES}.")
 _REFUSES_CERTIFICATE = Cause(
     "The broker refuses the client certificate",
-    f"Check {_FILES}: the broker has to trust the authority that signed it.",
+    f"Check {_FILES}: the broker must trust the authority that signed it.",
 )
 _NO_SASL = Cause(
-    "This port of the broker takes no user name and password",
+    "This port of the broker does not accept a user name and password",
     f"Check {_PROTOCOL} (SSL or PLAINTEXT), or the port in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
 )
 _WANTS_SASL = Cause(
-    "The broker asks for a user name and a password",
+    "The broker requires a user name and a password",
     f"Set {_PROTOCOL} to a protocol with SASL, LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD.",
 )
 _WANTS_TLS = Cause(
-    "This port of the broker speaks TLS, and we do not",
+    "This port of the broker requires TLS, and the client does not use it",
     f"Set {_PROTOCOL} to SSL or SASL_SSL, or correct the port in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
 )
 _NO_TLS = Cause(
-    "This port of the broker does not speak TLS, and we do",
+    "This port of the broker does not support TLS, and the client uses it",
     f"Set {_PROTOCOL} to PLAINTEXT or SASL_PLAINTEXT, or correct the port in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS.",
 )
 _TLS = r"^(ssl\.SSL|javax\.net\.ssl\.|java\.security\.cert\.|sun\.security\.)|\.SslAuthenticationException$"
-_TOLD = (
+_CAUSES_OF_ERRORS = (
     (r"\.SaslAuthentication(Failed|Exception)$", "", _USER),
     (r"\.UnsupportedSaslMechanism(Error|Exception)$", "", _MECHANISM),
     (r"\.IllegalSaslState(Error|Exception)$", "", _NO_SASL),
@@ -87,95 +87,95 @@ _TOLD = (
         _REFUSES_CERTIFICATE,
     ),
 )
-"""By the class of an error, and where that is one of TLS by its words."""
+"""Causes by the class of an error; for an error of TLS, also by its message."""
 
 
 def told_cause(causes: Iterable[ErrorCause]) -> Cause | None:
-    """Return the cause that an error of a client names, ``None`` where it names none."""
-    said = [(each.kind, masked(each.line)) for each in causes]
-    fitting = (
+    """Return the cause that the errors of a client name, ``None`` if they name none."""
+    errors = [(error.kind, masked(error.line)) for error in causes]
+    matching_causes = (
         cause
-        for kind, words, cause in _TOLD
-        if any(re.search(kind, name) and re.search(words, line) for name, line in said)
+        for class_pattern, message_pattern, cause in _CAUSES_OF_ERRORS
+        if any(re.search(class_pattern, name) and re.search(message_pattern, line) for name, line in errors)
     )
-    return next(fitting, None)
+    return next(matching_causes, None)
 
 
 def chain_of(errors: Iterable[BaseException]) -> Iterator[ErrorCause]:
-    """Errors of Python with what they were raised from; what TLS names has a name of its own there."""
-    for error in errors:
-        each: BaseException | None = error
-        while each is not None:
-            said = str(each)
-            if isinstance(each, ssl.SSLError):
-                said = getattr(each, "verify_message", None) or each.reason or said
-            yield ErrorCause(f"{type(each).__module__}.{type(each).__name__}", "", said)
-            each = each.__cause__ or each.__context__
+    """Yield Python errors with the errors they were raised from; errors of TLS have a message of their own."""
+    for raised_error in errors:
+        error: BaseException | None = raised_error
+        while error is not None:
+            message = str(error)
+            if isinstance(error, ssl.SSLError):
+                message = getattr(error, "verify_message", None) or error.reason or message
+            yield ErrorCause(f"{type(error).__module__}.{type(error).__name__}", "", message)
+            error = error.__cause__ or error.__context__
 
 
-def find_cause(settings: Settings, heard: Sequence[BaseException], limit: float) -> Cause | None:
-    """Return why the broker cannot be spoken to, ``None`` where that stays unknown.
+def find_cause(settings: Settings, errors: Sequence[BaseException], limit: float) -> Cause | None:
+    """Return why the connection to the broker fails, ``None`` if the cause stays unknown.
 
-    Asks the first of the servers over sockets of its own where what was ``heard`` does not tell, each for at most
+    If the logged ``errors`` do not name the cause, probes the first server over plain sockets, each for at most
     ``limit`` seconds.
     """
-    cause = told_cause(chain_of(heard)) or _asked(settings, limit)
+    cause = told_cause(chain_of(errors)) or _probe(settings, limit)
     if cause is _REFUSES_CERTIFICATE and not settings.kafka_client_certificate_file:
-        return _WANTS_CERTIFICATE  # older TLS has one alert for both
+        return _WANTS_CERTIFICATE  # older versions of TLS have one alert for both
     return cause
 
 
-def _asked(settings: Settings, limit: float) -> Cause | None:
+def _probe(settings: Settings, limit: float) -> Cause | None:
     server = urlsplit(f"//{bootstrap_servers(settings).split(',')[0]}")
     address = (server.hostname or "", server.port or 0)
     tls = ssl_context(settings) if encrypted(settings) else None
     try:
-        with _connected(address, limit, tls) as connection:
-            return _said_to(connection, settings)
+        with _connect(address, limit, tls) as connection:
+            return _compare_sasl(connection, settings)
     except ssl.SSLError as error:
-        return told_cause(chain_of([error])) or _if(_NO_TLS, lambda: _greets(address, limit))
+        return told_cause(chain_of([error])) or _cause_if(_NO_TLS, lambda: _answers_in_plaintext(address, limit))
     except TimeoutError:
         return None
     except OSError:
         if tls:
-            return _if(_NO_TLS, lambda: _greets(address, limit))
-        return _if(_WANTS_TLS, lambda: _shakes_hands(address, limit))
+            return _cause_if(_NO_TLS, lambda: _answers_in_plaintext(address, limit))
+        return _cause_if(_WANTS_TLS, lambda: _accepts_tls(address, limit))
 
 
-def _if(cause: Cause, holds: Callable[[], bool]) -> Cause | None:
+def _cause_if(cause: Cause, applies: Callable[[], bool]) -> Cause | None:
     try:
-        return cause if holds() else None
+        return cause if applies() else None
     except OSError:
         return None
 
 
-def _said_to(connection: socket.socket, settings: Settings) -> Cause | None:
-    """Greet, and ask for SASL: what the broker answers tells whether it wants it."""
+def _compare_sasl(connection: socket.socket, settings: Settings) -> Cause | None:
+    """Request a SASL handshake: the answer of the broker shows whether it requires SASL."""
     ask(connection, API_VERSIONS)
     answer = ask(connection, SASL_HANDSHAKE, struct.pack(">h", 0))
-    wants_sasl = struct.unpack(">h", answer[:2])[0] != _ILLEGAL_SASL_STATE
-    has_sasl = settings.kafka_security_protocol.startswith("SASL")
-    if wants_sasl == has_sasl:
+    requires_sasl = struct.unpack(">h", answer[:2])[0] != _ILLEGAL_SASL_STATE
+    uses_sasl = settings.kafka_security_protocol.startswith("SASL")
+    if requires_sasl == uses_sasl:
         return None
-    return _WANTS_SASL if wants_sasl else _NO_SASL
+    return _WANTS_SASL if requires_sasl else _NO_SASL
 
 
-def _greets(address: tuple[str, int], limit: float) -> bool:
-    with _connected(address, limit, None) as connection:
+def _answers_in_plaintext(address: tuple[str, int], limit: float) -> bool:
+    with _connect(address, limit, None) as connection:
         return bool(ask(connection, API_VERSIONS))
 
 
-def _shakes_hands(address: tuple[str, int], limit: float) -> bool:
-    anybody = ssl.create_default_context()
-    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
-    with _connected(address, limit, anybody):
+def _accepts_tls(address: tuple[str, int], limit: float) -> bool:
+    any_server = ssl.create_default_context()
+    any_server.check_hostname, any_server.verify_mode = False, ssl.CERT_NONE
+    with _connect(address, limit, any_server):
         return True
 
 
-def _connected(address: tuple[str, int], limit: float, tls: ssl.SSLContext | None) -> socket.socket:
-    plain = socket.create_connection(address, timeout=limit)
+def _connect(address: tuple[str, int], limit: float, tls: ssl.SSLContext | None) -> socket.socket:
+    connection = socket.create_connection(address, timeout=limit)
     try:
-        return tls.wrap_socket(plain, server_hostname=address[0]) if tls else plain
+        return tls.wrap_socket(connection, server_hostname=address[0]) if tls else connection
     except BaseException:
-        plain.close()
+        connection.close()
         raise

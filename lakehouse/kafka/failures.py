@@ -1,4 +1,4 @@
-"""What can go wrong while a plan is read, as errors that name the topic, the offsets and what goes on."""
+"""Failures while the records of a plan are read, as errors that name the topic, the offsets and the next command."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ _CONFIG = "org.apache.kafka.common.config.ConfigException"
 
 
 class TimelessRecordError(TopicError):
-    """Spark's client cannot read a record, as its time is beyond any timestamp; nothing was written.
+    """Spark's client cannot read a record, because its time is out of range for a timestamp; nothing was written.
 
-    ``SettingsError`` where Kafka's client refuses a property. ``command`` is what a person types to go on.
+    ``command`` is what the user runs to continue.
     """
 
     def __init__(self, fact: str, *, where: str, action: str, command: str) -> None:
@@ -27,9 +27,10 @@ class TimelessRecordError(TopicError):
 
 @contextmanager
 def read_failures(plan: Plan, command: str) -> Iterator[None]:
-    """Turn a failure to read a plan into an error that names its topic, its offsets and ``command``, to go on with.
+    """Turn a failure to read a plan into an error with its topic, its offsets, and the ``command`` to continue.
 
-    Raises ``ReadLossError``, ``BrokerRefusedError``, ``BrokerError`` or ``TimelessRecordError``.
+    Raises ``ReadLossError``, ``BrokerRefusedError``, ``BrokerError`` or ``TimelessRecordError``; ``SettingsError`` if
+    Kafka's client refuses a property.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -38,59 +39,64 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.RECORDS_GONE):
-            raise gone(plan, command) from error
+            raise records_gone_error(plan, command) from error
         if means(error, Trouble.NO_SUCH_TIME):
-            raise _no_such_time(plan, command, telling_line(error, Trouble.NO_SUCH_TIME)) from error
-        _require_properties(causes_of(error))
+            raise _timeless_error(plan, command, telling_line(error, Trouble.NO_SUCH_TIME)) from error
+        _require_accepted_properties(causes_of(error))
         if means(error, Trouble.BROKER):
-            raise _not_given(plan, command, causes_of(error)) from error
+            raise _broker_error(plan, command, causes_of(error)) from error
         raise
 
 
 def require_same_topic(plan: Plan, state: SourceState, command: str) -> None:
-    """Raise ``ReadLossError`` where the topic that was read, by its name, is not the one that was planned."""
+    """Raise ``ReadLossError`` if the topic that now has this name is not the planned one."""
     if plan.source != state.source:
-        raise gone(plan, command)
+        raise records_gone_error(plan, command)
 
 
-def gone(plan: Plan, command: str) -> ReadLossError:
-    """The error of a plan whose records went away before they were read."""
-    action = f"Nothing was merged. What is gone is named by: {command}"
-    return ReadLossError("Records of the plan are no longer in the topic", where=_where(plan), action=action)
+def records_gone_error(plan: Plan, command: str) -> ReadLossError:
+    """Return the error of a plan whose records were removed before they were read."""
+    action = f"Nothing was merged. See which records are missing with: {command}"
+    return ReadLossError("Records of the plan are no longer in the topic", where=_format_ranges(plan), action=action)
 
 
-def _not_given(plan: Plan, command: str, causes: Sequence[ErrorCause]) -> BrokerError:
+def _broker_error(plan: Plan, command: str, causes: Sequence[ErrorCause]) -> BrokerError:
     cause = told_cause(causes)
-    kind = BrokerRefusedError if cause else BrokerError
-    fact, advice = cause or ("The broker did not give the records", "Look after the broker.")
-    return kind(fact, where=_where(plan), action=f"Nothing was merged. {advice} Go on with: {command}")
+    error_class = BrokerRefusedError if cause else BrokerError
+    fact, advice = cause or ("The broker did not deliver the records", "Check that the broker is healthy.")
+    action = f"Nothing was merged. {advice} Continue with: {command}"
+    return error_class(fact, where=_format_ranges(plan), action=action)
 
 
-def _require_properties(causes: Sequence[ErrorCause]) -> None:
-    """Name the property whose value Kafka refuses, without that value, nor what was said of it: it may be secret."""
-    for each in causes:
-        if each.kind == _CONFIG:
-            found = re.search(r" for configuration ([\w.]+)(:|$)", each.line)
-            name = found[1] if found else "a property"
+def _require_accepted_properties(causes: Sequence[ErrorCause]) -> None:
+    """Raise an error that names the refused property, without its value or Kafka's message: both may be secret."""
+    for cause in causes:
+        if cause.kind == _CONFIG:
+            match = re.search(r" for configuration ([\w.]+)(:|$)", cause.line)
+            name = match[1] if match else "a property"
             fact = f"LAKEHOUSE_KAFKA_PROPERTIES: Kafka's client refuses the value of {name}"
-            action = "Kafka's documentation of its clients says what each property may be."
+            action = "See the documentation of Kafka's clients for the values of each property."
             raise SettingsError(fact, action=action) from None
 
 
-def _no_such_time(plan: Plan, command: str, said: str) -> TimelessRecordError:
-    found = re.search(r"partition \d+ offset \d+", said)
-    fact = "A record's time is beyond any timestamp: its producer set it, in nanoseconds perhaps"
-    if not found:  # as of the last second before the least timestamp, and of any other sum that overflows
-        fact = "A record's time is beyond any timestamp, or another number of a record is too large for Spark"
-        action = "Nothing was merged. Look at the records there, before any is deleted from the topic."
-        return TimelessRecordError(fact, where=_where(plan), action=action, command=command)
+def _timeless_error(plan: Plan, command: str, message: str) -> TimelessRecordError:
+    match = re.search(r"partition \d+ offset \d+", message)
+    fact = "The time of a record is out of range for a timestamp; its producer set it, perhaps in nanoseconds"
+    if not match:  # in the last second before the lowest timestamp, and for any other sum that overflows
+        fact = "The time of a record is out of range for a timestamp, or another number in it is too large for Spark"
+        action = "Nothing was merged. Inspect the records there before you delete any from the topic."
+        return TimelessRecordError(fact, where=_format_ranges(plan), action=action, command=command)
     action = (
-        f"Nothing was merged. Merge what is before it, by {command} with a small --max-records; then delete the records"
-        " up to it from the topic, and accept that gap. A topic with LogAppendTime has no such times."
+        f"Nothing was merged. Merge the records before it, by {command} with a small --max-records. Then delete the"
+        " records up to it from the topic, and accept that gap. A topic with LogAppendTime has no such times."
     )
-    return TimelessRecordError(fact, where=f"topic {plan.stream}, {found[0]}", action=action, command=command)
+    return TimelessRecordError(fact, where=f"topic {plan.stream}, {match[0]}", action=action, command=command)
 
 
-def _where(plan: Plan) -> str:
-    parts = (f"partition {part.partition} offsets {part.start} to {part.end - 1}" for part in plan.ranges if part.span)
-    return f"topic {plan.stream}, {', '.join(parts)}"
+def _format_ranges(plan: Plan) -> str:
+    ranges = (
+        f"partition {offsets.partition} offsets {offsets.start} to {offsets.end - 1}"
+        for offsets in plan.ranges
+        if offsets.span
+    )
+    return f"topic {plan.stream}, {', '.join(ranges)}"

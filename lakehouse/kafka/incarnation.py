@@ -1,4 +1,4 @@
-"""Which topic of a name it is: what a source of the kind ``kafka`` is told by, in Kafka's own words."""
+"""The identity of a topic, in Kafka's terms: what distinguishes a source of the kind ``kafka``."""
 
 from dataclasses import asdict, dataclass
 
@@ -9,44 +9,46 @@ _KIND = "kafka"
 
 @dataclass(frozen=True, order=True)
 class Incarnation:
-    """Which topic of that name: the cluster it is in, and the id it got when it was made."""
+    """The identity of a topic: the id of its cluster, and the id that the topic got when it was created."""
 
     cluster_id: str
     topic_id: str
 
     @property
     def source(self) -> SourceId:
-        """The topic as a source: its identity is the id of its cluster, a slash, its own id."""
+        """The topic as a source: its identity is the id of its cluster, a slash, and its own id."""
         return SourceId(_KIND, f"{self.cluster_id}/{self.topic_id}")
 
     @classmethod
     def of(cls, source: SourceId) -> "Incarnation":
-        """Read what ``source`` wrote; an id of a topic holds no slash."""
+        """Parse the identity of a ``source``; the id of a topic contains no slash."""
         cluster_id, _, topic_id = source.identity.rpartition("/")
         return cls(cluster_id, topic_id)
 
 
 @dataclass(frozen=True)
 class TopicState(SourceState):
-    """One look at the broker: which topic it is and the offsets it holds.
+    """The state of a topic at one time: its identity and the offsets it holds.
 
-    ``earliest`` is the first offset still there, ``end`` the last stable offset: the next one a
-    committed record will get. ``producer_time`` says that producers, not the broker, date the records.
+    ``earliest`` is the first offset that is still present. ``end`` is the last stable offset: the next one that a
+    committed record will get. ``producer_time`` means that producers, not the broker, set the time of records.
     """
 
     producer_time: bool = False
 
     @property
     def ids(self) -> dict[str, str]:
-        """The ids of its cluster and of the topic, by their names."""
+        """The ids of its cluster and of the topic, by name."""
         return asdict(Incarnation.of(self.source))
 
     def differs_from(self, before: SourceId) -> str:
-        """Say that another topic was merged before, or one of another cluster."""
+        """Describe how the topic that was merged before differs: another topic, or one of another cluster."""
         if before.kind != self.source.kind:
             return super().differs_from(before)
-        now, then = Incarnation.of(self.source), Incarnation.of(before)
-        if now.cluster_id != then.cluster_id:
-            return f"The broker belongs to cluster {now.cluster_id}, the table was read from {then.cluster_id}"
-        ids = f"its id was {then.topic_id} and is {now.topic_id}"
-        return f"Another topic was merged: this one was deleted and created again, or another was declared; {ids}"
+        current, former = Incarnation.of(self.source), Incarnation.of(before)
+        if current.cluster_id != former.cluster_id:
+            return (
+                f"The broker belongs to cluster {current.cluster_id}, but the table was read from {former.cluster_id}"
+            )
+        ids = f"its id was {former.topic_id} and is {current.topic_id}"
+        return f"Another topic was merged: this one was deleted and created again, or another one was declared; {ids}"

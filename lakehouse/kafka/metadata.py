@@ -1,7 +1,7 @@
-"""Who a topic is: its id, its cluster's id and its partitions.
+"""The metadata of a topic: its id, the id of its cluster, and its partitions.
 
-aiokafka speaks Metadata up to version 5; ids came later. This is version 12 (Kafka 3.1), sent through
-aiokafka's own connection, which is why aiokafka is pinned exactly. The request never creates a topic.
+aiokafka supports Metadata requests up to version 5, which have no ids. This module sends version 12 (Kafka 3.1)
+through aiokafka's own connection; for this reason aiokafka is pinned exactly. The request never creates a topic.
 """
 
 from base64 import urlsafe_b64encode
@@ -26,7 +26,7 @@ _TAGS = ("tags", TaggedFields)
 
 @dataclass(frozen=True)
 class TopicMetadata:
-    """A topic as the broker knows it; ``leaders`` holds the broker that leads each partition, or -1."""
+    """A topic as the broker describes it; ``leaders`` has the id of the broker that leads each partition, or -1."""
 
     topic: str
     incarnation: Incarnation
@@ -34,32 +34,35 @@ class TopicMetadata:
     leaders: dict[int, int]
 
 
-def require_ids(found: TopicMetadata) -> None:
-    """Raise ``BrokerRefusedError`` where the broker gives the topic, or itself, no id: no loss could be told then."""
-    lacking = {
-        "its cluster": not found.incarnation.cluster_id,
-        "the topic": found.incarnation.topic_id == _text(_NO_ID),
+def require_ids(topic: TopicMetadata) -> None:
+    """Raise ``BrokerRefusedError`` if the topic or its cluster has no id: data loss could not be detected then."""
+    is_missing = {
+        "its cluster": not topic.incarnation.cluster_id,
+        "the topic": topic.incarnation.topic_id == _text(_NO_ID),
     }
-    without = " and ".join(name for name, lacks in lacking.items() if lacks)
-    if without:
+    owners = " and ".join(owner for owner, missing in is_missing.items() if missing)
+    if owners:
         raise BrokerRefusedError(
-            f"The broker tells no id of {without}: a topic that is deleted and created again could not be told from"
-            " this one, and its records would be lost without a word",
-            where=f"topic {found.topic}",
-            action="Nothing was written. Use a broker that gives ids to its cluster and to topics, as Kafka 3.1 does;"
-            " one that was upgraded needs its inter.broker.protocol.version raised to 2.8 at least.",
+            f"The broker reports no id of {owners}: a topic that is deleted and created again would look the same,"
+            " and its records would be lost silently",
+            where=f"topic {topic.topic}",
+            action="Nothing was written. Use a broker that gives ids to its cluster and to topics, such as Kafka 3.1."
+            " On an upgraded broker, raise inter.broker.protocol.version to at least 2.8.",
         )
 
 
-async def describe(admin: AIOKafkaAdminClient, topics: Sequence[str] | None = None) -> list[TopicMetadata]:
-    """Return what the broker knows of these topics, or of all; a topic that does not exist is left out."""
+async def describe_topics(admin: AIOKafkaAdminClient, topics: Sequence[str] | None = None) -> list[TopicMetadata]:
+    """Return the metadata of these topics, or of all; a topic that does not exist is left out."""
     client = admin._client
-    answer = await client.send(client.get_random_node(), _MetadataRequest(topics))
+    response = await client.send(client.get_random_node(), _MetadataRequest(topics))
     return [
         TopicMetadata(
-            name, Incarnation(answer.cluster_id or "", _text(topic_id)), internal, {part[1]: part[2] for part in parts}
+            name,
+            Incarnation(response.cluster_id or "", _text(topic_id)),
+            is_internal,
+            {partition[1]: partition[2] for partition in partitions},
         )
-        for code, name, topic_id, internal, parts, *_ in answer.topics
+        for code, name, topic_id, is_internal, partitions, *_ in response.topics
         if _exists(code)
     ]
 

@@ -1,4 +1,4 @@
-"""The newest records of a topic, for people to look at."""
+"""The newest records of a topic, for display."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from lakehouse.errors import TopicError
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
-from lakehouse.kafka.state import find
+from lakehouse.kafka.state import find_topic
 from lakehouse.settings import Settings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,7 +21,7 @@ _POLL_MS = 500
 
 @dataclass(frozen=True)
 class Record:
-    """One record as it stands in its topic; ``milliseconds`` is the broker's time of it, since 1970, UTC."""
+    """One record as it is in its topic; ``milliseconds`` is its time on the broker, since 1970, UTC."""
 
     partition: int
     offset: int
@@ -32,7 +32,7 @@ class Record:
 
     @property
     def time(self) -> datetime | None:
-        """The broker's time of it, UTC; ``None`` where that is no time of ours, as a producer may write any."""
+        """Its time on the broker, UTC; ``None`` if Python cannot represent it, as a producer may set any time."""
         try:
             return _EPOCH + timedelta(milliseconds=self.milliseconds)
         except OverflowError:
@@ -40,60 +40,61 @@ class Record:
 
 
 def newest_records(settings: Settings, topic: str, count: int, limit: float = 15.0) -> list[Record]:
-    """Return the newest records of a topic, so many at most, the newest last; nothing is changed by it.
+    """Return at most ``count`` of the newest records of a topic, the newest last; the topic stays unchanged.
 
-    Newest is by the time that each has in its topic. Records of transactions that are open or were aborted are left
-    out. Raises ``BrokerError`` within ``limit`` seconds where the broker is down, or does not tell its offsets,
-    ``TopicError`` where the topic is missing, and where so many records are not read within that time.
+    The time that a record has in its topic decides which is newest. Records of open and aborted transactions are left
+    out. Raises ``BrokerError`` within ``limit`` seconds if the broker is down or reports no offsets, ``TopicError`` if
+    the topic is missing, and if the records cannot be read within that time.
     """
-    due = time.monotonic() + 0.9 * limit  # before the limit of the question, so that what ran out is told
+    deadline = time.monotonic() + 0.9 * limit  # before the limit of the request, so that the error can name the cause
 
-    async def question(clients: Clients) -> list[Record]:
+    async def read(clients: Clients) -> list[Record]:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            found = await find(admin, topic)
+            metadata = await find_topic(admin, topic)
         async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
-            parts = [TopicPartition(topic, partition) for partition in sorted(found.leaders)]
-            ends, earliest = await consumer.end_offsets(parts), await consumer.beginning_offsets(parts)
+            partitions = [TopicPartition(topic, partition) for partition in sorted(metadata.leaders)]
+            ends, starts = await consumer.end_offsets(partitions), await consumer.beginning_offsets(partitions)
             try:
-                async with asyncio.timeout(due - time.monotonic()):
-                    tails = [await _tail(consumer, part, (earliest[part], ends[part]), count) for part in parts]
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    tails = [await _read_tail(consumer, p, (starts[p], ends[p]), count) for p in partitions]
             except TimeoutError:
                 raise TopicError(
-                    f"The newest {count:,} records of each of {len(parts)} partitions were not read within {limit:.0f}"
-                    " seconds",
+                    f"The newest {count:,} records of each of {len(partitions)} partitions were not read within"
+                    f" {limit:.0f} seconds",
                     where=f"topic {topic}",
-                    action="Ask for fewer records, or see whether the broker answers: lakehouse doctor",
+                    action="Ask for fewer records, or check whether the broker answers: lakehouse doctor",
                 ) from None
-        records = [each for tail in tails for each in tail]
-        return sorted(records, key=lambda each: (each.milliseconds, each.partition, each.offset))[-count:]
+        records = [record for tail in tails for record in tail]
+        return sorted(records, key=lambda record: (record.milliseconds, record.partition, record.offset))[-count:]
 
-    return ask(settings, limit, question)
+    return ask(settings, limit, read)
 
 
-async def _tail(consumer: Any, part: TopicPartition, bounds: tuple[int, int], count: int) -> list[Record]:
-    """The newest records of a partition: from further back, where offsets stand for no record."""
+async def _read_tail(consumer: Any, partition: TopicPartition, bounds: tuple[int, int], count: int) -> list[Record]:
+    """Read the newest records of a partition; start further back if some offsets have no record."""
     earliest, end = bounds
-    consumer.assign([part])
+    consumer.assign([partition])
     span, start, records = count, end, list[Record]()
     while len(records) < count and start > earliest:
         start, span = max(earliest, end - span), span * 4
-        consumer.seek(part, start)
+        consumer.seek(partition, start)
         records = []
-        while await consumer.position(part) < end:
+        while await consumer.position(partition) < end:
             try:
-                fetched = await consumer.getmany(part, timeout_ms=_POLL_MS)
+                batches = await consumer.getmany(partition, timeout_ms=_POLL_MS)
             except UnicodeDecodeError:
                 raise TopicError(
-                    f"A record of partition {part.partition} has a header whose name is not UTF-8: this client reads"
-                    f" none of offsets {start} to {end - 1}",
-                    where=f"topic {part.topic}",
-                    action="A merge reads them, as Spark's client does: look at the rows, or ask for fewer records.",
+                    f"A record of partition {partition.partition} has a header whose name is not UTF-8: this client"
+                    f" cannot read offsets {start} to {end - 1}",
+                    where=f"topic {partition.topic}",
+                    action="A merge can read them, because Spark has another client. Look at the rows, or ask for fewer"
+                    " records.",
                 ) from None
-            records += [record_of(each) for each in fetched.get(part, ()) if each.offset < end]
+            records += [to_record(message) for message in batches.get(partition, ()) if message.offset < end]
     return records[-count:]
 
 
-def record_of(fetched: Any) -> Record:
-    """A record as the client gives it."""
-    place = (fetched.partition, fetched.offset, fetched.timestamp)
-    return Record(*place, fetched.key, fetched.value, tuple(fetched.headers))
+def to_record(message: Any) -> Record:
+    """Convert a message of the client into a record."""
+    position = (message.partition, message.offset, message.timestamp)
+    return Record(*position, message.key, message.value, tuple(message.headers))

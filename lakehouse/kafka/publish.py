@@ -1,4 +1,4 @@
-"""Send records into a table's topic, each of them exactly once as long as this process lives."""
+"""Send records to the topic of a table, each of them exactly once while this process lives."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.settings import Settings
 
-_SENDING = {
+_PRODUCER_ARGUMENTS = {
     "acks": "all",
     "enable_idempotence": True,
     "compression_type": "zstd",
@@ -30,17 +30,19 @@ _SENDING = {
     "max_batch_size": 256 * 1024,
 }
 _STALL_SECONDS = 15.0
-_BREATH = 200
-"""So many records are handed over before answers are looked at."""
+_SENDS_PER_YIELD = 200
+"""Records that are sent before the acknowledgements are processed."""
 _JSON = JsonParser()
-_CORRECT = "Those before it were sent; correct it, or name another schema with --schema where it has any."
+_CORRECT = (
+    "The lines before it were sent. Correct this line, or choose another schema with --schema if the format has any."
+)
 
 
 @dataclass(frozen=True)
 class PublishOptions:
-    """How to publish: at most ``rate`` records a second; ``on_progress`` is told how many are acknowledged.
+    """How to publish: at most ``rate`` records per second; ``on_progress`` gets the number of acknowledged records.
 
-    ``schema`` is the text of the one by which records are written, where their format has any.
+    ``schema`` is the text of the schema by which records are written, if their format has any.
     """
 
     rate: float | None = None
@@ -56,28 +58,28 @@ def publish(
 ) -> int:
     """Send each line as the value of one record and return how many the broker acknowledged: all of them.
 
-    Of a table of JSON a line keeps its bytes but for the line end; of another format it is an object of JSON, which the
-    format writes, by a schema if it needs one, as ``writing`` says. Its key is the table's key as text where there is
-    one and the line can be read, so that the records of one row stay in one partition; else it has none. A missing
-    topic is created. A second run sends the records a second time.
+    For a table of JSON, a line keeps its bytes except the line end. For another format, a line is a JSON object that
+    the format writes, by a schema if it needs one (see ``writing``). The key of the record is the table's key as text,
+    so that the records of one row stay in one partition; without a table key or a readable line it is null. Creates a
+    missing topic. A second run sends the records a second time.
 
-    Raises ``BrokerError`` where the broker acknowledges nothing for 15 seconds, ``TopicError`` where a line is
-    too long for it; what it acknowledged before stays in the topic.
+    Raises ``BrokerError`` if the broker acknowledges nothing for 15 seconds, and ``TopicError`` if a line is too long
+    for it. Records that it acknowledged before stay in the topic.
     """
     require_own_keys(table)
     writing = _writing_of(settings, table, options.schema)
     create_topic(settings, table)
 
-    async def question(clients: Clients) -> int:
-        async with clients.open(AIOKafkaProducer, **_SENDING) as producer:
-            return await _Sending(producer, table, writing, options).send(lines)
+    async def send(clients: Clients) -> int:
+        async with clients.open(AIOKafkaProducer, **_PRODUCER_ARGUMENTS) as producer:
+            return await _Sender(producer, table, writing, options).send(lines)
 
-    return ask(settings, None, question)
+    return ask(settings, None, send)
 
 
 @dataclass(frozen=True)
 class Writing:
-    """How a line becomes the value of a record, and how that is parsed again."""
+    """Converts a line into the value of a record, and parses that value again."""
 
     write: Callable[[bytes], bytes]
     parser: Parser
@@ -85,16 +87,18 @@ class Writing:
 
 def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> Writing:
     if schema is not None and not table.has_schemas:
-        raise TopicError("Its records name no schema", where=f"table {table.name}", action="Leave the schema out.")
+        raise TopicError(
+            "The format of the table has no schemas", where=f"table {table.name}", action="Omit the schema."
+        )
     if not table.format.framed:
         return Writing(table.format.writer(), table.format.parser())
-    from lakehouse.kafka.writing import writing_of  # noqa: PLC0415 - what speaks to a registry is slow to import
+    from lakehouse.kafka.writing import writing_of  # noqa: PLC0415 - the registry client is slow to import
 
     return Writing(*writing_of(settings, table, schema))
 
 
 def written(write: Callable[[bytes], bytes], line: bytes, number: int, action: str = _CORRECT) -> bytes:
-    """Return a line, without its end, as the value of a record; ``TopicError`` if its format cannot write it."""
+    """Return a line, without its line end, as the value of a record; ``TopicError`` if the format cannot write it."""
     try:
         return write(line.removesuffix(b"\n").removesuffix(b"\r"))
     except UnwritableError as error:
@@ -105,19 +109,22 @@ def written(write: Callable[[bytes], bytes], line: bytes, number: int, action: s
 
 
 def require_own_keys(table: StreamTable) -> None:
-    """Refuse a table that reads what is sent beside the value: its key would be ours, and its key column unknown."""
+    """Refuse a table that reads the key of a record, or has a key column outside of its value.
+
+    ``publish`` generates the key of a record, and lines contain only its value.
+    """
     for column in table.told:
         part = column.field.part
         if part == KEY or (part != VALUE and column.name in table.key):
             raise TopicError(
-                f"Column {column.name} is the {column.field.source}, which lines do not tell",
+                f"Column {column.name} is the {column.field.source}, which lines do not contain",
                 where=f"table {table.name}",
-                action="Nothing was sent: send its records with a client of Kafka's.",
+                action="Nothing was sent. Send its records with a Kafka client.",
             )
 
 
-class _Sending:
-    """The records on their way: how many were sent, how many acknowledged, and the first failure."""
+class _Sender:
+    """Sends records, and keeps the number of sent and acknowledged records and the first failure."""
 
     def __init__(
         self, producer: AIOKafkaProducer, table: StreamTable, writing: Writing, options: PublishOptions
@@ -132,32 +139,33 @@ class _Sending:
         self._failure: BaseException | None = None
 
     async def send(self, lines: Iterable[bytes]) -> int:
-        begun = time.monotonic()
+        started = time.monotonic()
         for line in lines:
             if self._options.rate:
-                await self._wait_for_turn(begun + self._sent / self._options.rate)
-            await self._send_one(written(self._writing.write, line, self._sent + 1))
-            if self._sent % _BREATH == 0:
+                await self._wait_until(started + self._sent / self._options.rate)
+            await self._send_value(written(self._writing.write, line, self._sent + 1))
+            if self._sent % _SENDS_PER_YIELD == 0:
                 await asyncio.sleep(0)
             self._require_no_failure()
         await self._drain()
         return self._acknowledged
 
-    async def _send_one(self, value: bytes) -> None:
+    async def _send_value(self, value: bytes) -> None:
         key = record_key(value, self._keys, self._writing.parser)
         try:
             future = await self._producer.send(self._table.topic, value, key)
         except MessageSizeTooLargeError:
-            fact = f"Record {self._sent + 1} has {len(value)} bytes, more than the broker takes"
+            fact = f"Record {self._sent + 1} has {len(value)} bytes, more than the broker accepts"
             where = f"topic {self._table.topic}"
-            raise TopicError(fact, where=where, action="Those before it were sent; shorten it.") from None
-        future.add_done_callback(self._on_answer)
+            action = "The records before it were sent. Shorten this one."
+            raise TopicError(fact, where=where, action=action) from None
+        future.add_done_callback(self._on_acknowledgement)
         self._sent += 1
 
-    async def _wait_for_turn(self, due: float) -> None:
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
+    async def _wait_until(self, send_time: float) -> None:
+        await asyncio.sleep(max(0.0, send_time - time.monotonic()))
 
-    def _on_answer(self, future: "asyncio.Future[Any]") -> None:
+    def _on_acknowledgement(self, future: "asyncio.Future[Any]") -> None:
         failure = None if future.cancelled() else future.exception()
         if failure is not None or future.cancelled():
             self._failure = self._failure or failure
@@ -167,12 +175,12 @@ class _Sending:
             self._options.on_progress(self._acknowledged)
 
     async def _drain(self) -> None:
-        """Wait for every answer, as long as answers come."""
+        """Wait for every acknowledgement, as long as some arrive."""
         while self._acknowledged < self._sent:
-            before = self._acknowledged
+            acknowledged_before = self._acknowledged
             await asyncio.wait([asyncio.ensure_future(self._producer.flush())], timeout=_STALL_SECONDS)
             self._require_no_failure()
-            if self._acknowledged == before < self._sent:
+            if self._acknowledged == acknowledged_before < self._sent:
                 raise TimeoutError
 
     def _require_no_failure(self) -> None:
@@ -181,17 +189,17 @@ class _Sending:
 
 
 def record_key(value: bytes, fields: tuple[Field, ...], parser: Parser = _JSON) -> bytes | None:
-    """Return the values of the key fields as text, joined by ``|``; ``None`` where the record cannot be read.
+    """Return the values of the key fields as text, joined by ``|``.
 
-    So it is of a log table, which has none.
+    Returns ``None`` if the record cannot be read, and for a log table, which has no key.
     """
     if not fields:
         return None
     try:
-        decoded = convert(parser(value), fields)
+        row = convert(parser(value), fields)
     except Rejection:
         return None
-    return "|".join(_text(decoded[field.name]) for field in fields).encode()
+    return "|".join(_text(row[field.name]) for field in fields).encode()
 
 
 def _text(value: Any) -> str:

@@ -21,37 +21,37 @@ _COLUMNS = (
     f"value AS {staged.VALUE}",
     f"headers AS {staged.HEADERS}",
 )
-_READING = {
+_READ_OPTIONS = {
     "includeHeaders": "true",
     "failOnDataLoss": "true",
     "kafka.isolation.level": "read_committed",
-    # Small reads are slow and broken ones hang for minutes with the defaults. A leader that died has a
-    # successor after 9 seconds (the broker's default): a read waits longer than that, and then ends.
+    # With the defaults, small reads are slow and broken ones hang for minutes. A dead leader is replaced after
+    # 9 seconds (the broker's default): a read waits longer than that, and then fails.
     "kafka.fetch.max.wait.ms": "50",
     "kafka.request.timeout.ms": "5000",
     "kafka.default.api.timeout.ms": "10000",
     "kafkaConsumer.pollTimeoutMs": "12000",
     "fetchOffset.numRetries": "1",
 }
-OFFSETS_A_TASK = 50_000  # a longer range is split: one partition keeps all cores busy, not one
+OFFSETS_A_TASK = 50_000  # a longer range is split, so that one partition keeps all cores busy
 
 
 def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "DataFrame":
-    """Return the committed records of the plan's ranges, and no others: one row for each record.
+    """Return exactly the committed records in the ranges of the plan: one row for each record.
 
     Columns: ``_partition`` INT, ``_position`` BIGINT (the offset), ``_sequence`` BIGINT (NULL: a topic has no other
     order), ``_time`` TIMESTAMP, ``_key`` BINARY (NULL: none), ``_value`` BINARY (NULL: none),
     ``_headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
-    Records that are gone, or a broker that is, fail the action that reads the DataFrame.
+    If records or the broker are gone, the action that reads the DataFrame fails.
     """
-    ranges = [part for part in plan.ranges if part.span] or plan.ranges
-    chosen = {
+    ranges = [offsets for offsets in plan.ranges if offsets.span] or plan.ranges
+    plan_options = {
         "maxRecordsPerPartition": str(OFFSETS_A_TASK),
         "kafka.bootstrap.servers": bootstrap_servers(settings),
-        "assign": json.dumps({plan.stream: [part.partition for part in ranges]}),
-        "startingOffsets": json.dumps({plan.stream: {str(part.partition): part.start for part in ranges}}),
-        "endingOffsets": json.dumps({plan.stream: {str(part.partition): part.end for part in ranges}}),
+        "assign": json.dumps({plan.stream: [offsets.partition for offsets in ranges]}),
+        "startingOffsets": json.dumps({plan.stream: {str(offsets.partition): offsets.start for offsets in ranges}}),
+        "endingOffsets": json.dumps({plan.stream: {str(offsets.partition): offsets.end for offsets in ranges}}),
     }
-    given = {f"kafka.{name}": value for name, value in settings.client_properties.items()}
-    options = {**_READING, **given, **chosen, **spark_security(settings)}
+    user_options = {f"kafka.{name}": value for name, value in settings.client_properties.items()}
+    options = {**_READ_OPTIONS, **user_options, **plan_options, **spark_security(settings)}
     return spark.read.format("kafka").options(**options).load().selectExpr(*_COLUMNS)

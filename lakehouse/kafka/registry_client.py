@@ -1,4 +1,4 @@
-"""A schema registry of Confluent's API: what the id of a schema means, and which schema a topic's records have."""
+"""Client of a schema registry with Confluent's API: the schema of an id, and the schema of a topic's records."""
 
 import json
 import time
@@ -19,32 +19,34 @@ from lakehouse.settings import Settings
 from lakehouse.settings.registry_address import registry_url
 
 _CONNECT, _READ, _ANSWER = 3.0, 5.0, 10.0  # seconds to connect, without a byte, and for one answer
-_PATIENCE, _PAUSE = 15.0, 0.5  # seconds for all that one talk waits: a registry that is started again is waited for
-_MOST_BYTES = 8 << 20  # of an answer: what is longer is none
-_MOST_REFERENCES = 200
+_PATIENCE, _PAUSE = 15.0, 0.5  # seconds that one client waits in total, so that a restarted registry does not fail it
+_MAX_BYTES = 8 << 20  # of an answer
+_MAX_REFERENCES = 200
 _NO_SCHEMA = 40403
-_NOT_THERE = range(40400, 40500)  # what a registry says of a subject, or a version of it, that it has not
+_NOT_FOUND = range(40400, 40500)  # error codes for a missing subject or version
 _FORBIDDEN = 403
-_REFUSALS, _INCOMPATIBLE, _PASSING = (401, _FORBIDDEN), 409, (429, 500, 502, 503, 504)
+_REFUSALS, _INCOMPATIBLE, _TEMPORARY = (401, _FORBIDDEN), 409, (429, 500, 502, 503, 504)
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _TRUST = "Set LAKEHOUSE_REGISTRY_CA_FILE to the authority that signed it."
-_URL = "Correct LAKEHOUSE_REGISTRY_URL: it is what stands before /subjects and /schemas."
+_URL = "Correct LAKEHOUSE_REGISTRY_URL: it is the part before /subjects and /schemas."
 _RIGHTS = "Correct LAKEHOUSE_REGISTRY_USERNAME and LAKEHOUSE_REGISTRY_PASSWORD, or LAKEHOUSE_REGISTRY_TOKEN."
-_COMPATIBLE = "Nothing was sent: give new fields defaults, or change what the registry asks of this subject."
-_LATER = "Start it (our own: lakehouse up registry), or correct LAKEHOUSE_REGISTRY_URL; nothing was written."
-_UNANSWERED = (requests.exceptions.RequestException, HTTPError, OSError)
+_COMPATIBLE = "Nothing was sent. Give new fields defaults, or change the compatibility rule of this subject."
+_LATER = (
+    "Nothing was written. Start it (the embedded one with: lakehouse up registry), or correct LAKEHOUSE_REGISTRY_URL."
+)
+_NO_ANSWER_ERRORS = (requests.exceptions.RequestException, HTTPError, OSError)
 T = TypeVar("T")
 
 
 class SchemaRefusedError(RegistryError):
-    """The registry does not let us read a schema; others perhaps."""
+    """The registry does not permit us to read a schema; it may permit others."""
 
 
 class Registry:
-    """One talk with the registry of the settings: what it said of a version of a subject is not asked for twice.
+    """Client of the registry of the settings; it requests each version of a subject only once.
 
-    Each question raises ``RegistryError`` where nobody answers in time, where we are refused, and where what answers
-    is no registry.
+    Each request raises ``RegistryError`` if there is no answer in time, if the registry refuses it, and if the server
+    is not a schema registry.
     """
 
     def __init__(self, settings: Settings, patience: float | None = None) -> None:
@@ -52,7 +54,7 @@ class Registry:
         self._patience = _PATIENCE if patience is None else patience
         self._versions: dict[tuple[str, int], Mapping[str, Any]] = {}
         self._session = requests.Session()
-        self._session.trust_env = False  # no proxy and no password of this machine's: what counts are the settings
+        self._session.trust_env = False  # no proxy or password of this machine: only the settings count
         self._session.headers["Accept"] = f"{_TYPE}, application/json"
         if settings.registry_ca_file:
             self._session.verify = str(settings.registry_ca_file)
@@ -63,166 +65,167 @@ class Registry:
             self._session.headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
 
     def close(self) -> None:
-        """End the talk."""
+        """Close the connections."""
         self._session.close()
 
     def require_answer(self) -> str:
-        """Ask for something that every registry tells, and return where that was."""
+        """Send a request that every registry answers, and return the address of the registry."""
         self._require(self._ask("GET", "schemas/types"), list)
         return self._url
 
     def schema(self, schema_id: int, kind: str | None = DEFAULT_KIND) -> RegisteredSchema | None:
-        """The schema of an id, ``None`` if the registry knows no such id.
+        """Return the schema of an id, ``None`` if the registry has no such id.
 
-        Only one of this ``kind`` comes with the schemas that it refers to: no other is of use to who asks. Raises
-        ``UnusableSchemaError`` if one of these is missing, and ``SchemaRefusedError`` if we may not read it.
+        Only a schema of this ``kind`` comes with the schemas that it refers to: the caller cannot use another kind.
+        Raises ``UnusableSchemaError`` if one of these is missing, and ``SchemaRefusedError`` if we may not read it.
         """
-        told = self._ask("GET", f"schemas/ids/{schema_id}", missing=(_NO_SCHEMA,))
-        return None if told is None else self._registered(told, kind)
+        response = self._ask("GET", f"schemas/ids/{schema_id}", missing=(_NO_SCHEMA,))
+        return None if response is None else self._parse_schema(response, kind)
 
     def newest(self, subject: str) -> int | None:
-        """The id of the newest schema of a subject, ``None`` where it has none."""
-        told = self._ask("GET", f"subjects/{quote(subject, safe='')}/versions/latest", missing=_NOT_THERE)
-        return None if told is None else self._part(told, "id", int)
+        """Return the id of the newest schema of a subject, ``None`` if it has none."""
+        response = self._ask("GET", f"subjects/{quote(subject, safe='')}/versions/latest", missing=_NOT_FOUND)
+        return None if response is None else self._field(response, "id", int)
 
     def register(self, subject: str, text: str, kind: str = DEFAULT_KIND) -> int:
-        """Register a schema as the newest version of a subject and return its id; a second time, that of the first.
+        """Register a schema as the newest version of a subject and return its id; a repeated call returns the same id.
 
-        Raises ``RegistryError`` where it is not compatible with those before it, and where it is no schema.
+        Raises ``RegistryError`` if it is not compatible with the schemas before it, and if it is not a valid schema.
         """
-        sent = {"schema": text, "schemaType": kind}
-        return self._part(self._ask("POST", f"subjects/{quote(subject, safe='')}/versions", sent), "id", int)
+        request = {"schema": text, "schemaType": kind}
+        return self._field(self._ask("POST", f"subjects/{quote(subject, safe='')}/versions", request), "id", int)
 
-    def _registered(self, told: Any, usable: str | None) -> RegisteredSchema:
-        text = self._part(told, "schema", str)
-        kind = str(told.get("schemaType") or DEFAULT_KIND)[:40]
-        references = self._references(told, {}).values() if kind == usable else ()
+    def _parse_schema(self, response: Any, usable_kind: str | None) -> RegisteredSchema:
+        text = self._field(response, "schema", str)
+        kind = str(response.get("schemaType") or DEFAULT_KIND)[:40]
+        references = self._read_references(response, {}).values() if kind == usable_kind else ()
         return RegisteredSchema(text, tuple(references), kind)
 
-    def _references(self, told: Any, known: dict[tuple[str, int], str]) -> dict[tuple[str, int], str]:
-        """The schemas that one refers to, each after those that it refers to itself."""
-        for each in self._require(told.get("references") or [], list):
-            place = self._part(each, "subject", str), self._part(each, "version", int)
-            if known.get(place):
+    def _read_references(self, response: Any, texts: dict[tuple[str, int], str]) -> dict[tuple[str, int], str]:
+        """Return the schemas that a schema refers to, each after those that it refers to itself."""
+        for reference in self._require(response.get("references") or [], list):
+            version = self._field(reference, "subject", str), self._field(reference, "version", int)
+            if texts.get(version):
                 continue
-            if place in known:
-                raise UnusableSchemaError(f"{place[0]} refers to itself")
-            if len(known) >= _MOST_REFERENCES:
-                raise UnusableSchemaError(f"it refers to more than {_MOST_REFERENCES} schemas")
-            known[place] = ""
-            found = self._version(*place)
-            self._references(found, known)
-            del known[place]
-            known[place] = self._part(found, "schema", str)
-        return known
+            if version in texts:
+                raise UnusableSchemaError(f"{version[0]} refers to itself")
+            if len(texts) >= _MAX_REFERENCES:
+                raise UnusableSchemaError(f"it refers to more than {_MAX_REFERENCES} schemas")
+            texts[version] = ""
+            referenced_schema = self._read_version(*version)
+            self._read_references(referenced_schema, texts)
+            del texts[version]
+            texts[version] = self._field(referenced_schema, "schema", str)
+        return texts
 
-    def _version(self, subject: str, version: int) -> Mapping[str, Any]:
+    def _read_version(self, subject: str, version: int) -> Mapping[str, Any]:
         if (subject, version) not in self._versions:
             path = f"subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"
-            told = self._ask("GET", path, missing=_NOT_THERE)
-            if told is None:
-                raise UnusableSchemaError(f"it refers to version {version} of {subject}, which is not there")
-            self._versions[subject, version] = self._require(told, dict)
+            response = self._ask("GET", path, missing=_NOT_FOUND)
+            if response is None:
+                raise UnusableSchemaError(f"it refers to version {version} of {subject}, which does not exist")
+            self._versions[subject, version] = self._require(response, dict)
         return self._versions[subject, version]
 
-    def _ask(self, method: str, path: str, sent: Any = None, missing: range | tuple[int, ...] = ()) -> Any:
-        """One answer, ``None`` for one of the codes of what is missing; asked again while nobody answers."""
+    def _ask(self, method: str, path: str, request: Any = None, missing: range | tuple[int, ...] = ()) -> Any:
+        """Return one answer, ``None`` for an error code in ``missing``; repeat the request while there is no answer."""
         while True:
-            began = time.monotonic()
+            started = time.monotonic()
             try:
-                status, body = self._in_time(method, path, None if sent is None else json.dumps(sent))
-                if status not in _PASSING:
-                    return self._understood(path, status, body, missing)
+                status, body = self._send_in_time(method, path, None if request is None else json.dumps(request))
+                if status not in _TEMPORARY:
+                    return self._parse_answer(path, status, body, missing)
                 fact = f"The schema registry answers with {status} to {path}"
             except requests.exceptions.SSLError as error:
-                raise self._error(f"The schema registry is not trusted: {_shown(error)}", _TRUST) from None
-            except (requests.exceptions.InvalidHeader, ValueError):  # its text would tell the secret
-                raise self._error(
-                    "The schema registry cannot be asked with these settings", f"{_URL} {_RIGHTS}"
-                ) from None
-            except _UNANSWERED as error:
-                fact = f"The schema registry cannot be reached: {_shown(error)}"
+                raise self._error(f"The schema registry is not trusted: {_innermost_message(error)}", _TRUST) from None
+            except (requests.exceptions.InvalidHeader, ValueError):  # its text would reveal the secret
+                fact = "No valid request to the schema registry can be built from these settings"
+                raise self._error(fact, f"{_URL} {_RIGHTS}") from None
+            except _NO_ANSWER_ERRORS as error:
+                fact = f"The schema registry cannot be reached: {_innermost_message(error)}"
             if self._patience < _PAUSE:
                 raise self._error(fact, _LATER)
             time.sleep(_PAUSE)
-            self._patience -= time.monotonic() - began
+            self._patience -= time.monotonic() - started
 
-    def _in_time(self, method: str, path: str, sent: str | None) -> tuple[int, bytes]:
-        """One request, with a limit for all of it: a client's own begins anew with each byte of a header."""
-        return in_time(lambda: self._once(method, path, sent), _CONNECT + _READ + _ANSWER)
+    def _send_in_time(self, method: str, path: str, request: str | None) -> tuple[int, bytes]:
+        """Send one request with a limit for all of it: a client's own limit restarts with each byte of a header."""
+        return in_time(lambda: self._send(method, path, request), _CONNECT + _READ + _ANSWER)
 
-    def _once(self, method: str, path: str, sent: str | None) -> tuple[int, bytes]:
-        """One request, and all of its answer within a limit of time, however slowly it drips."""
-        began = time.monotonic()
+    def _send(self, method: str, path: str, request: str | None) -> tuple[int, bytes]:
+        """Send one request and read its whole answer within a time limit, even if the answer arrives slowly."""
+        started = time.monotonic()
         answer = self._session.request(
             method,
             f"{self._url}/{path}",
-            data=sent,
-            headers={} if sent is None else {"Content-Type": _TYPE},
+            data=request,
+            headers={} if request is None else {"Content-Type": _TYPE},
             timeout=(_CONNECT, _READ),
             stream=True,
         )
         with answer:
             body = b""
-            while part := answer.raw.read1(65_536, decode_content=True):
-                body += part
-                if len(body) > _MOST_BYTES or time.monotonic() - began > _ANSWER:
-                    raise OSError(f"an answer of more than {_MOST_BYTES >> 20} MiB, or {_ANSWER:.0f} seconds")
+            while chunk := answer.raw.read1(65_536, decode_content=True):
+                body += chunk
+                if len(body) > _MAX_BYTES or time.monotonic() - started > _ANSWER:
+                    raise OSError(f"an answer of more than {_MAX_BYTES >> 20} MiB, or {_ANSWER:.0f} seconds")
             return answer.status_code, body
 
-    def _understood(self, path: str, status: int, body: bytes, missing: range | tuple[int, ...]) -> Any:
+    def _parse_answer(self, path: str, status: int, body: bytes, missing: range | tuple[int, ...]) -> Any:
         try:
-            told = json.loads(body)
+            response = json.loads(body)
         except (ValueError, RecursionError):
-            told = None
-        code = told.get("error_code") if isinstance(told, dict) else None
-        if status == 200 and told is not None:
-            return told
+            response = None
+        code = response.get("error_code") if isinstance(response, dict) else None
+        if status == 200 and response is not None:
+            return response
         if code in missing and status not in _REFUSALS:
             return None
-        said = f": {str(told.get('message') or '')[:300]}" if isinstance(told, dict) else ""
+        message = f": {str(response.get('message') or '')[:300]}" if isinstance(response, dict) else ""
         if status in _REFUSALS:
-            kind = SchemaRefusedError if status == _FORBIDDEN else RegistryError
-            raise kind(f"The schema registry refuses {path}, with {status}{said}", where=self._url, action=_RIGHTS)
+            error_class = SchemaRefusedError if status == _FORBIDDEN else RegistryError
+            fact = f"The schema registry refuses {path}, with {status}{message}"
+            raise error_class(fact, where=self._url, action=_RIGHTS)
         if status == _INCOMPATIBLE:
-            raise self._error(f"The schema is not compatible with those before it{said}", _COMPATIBLE)
+            raise self._error(f"The schema is not compatible with the schemas before it{message}", _COMPATIBLE)
         if code is not None:
-            raise self._error(f"The schema registry answers with {status} to {path}{said}", "See what it says of it.")
-        raise self._error(f"What answers with {status} there is no schema registry", _URL)
+            fact = f"The schema registry answers with {status} to {path}{message}"
+            raise self._error(fact, "See the documentation of the registry for this answer.")
+        raise self._error(f"The server answers with {status} and is not a schema registry", _URL)
 
-    def _part(self, told: Any, name: str, kind: type[T]) -> T:
-        return self._require(told.get(name) if isinstance(told, dict) else None, kind)
+    def _field(self, response: Any, name: str, type_: type[T]) -> T:
+        return self._require(response.get(name) if isinstance(response, dict) else None, type_)
 
-    def _require(self, told: Any, kind: type[T]) -> T:
-        if not isinstance(told, kind):
-            raise self._error("What answers there is no schema registry", _URL)
-        return told
+    def _require(self, value: Any, type_: type[T]) -> T:
+        if not isinstance(value, type_):
+            raise self._error("The server is not a schema registry", _URL)
+        return value
 
     def _error(self, fact: str, action: str) -> RegistryError:
         return RegistryError(fact, where=self._url, action=action)
 
 
-def _shown(error: BaseException) -> str:
-    """The innermost cause in one short line, without what clients say of their pools."""
+def _innermost_message(error: BaseException) -> str:
+    """Return the innermost cause in one short line, without what clients report about their connection pools."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
     return str(error)[:200]
 
 
-def writer_schema_of(talk: Registry, schema_id: int, form: Format) -> WriterSchema | None:
-    """The schema of an id in the form by which a format decodes, ``None`` if the registry knows no such id.
+def writer_schema_of(client: Registry, schema_id: int, record_format: Format) -> WriterSchema | None:
+    """Return the schema of an id in the form that a format decodes with, ``None`` if the registry has no such id.
 
     Raises as ``Registry.schema``, and ``UnusableSchemaError`` if the format cannot use it.
     """
-    registered = talk.schema(schema_id, form.schema_kind)
-    return None if registered is None else form.writer_schema(registered)
+    registered_schema = client.schema(schema_id, record_format.schema_kind)
+    return None if registered_schema is None else record_format.writer_schema(registered_schema)
 
 
 @contextmanager
 def registry(settings: Settings) -> Iterator[Registry]:
-    """A talk with the registry of the settings; ``RegistryError`` where none is configured."""
-    talk = Registry(settings)
+    """Open a client of the registry of the settings; ``RegistryError`` if none is configured."""
+    client = Registry(settings)
     try:
-        yield talk
+        yield client
     finally:
-        talk.close()
+        client.close()

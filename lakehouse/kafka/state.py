@@ -1,4 +1,4 @@
-"""One look at a topic: which records it holds and who it is."""
+"""The state of a topic: its identity and the offsets it holds."""
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -9,80 +9,79 @@ from lakehouse.errors import TopicError
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.incarnation import TopicState
-from lakehouse.kafka.metadata import TopicMetadata, describe, require_ids
+from lakehouse.kafka.metadata import TopicMetadata, describe_topics, require_ids
 from lakehouse.settings import Settings
 
-_DATED_BY = "message.timestamp.type"
+_TIMESTAMP_TYPE = "message.timestamp.type"
 
 PATIENCE = 15.0
-"""Seconds for a look of a batch: a leader that died has a successor after 9, by the broker's default."""
+"""Seconds to wait before a batch: a dead leader is replaced after 9, by the broker's default."""
 
 
 def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
     """Return the identity of a topic, and the earliest and the last stable offset of each partition.
 
-    An open transaction holds the end back: records beyond it are not committed. ``producer_time`` is true
-    also where the broker does not tell who dates the records.
+    An open transaction holds the end back: records after it are not committed. ``producer_time`` is also true if the
+    broker does not report who sets the time of records.
 
-    Raises ``BrokerError`` within ``limit`` seconds where the broker is down or hangs, ``BrokerRefusedError`` where it
-    gives no id to its cluster or to the topic, ``TopicError`` where the topic is missing or changes while it is looked
-    at.
+    Raises ``BrokerError`` within ``limit`` seconds if the broker is down or hangs, ``BrokerRefusedError`` if the
+    cluster or the topic has no id, and ``TopicError`` if the topic is missing or changes during the call.
     """
 
-    async def question(clients: Clients) -> TopicState:
+    async def read(clients: Clients) -> TopicState:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            before = await find(admin, topic)
+            before = await find_topic(admin, topic)
             require_ids(before)
-            producer_time = await _producer_time(admin, topic)
-            earliest, end = await _offsets(clients, before)
-            after = await find(admin, topic)
+            producer_time = await _has_producer_time(admin, topic)
+            earliest, end = await _read_offsets(clients, before)
+            after = await find_topic(admin, topic)
             if after.incarnation != before.incarnation:
-                raise TopicError("The topic changed just now", where=f"topic {topic}", action="Try again.")
+                fact = "The topic was replaced while its offsets were read"
+                raise TopicError(fact, where=f"topic {topic}", action="Try again.")
             return TopicState(topic, before.incarnation.source, earliest, end, producer_time)
 
-    return ask(settings, limit, question)
+    return ask(settings, limit, read)
 
 
 def topic_names(settings: Settings, limit: float = 4.0) -> list[str]:
     """Return the names of the topics, sorted, without the broker's internal ones."""
 
-    async def question(clients: Clients) -> list[str]:
+    async def list_names(clients: Clients) -> list[str]:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            return sorted(found.topic for found in await describe(admin) if not found.internal)
+            return sorted(metadata.topic for metadata in await describe_topics(admin) if not metadata.internal)
 
-    return ask(settings, limit, question)
+    return ask(settings, limit, list_names)
 
 
-async def find(admin: AIOKafkaAdminClient, topic: str) -> TopicMetadata:
-    """Return what the broker knows of one topic; ``TopicError`` where it does not exist."""
-    found = await describe(admin, [topic])
-    if not found:
+async def find_topic(admin: AIOKafkaAdminClient, topic: str) -> TopicMetadata:
+    """Return the metadata of one topic; ``TopicError`` if it does not exist."""
+    topics = await describe_topics(admin, [topic])
+    if not topics:
         raise TopicError(
             f"The topic {topic!r} does not exist on this broker",
-            action="Correct the name, or the broker's address. That of a declared table is made by lakehouse publish.",
+            action="Correct the name, or the broker's address. lakehouse publish creates the topic of a table.",
         )
-    return found[0]
+    return topics[0]
 
 
-async def _offsets(clients: Clients, found: TopicMetadata) -> tuple[dict[int, int], dict[int, int]]:
-    parts = [TopicPartition(found.topic, partition) for partition in sorted(found.leaders)]
+async def _read_offsets(clients: Clients, metadata: TopicMetadata) -> tuple[dict[int, int], dict[int, int]]:
+    partitions = [TopicPartition(metadata.topic, partition) for partition in sorted(metadata.leaders)]
     async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
-        # The end first: records deleted in between leave a range that is empty, never one that is wrong.
-        end = await consumer.end_offsets(parts)
-        earliest = await consumer.beginning_offsets(parts)
+        # The end first: if records are deleted in between, the range is empty, never wrong.
+        end = await consumer.end_offsets(partitions)
+        earliest = await consumer.beginning_offsets(partitions)
     return _by_partition(earliest), _by_partition(end)
 
 
 def _by_partition(offsets: dict[TopicPartition, int]) -> dict[int, int]:
-    return {part.partition: offset for part, offset in sorted(offsets.items())}
+    return {partition.partition: offset for partition, offset in sorted(offsets.items())}
 
 
-async def _producer_time(admin: AIOKafkaAdminClient, topic: str) -> bool:
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {_DATED_BY: ""})
+async def _has_producer_time(admin: AIOKafkaAdminClient, topic: str) -> bool:
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {_TIMESTAMP_TYPE: ""})
     try:
-        (answer,) = await admin.describe_configs([resource])
+        (response,) = await admin.describe_configs([resource])
     except KafkaError:
         return True
-    entries = [entry for *_, found in answer.resources for entry in found]
-    values = {name: value for name, value, *_ in entries}
-    return values.get(_DATED_BY) != "LogAppendTime"
+    values = {name: value for *_, entries in response.resources for name, value, *_ in entries}
+    return values.get(_TIMESTAMP_TYPE) != "LogAppendTime"

@@ -1,6 +1,6 @@
-"""Records whose time is beyond any timestamp of Spark: a plan is cut around them, and they are read here.
+"""Records whose time is out of range for a timestamp of Spark: a plan is split around them, and they are read here.
 
-Spark's source fails on such a record, whatever is selected of it. A producer wrote its time in nanoseconds, perhaps.
+Spark's source fails on such a record, even if no column needs its time. Perhaps a producer set it in nanoseconds.
 """
 
 import time
@@ -15,165 +15,174 @@ from aiokafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
 from lakehouse.errors import BrokerError, TopicError
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
-from lakehouse.kafka.failures import gone
-from lakehouse.kafka.newest_records import Record, record_of
+from lakehouse.kafka.failures import records_gone_error
+from lakehouse.kafka.newest_records import Record, to_record
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
 
-LEAST, MOST = -9_223_372_036_854_000, 9_223_372_036_854_775
+MIN_MILLISECONDS, MAX_MILLISECONDS = -9_223_372_036_854_000, 9_223_372_036_854_775
 """The times that Spark's source can read, in milliseconds since 1970, both inclusive."""
 NEAR = 1_000
-"""Records between two such ones: so few of them are read here too, and make no further part of Spark's read."""
+"""Maximum number of records between two timeless ones that are read here too, without another read by Spark."""
 _NEAR_BYTES = 1024 * 1024
 MOST_HOLES = 4
-"""Of one partition in one batch: Spark reads each part between them by a read of its own."""
+"""Maximum number of holes in one partition of one batch: each part between them is a separate read by Spark."""
 ROOM = 32 * 1024 * 1024
 """Bytes of records that are read here for one batch, over all partitions."""
-_OF_A_RECORD = 200  # bytes, beside its own
+_RECORD_OVERHEAD = 200  # bytes per record in addition to its own
 _SHIFTED_BEFORE = -12_219_292_800_000  # 15 October 1582: Spark's source shifts an older time by days
 _POLL_MS = 500
-_PATIENCE = 30.0  # seconds without a record, and without a step forward
+_PATIENCE = 30.0  # seconds without a record and without progress
 
 
 @dataclass(frozen=True)
 class CutPlan:
-    """A plan without what Spark cannot read.
+    """A plan, split into the part that Spark can read and the records that it cannot.
 
-    ``plan`` is the whole: that which was asked for, or its beginning where there is too much to read here. ``parts``
-    are what Spark reads of it, at most one range for each partition in each. ``timeless`` are the records whose time is
-    beyond any timestamp, ``between`` those that stand between them.
+    ``plan`` is the requested plan, or its beginning if it has too much to read here. ``spark_plans`` are what Spark
+    reads of it, each with at most one range per partition. ``timeless_records`` are the records whose time is out of
+    range for a timestamp, and ``records_between`` are the records that were read between them.
     """
 
     plan: Plan
-    parts: tuple[Plan, ...]
-    between: tuple[Record, ...]
-    timeless: tuple[Record, ...]
+    spark_plans: tuple[Plan, ...]
+    records_between: tuple[Record, ...]
+    timeless_records: tuple[Record, ...]
 
 
 def is_timeless(milliseconds: int) -> bool:
-    """Whether a record of that time, since 1970, is one that Spark's source fails on."""
-    return not LEAST <= milliseconds <= MOST
+    """Whether Spark's source fails on a record with that time, in milliseconds since 1970."""
+    return not MIN_MILLISECONDS <= milliseconds <= MAX_MILLISECONDS
 
 
 def told_time(milliseconds: int) -> str:
-    """What to tell of such a time, as it is stored nowhere else: records at one position are told apart by it."""
+    """Return the detail that stores such a time: no other column has it, and it distinguishes records at one position.
+
+    Stored details are compared with it, so its text must not change.
+    """
     return f"its time in the topic is {milliseconds} milliseconds after 1970, which is beyond any timestamp"
 
 
 def cut_around(settings: Settings, plan: Plan, command: str) -> CutPlan:
-    """Read all records of a plan once, without Spark, and cut it around those whose time is beyond any timestamp.
+    """Read all records of a plan once, without Spark, and split it around those whose time is out of range.
 
-    Holds little more than ``ROOM`` of them; each partition goes on behind its first one at least. ``command`` is what a
-    person types to go on. Raises ``ReadLossError`` where records are gone, ``BrokerError`` where the broker does not
-    give them, ``TopicError`` where this client cannot read them either.
+    Holds little more than ``ROOM`` bytes of them; each partition advances at least past its first one. ``command`` is
+    what the user runs to continue. Raises ``ReadLossError`` if records are gone, ``BrokerError`` if the broker does
+    not deliver them, and ``TopicError`` if this client cannot read them either.
     """
-    parts = [part for part in plan.ranges if part.span]
-    cuts = [_Cut(part, ROOM // max(1, len(parts))) for part in parts]
+    ranges = [offsets for offsets in plan.ranges if offsets.span]
+    cuts = [_Cut(offsets, ROOM // max(1, len(ranges))) for offsets in ranges]
 
-    async def question(clients: Clients) -> bool:
-        own = {"isolation_level": "read_committed", "auto_offset_reset": "none"}
-        starts = {TopicPartition(plan.stream, part.partition): part.start for part in parts}
-        async with clients.open(AIOKafkaConsumer, **own) as consumer:
+    async def scan_all(clients: Clients) -> bool:
+        consumer_arguments = {"isolation_level": "read_committed", "auto_offset_reset": "none"}
+        starts = {TopicPartition(plan.stream, offsets.partition): offsets.start for offsets in ranges}
+        async with clients.open(AIOKafkaConsumer, **consumer_arguments) as consumer:
             try:
                 for cut in cuts:
                     await _scan(consumer, plan.stream, cut)
             except (OffsetOutOfRangeError, NoOffsetForPartitionError):
                 return False
             earliest = await consumer.beginning_offsets(list(starts))
-        return all(earliest[part] <= start for part, start in starts.items())
+        return all(earliest[partition] <= start for partition, start in starts.items())
 
-    if not ask(settings, None, question):
-        raise gone(plan, command)
-    read = {cut.part.partition: cut.part for cut in cuts}
-    whole = replace(plan, ranges=tuple(read.get(part.partition, part) for part in plan.ranges))
-    between = tuple(record for cut in cuts for record in cut.between)
-    return CutPlan(whole, tuple(_parts(plan, cuts)), between, tuple(each for cut in cuts for each in cut.timeless))
+    if not ask(settings, None, scan_all):
+        raise records_gone_error(plan, command)
+    read_ranges = {cut.offsets.partition: cut.offsets for cut in cuts}
+    read_plan = replace(plan, ranges=tuple(read_ranges.get(offsets.partition, offsets) for offsets in plan.ranges))
+    records_between = tuple(record for cut in cuts for record in cut.records_between)
+    timeless_records = tuple(record for cut in cuts for record in cut.timeless_records)
+    return CutPlan(read_plan, tuple(_plan_outside(plan, cuts)), records_between, timeless_records)
 
 
-def _parts(plan: Plan, cuts: "list[_Cut]") -> Iterator[Plan]:
-    for ranges in zip_longest(*(cut.outside for cut in cuts)):
-        yield replace(plan, ranges=tuple(part for part in ranges if part))
+def _plan_outside(plan: Plan, cuts: "list[_Cut]") -> Iterator[Plan]:
+    for ranges in zip_longest(*(cut.ranges_outside for cut in cuts)):
+        yield replace(plan, ranges=tuple(offsets for offsets in ranges if offsets))
 
 
 class _Cut:
-    """The range of one partition, of which records are taken in order: what of it is read here instead."""
+    """Splits the range of one partition: it takes the records in order and keeps those that are read here.
 
-    def __init__(self, part: Range, room: int) -> None:
-        self.part = part
+    ``holes`` are the ranges that Spark must not read.
+    """
+
+    def __init__(self, offsets: Range, room: int) -> None:
+        self.offsets = offsets
         self.holes: list[Range] = []
-        self.between: list[Record] = []
-        self.timeless: list[Record] = []
+        self.records_between: list[Record] = []
+        self.timeless_records: list[Record] = []
         self._room = room
-        self._since: list[Record] | None = None  # records behind the last hole, while they are near
-        self._since_bytes = 0
+        self._records_since: list[Record] | None = None  # records after the last hole, while they are near it
+        self._bytes_since = 0
 
     @property
-    def outside(self) -> list[Range]:
-        """What is left of the range beside the holes."""
-        starts = [self.part.start, *(hole.end for hole in self.holes)]
-        ends = [*(hole.start for hole in self.holes), self.part.end]
-        ranges = (Range(self.part.partition, start, end) for start, end in zip(starts, ends, strict=True))
-        return [part for part in ranges if part.span]
+    def ranges_outside(self) -> list[Range]:
+        """The rest of the range, without the holes."""
+        starts = [self.offsets.start, *(hole.end for hole in self.holes)]
+        ends = [*(hole.start for hole in self.holes), self.offsets.end]
+        ranges = (Range(self.offsets.partition, start, end) for start, end in zip(starts, ends, strict=True))
+        return [offsets for offsets in ranges if offsets.span]
 
     def take(self, record: Record) -> bool:
-        """Take the next record; whether there is room for another."""
+        """Take the next record; return whether there is room for another."""
         if is_timeless(record.milliseconds):
             return self._cut_out(record)
-        if self._since is not None:
-            self._since.append(record)
-            self._since_bytes += _size(record)
-            far = len(self._since) > NEAR or self._since_bytes > _NEAR_BYTES
-            if far or record.milliseconds < _SHIFTED_BEFORE:
-                self._since = None
+        if self._records_since is not None:
+            self._records_since.append(record)
+            self._bytes_since += _size(record)
+            is_far = len(self._records_since) > NEAR or self._bytes_since > _NEAR_BYTES
+            if is_far or record.milliseconds < _SHIFTED_BEFORE:
+                self._records_since = None
         return True
 
     def _cut_out(self, record: Record) -> bool:
-        here = Range(self.part.partition, record.offset, record.offset + 1)
-        if self._since is None:
+        hole = Range(self.offsets.partition, record.offset, record.offset + 1)
+        if self._records_since is None:
             if len(self.holes) == MOST_HOLES:
-                self.part = replace(self.part, end=record.offset)
+                self.offsets = replace(self.offsets, end=record.offset)
                 return False
-            self.holes.append(here)
-            self._since_bytes = 0
+            self.holes.append(hole)
+            self._bytes_since = 0
         else:
-            self.holes[-1] = replace(self.holes[-1], end=here.end)
-            self.between += self._since
-        self.timeless.append(record)
-        self._room -= self._since_bytes + _size(record)
-        self._since, self._since_bytes = [], 0
+            self.holes[-1] = replace(self.holes[-1], end=hole.end)
+            self.records_between += self._records_since
+        self.timeless_records.append(record)
+        self._room -= self._bytes_since + _size(record)
+        self._records_since, self._bytes_since = [], 0
         if self._room <= 0:
-            self.part = replace(self.part, end=here.end)
+            self.offsets = replace(self.offsets, end=hole.end)
         return self._room > 0
 
 
 def _size(record: Record) -> int:
-    headers = sum(len(name) + len(told or b"") for name, told in record.headers)
-    return _OF_A_RECORD + len(record.key or b"") + len(record.value or b"") + headers
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return _RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"") + headers
 
 
 async def _scan(consumer: Any, topic: str, cut: _Cut) -> None:
-    """Let a cut take the records of its range until it has no room."""
-    part, end = TopicPartition(topic, cut.part.partition), cut.part.end
-    consumer.assign([part])
-    consumer.seek(part, cut.part.start)
-    at, due = cut.part.start, time.monotonic() + _PATIENCE
-    while at < end:
+    """Feed the records of its range to a cut until it has no room."""
+    partition, end = TopicPartition(topic, cut.offsets.partition), cut.offsets.end
+    consumer.assign([partition])
+    consumer.seek(partition, cut.offsets.start)
+    position, deadline = cut.offsets.start, time.monotonic() + _PATIENCE
+    while position < end:
         try:
-            fetched = await consumer.getmany(part, timeout_ms=_POLL_MS)
+            batches = await consumer.getmany(partition, timeout_ms=_POLL_MS)
         except UnicodeDecodeError:
             raise TopicError(
-                f"Records of partition {part.partition} from offset {at} on are read by neither client: the time of one"
-                " is beyond any timestamp, and one near it has a header whose name is not UTF-8",
+                f"Neither client can read the records of partition {partition.partition} from offset {position} on:"
+                " the time of one is out of range for a timestamp, and one near it has a header whose name is not"
+                " UTF-8",
                 where=f"topic {topic}",
                 action="Nothing was merged. Delete the records up to them from the topic, and accept that gap.",
             ) from None
-        if not all(cut.take(record_of(each)) for each in fetched.get(part, ()) if each.offset < end):
+        if not all(cut.take(to_record(message)) for message in batches.get(partition, ()) if message.offset < end):
             return
-        before, at = at, await consumer.position(part)
-        due = time.monotonic() + _PATIENCE if at > before else due
-        if time.monotonic() > due:
+        position_before, position = position, await consumer.position(partition)
+        deadline = time.monotonic() + _PATIENCE if position > position_before else deadline
+        if time.monotonic() > deadline:
             raise BrokerError(
-                f"The broker gave nothing of partition {part.partition} from offset {at} on in {_PATIENCE:.0f} seconds",
+                f"The broker delivered no record of partition {partition.partition} from offset {position} on within"
+                f" {_PATIENCE:.0f} seconds",
                 where=f"topic {topic}",
-                action="Nothing was merged. Look after the broker, and run it again.",
+                action="Nothing was merged. Check that the broker is healthy, and run it again.",
             )

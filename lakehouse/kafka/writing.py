@@ -1,4 +1,4 @@
-"""How lines become the values of records that name a schema: which one ``publish`` writes by, and what writes them."""
+"""Lines as values of records with a schema id: the schema that ``publish`` writes by, and the functions to write."""
 
 from collections.abc import Callable
 
@@ -17,31 +17,33 @@ from lakehouse.settings import Settings
 
 
 def writing_of(settings: Settings, table: StreamTable, schema: str | None) -> tuple[Callable[[bytes], bytes], Parser]:
-    """What makes the value of a record of a line, and what parses it again.
+    """Return the function that turns a line into the value of a record, and the one that parses it again.
 
-    The schema that records name is registered under ``TOPIC-value``: ``schema``, else the newest of that, else one that
-    follows from the declaration. Raises ``RegistryError`` where the registry refuses it, since it is not compatible
-    with those before it; ``TopicError`` where nothing can be written by it.
+    The schema is registered under ``TOPIC-value``: ``schema``, or the newest one of that subject, or one generated
+    from the declaration. Raises ``RegistryError`` if the registry refuses it as incompatible with the schemas before
+    it, and ``TopicError`` if no value can be written by it.
     """
-    subject, form = f"{table.topic}-value", table.format
-    with registry(settings) as talk:
+    subject, record_format = f"{table.topic}-value", table.format
+    with registry(settings) as client:
         try:
-            schema_id, writer = _chosen(talk, subject, schema, table)
+            schema_id, writer_schema = _choose_schema(client, subject, schema, table)
         except UnusableSchemaError as error:
-            raise TopicError(f"Nothing can be written by the schema: {error}", where=f"subject {subject}") from None
-    schemas = Schemas({schema_id: writer}, {}) if writer else NO_SCHEMAS
-    return form.writer(schema_id, writer), form.parser(schemas)
+            raise TopicError(f"The schema cannot be used for writing: {error}", where=f"subject {subject}") from None
+    schemas = Schemas({schema_id: writer_schema}, {}) if writer_schema else NO_SCHEMAS
+    return record_format.writer(schema_id, writer_schema), record_format.parser(schemas)
 
 
-def _chosen(talk: Registry, subject: str, text: str | None, table: StreamTable) -> tuple[int, WriterSchema | None]:
-    """The id of the schema that records name, and the schema itself if values are written by it."""
-    form = table.format
-    newest = None if text else talk.newest(subject)
-    if newest is not None:
-        found = writer_schema_of(talk, newest, form) if form.needs_schemas else None
-        if found or not form.needs_schemas:
-            return newest, found
-    text = text or form.declared_schema(table.name, table.fields)
-    kind = form.schema_kind or ""
-    writer = form.writer_schema(RegisteredSchema(text, (), kind)) if form.needs_schemas else None
-    return talk.register(subject, text, kind), writer
+def _choose_schema(
+    client: Registry, subject: str, text: str | None, table: StreamTable
+) -> tuple[int, WriterSchema | None]:
+    """Return the id of the schema for the records, and the schema itself if values are written by it."""
+    record_format = table.format
+    newest_id = None if text else client.newest(subject)
+    if newest_id is not None:
+        newest_schema = writer_schema_of(client, newest_id, record_format) if record_format.needs_schemas else None
+        if newest_schema or not record_format.needs_schemas:
+            return newest_id, newest_schema
+    text = text or record_format.declared_schema(table.name, table.fields)
+    kind = record_format.schema_kind or ""
+    schema = record_format.writer_schema(RegisteredSchema(text, (), kind)) if record_format.needs_schemas else None
+    return client.register(subject, text, kind), schema

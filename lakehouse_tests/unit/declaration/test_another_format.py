@@ -114,9 +114,9 @@ class Frameless(Barred):
 @pytest.mark.parametrize(
     ("form", "fact"),
     [
-        (Unwritten(), "format Unwritten is no frozen dataclass"),
-        (Kindless(("id",)), "format Kindless needs schemas, and has no kind of them"),
-        (Frameless(("id",)), "format Frameless needs schemas, and has no kind of them"),
+        (Unwritten(), "format Unwritten is not a frozen dataclass"),
+        (Kindless(("id",)), "format Kindless needs schemas, but it is not framed or has no schema_kind"),
+        (Frameless(("id",)), "format Frameless needs schemas, but it is not framed or has no schema_kind"),
     ],
 )
 def test_a_format_that_others_cannot_rely_on_is_refused(form, fact: str) -> None:
@@ -144,7 +144,7 @@ def test_a_format_that_is_listed_is_likely_for_values_that_no_format_before_it_r
 
 
 def test_of_a_format_without_schemas_no_schema_is_of_use_and_none_is_registered() -> None:
-    with pytest.raises(UnusableSchemaError, match="a schema of AVRO, and Barred needs none"):
+    with pytest.raises(UnusableSchemaError, match="a schema of AVRO, but Barred uses no schemas"):
         BARRED.writer_schema(RegisteredSchema("{}", (), "AVRO"))
     with pytest.raises(UnusableSchemaError, match="visits has no schema"):
         BARRED.declared_schema(TABLE.name, TABLE.fields)

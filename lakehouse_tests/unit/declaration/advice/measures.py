@@ -72,7 +72,7 @@ EXAMPLES = [
         measuring("count(*)"),
     ),
     Example(
-        "rollup by_movie: measure n: no such type NUMBER",
+        "rollup by_movie: measure n: unknown type NUMBER",
         "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale).",
         grouped(measures=measures("n", type_="NUMBER")),
         grouped(measures=measures("n", type_="BIGINT")),

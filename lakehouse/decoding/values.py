@@ -114,7 +114,7 @@ def _reject_control_characters(text: str, field: Field) -> str:
         return text
     type_ = {size: name for name, size in _KEY_SIZES.items()}.get(len(text.encode()))
     hint = f"; it may be a number: declare {type_} with RecordKey('big_endian')" if type_ else ""
-    raise Rejection("invalid_text", f"{field.source!r} holds the control character U+{ord(match[0]):04X}{hint}")
+    raise Rejection("invalid_text", f"{field.source!r} contains the control character U+{ord(match[0]):04X}{hint}")
 
 
 def has_explicit_null(parsed: dict[str, Any], field: Field) -> bool:
@@ -211,5 +211,5 @@ def _require_text(raw: Any, field: Field) -> str:
     try:
         raw.encode("utf-8")
     except UnicodeEncodeError:
-        raise Rejection("invalid_text", f"{field.source!r} holds half of a surrogate pair") from None
+        raise Rejection("invalid_text", f"{field.source!r} contains half of a surrogate pair") from None
     return raw

@@ -137,14 +137,14 @@ def decode_values(
     """
     if decode_fast is None or not len(values):
         return _decode_strictly(values, broker_times, rules, parts)
-    plain = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
-    count = len(plain.late)  # fewer than the values if these take much memory
+    plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
+    count = len(plain_records.late)  # fewer than the values if these take much memory
     nulls = pa.nulls(count, pa.string())
-    fast_verdicts = _verdict_array([nulls, nulls, plain.late, *plain.columns], rules)
-    unmapped_counts, rows = count_unmapped(plain.objects, rules.fields), plain.uncertain_rows
+    fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns], rules)
+    unmapped_counts, rows = count_unmapped(plain_records.objects, rules.fields), plain_records.uncertain_rows
     if not rows:
         return Decoded(fast_verdicts, unmapped_counts)
-    del plain  # the strict path makes its own copy
+    del plain_records  # the strict path makes its own copy
     indices = pa.array(rows, pa.int64())
     strict_parts = {part: array.take(indices) for part, array in parts.items()}
     times = None if broker_times is None else broker_times.take(indices)

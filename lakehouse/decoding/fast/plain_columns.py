@@ -89,7 +89,7 @@ def _is_exact(raw: Any, field: Field) -> bool:
 
 
 def read_parts(parts: list[Any], field: Field) -> list[Any]:
-    """Parse other parts of records like ``values.parse_part``; an empty tuple stands for a part that is not plain."""
+    """Parse other parts of records like ``values.parse_part``; a part that is not plain becomes an empty tuple."""
     return [_read_part(part, field) if type(part) is bytes else part for part in parts]
 
 
@@ -141,7 +141,7 @@ def _keep_types(raw_values: list[Any], types: set[type]) -> tuple[list[Any], Mas
     if set(map(type, raw_values)) <= allowed_types:
         return raw_values, np.ones(len(raw_values), bool)
     is_allowed = [type(raw) in allowed_types for raw in raw_values]
-    return [raw if allowed else None for raw, allowed in zip(raw_values, is_allowed, strict=True)], np.array(is_allowed)
+    return [raw if keeps else None for raw, keeps in zip(raw_values, is_allowed, strict=True)], np.array(is_allowed)
 
 
 def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -150,7 +150,7 @@ def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
         texts = pa.array(cleaned, pa.large_string())
     except UnicodeEncodeError:  # half of a surrogate pair, which only the strict parser accepts
         is_plain &= np.array([text is None or is_text(text) for text in cleaned])
-        texts = pa.array([t if plain else None for t, plain in zip(cleaned, is_plain, strict=True)], pa.large_string())
+        texts = pa.array([t if fits else None for t, fits in zip(cleaned, is_plain, strict=True)], pa.large_string())
     has_value = _is_valid(texts)
     if field.type == "STRING":
         return _column(texts.cast(pa.string()), has_value, is_plain, is_text=True)
@@ -247,15 +247,15 @@ def _round_to_units(doubles: Doubles, scale: int, bounds: tuple[int, int]) -> tu
     """
     minimum, maximum = bounds
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.trunc(doubles)
-        fraction = (doubles - whole) * float(10**scale)
+        whole_part = np.trunc(doubles)
+        fraction = (doubles - whole_part) * float(10**scale)
         rounded = np.rint(fraction)
         max_error = (np.abs(doubles) * float(10**scale) + 2 * np.abs(fraction)) * (2.0**-53 * 1.001)
         is_certain = np.abs(np.abs(fraction - rounded) - 0.5) > max_error
         is_certain &= np.abs(doubles) < min(2.0**53, 2.0**62 / float(10**scale))
     if scale > _MAX_SCALE:
-        is_certain &= whole == 0
-    units = np.where(is_certain, whole, 0).astype(np.int64) * 10 ** min(scale, _MAX_SCALE)
+        is_certain &= whole_part == 0
+    units = np.where(is_certain, whole_part, 0).astype(np.int64) * 10 ** min(scale, _MAX_SCALE)
     units += np.where(is_certain, rounded, 0).astype(np.int64)
     return units, is_certain & (units >= minimum) & (units <= maximum)
 

@@ -24,10 +24,10 @@ def schema_fields(schemas: Iterable[WriterSchema], limit: int) -> dict[Path, Sch
     """
     fields: dict[Path, SchemaField] = {}
     for schema in schemas:
-        named, root = _NamedSchemas({}, {}), json.loads(schema.text)
+        definitions, root = _NamedSchemas({}, {}), json.loads(schema.text)
         for definition in (*map(json.loads, schema.references), root):
-            named.collect(definition)
-        for path, field in islice(_fields(root, named, (), optional=False), limit):
+            definitions.collect(definition)
+        for path, field in islice(_fields(root, definitions, (), optional=False), limit):
             fields[path] = _merge_fields(fields[path], field) if path in fields else field
     fields.pop((), None)  # of a record without a field
     # a field that is a record in one schema and not in another is read as a whole, or not at all
@@ -77,51 +77,51 @@ class _NamedSchemas(NamedTuple):
 
 
 def _fields(
-    schema: Any, named: _NamedSchemas, path: Path, *, optional: bool, outer_records: Path = ()
+    schema: Any, definitions: _NamedSchemas, path: Path, *, optional: bool, outer_records: Path = ()
 ) -> Iterator[tuple[Path, SchemaField]]:
     """Yield the fields of a record and of nested records; a record within itself is not followed."""
-    resolved, allows_null = named.resolve(schema)
+    resolved, allows_null = definitions.resolve(schema)
     optional = optional or allows_null
     is_record = isinstance(resolved, dict) and resolved["type"] == "record" and resolved["name"] not in outer_records
     if not is_record or len(path) == _MAX_LEVELS or not resolved["fields"]:
-        yield path, SchemaField(_column_type(resolved, named), optional)
+        yield path, SchemaField(_column_type(resolved, definitions), optional)
         return
     for field in resolved["fields"]:
         records = (*outer_records, resolved["name"])
-        yield from _fields(field["type"], named, (*path, field["name"]), optional=optional, outer_records=records)
+        yield from _fields(field["type"], definitions, (*path, field["name"]), optional=optional, outer_records=records)
 
 
-def _column_type(schema: Any, named: _NamedSchemas) -> str | None:
+def _column_type(schema: Any, definitions: _NamedSchemas) -> str | None:
     """The type of a column for the values of a schema; ``None`` if there is none."""
-    resolved, _ = named.resolve(schema)
+    resolved, _ = definitions.resolve(schema)
     kind = resolved["type"] if isinstance(resolved, dict) else resolved
     if isinstance(kind, list):  # a union of several types
         return None
     if isinstance(resolved, dict) and logical_converter(resolved):
         return _logical_type(resolved)
-    return _NESTED_TYPES[kind](resolved, named) if kind in _NESTED_TYPES else _SCALAR_TYPES.get(kind)
+    return _NESTED_TYPES[kind](resolved, definitions) if kind in _NESTED_TYPES else _SCALAR_TYPES.get(kind)
 
 
-def _array_type(schema: dict[str, Any], named: _NamedSchemas) -> str | None:
-    item_type = _column_type(schema["items"], named)
+def _array_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
+    item_type = _column_type(schema["items"], definitions)
     return item_type and f"ARRAY<{item_type}>"
 
 
-def _map_type(schema: dict[str, Any], named: _NamedSchemas) -> str | None:
-    value_type = _column_type(schema["values"], named)
+def _map_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
+    value_type = _column_type(schema["values"], definitions)
     return value_type and f"MAP<STRING, {value_type}>"
 
 
-def _struct_type(schema: dict[str, Any], named: _NamedSchemas) -> str | None:
+def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
     """A struct of the fields that have a column type and a valid name; ``None`` for a record within itself."""
     name = schema["name"]
-    if name not in named.column_types:
-        named.column_types[name] = None
-        inner_types = [(field["name"], _column_type(field["type"], named)) for field in schema["fields"]]
+    if name not in definitions.column_types:
+        definitions.column_types[name] = None
+        inner_types = [(field["name"], _column_type(field["type"], definitions)) for field in schema["fields"]]
         fields = {n.lower(): f"{n}: {type_}" for n, type_ in reversed(inner_types) if type_ and is_field_name(n)}
         struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
-        named.column_types[name] = struct_type if fields and len(struct_type) <= _MAX_TYPE_LENGTH else None
-    return named.column_types[name]
+        definitions.column_types[name] = struct_type if fields and len(struct_type) <= _MAX_TYPE_LENGTH else None
+    return definitions.column_types[name]
 
 
 def _logical_type(schema: dict[str, Any]) -> str | None:

@@ -48,16 +48,16 @@ def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
     ``invalid_avro`` and ``too_large``. This function raises ``Rejection`` with the reason ``unusable_schema`` if no
     record of the schema can be read.
     """
-    named = NamedNodes() if nodes is None else nodes
+    all_nodes = NamedNodes() if nodes is None else nodes
     for reference in schema.references:
-        _node(json.loads(reference), named)
+        _node(json.loads(reference), all_nodes)
     root = json.loads(schema.text)
     if not isinstance(root, dict) or root.get("type") != "record":
         raise Rejection("unusable_schema", "its type is not a record")
-    read = _node(root, named).read
+    read = _node(root, all_nodes).read
 
     def read_record(data: bytes, start: int) -> dict[str, Any]:
-        named.memory = 0
+        all_nodes.memory = 0
         try:
             value, end = read(data, start)
         except (IndexError, struct.error):

@@ -181,8 +181,8 @@ def test_most_records_with_nested_values_are_decoded_on_the_fast_path():
 
 
 def test_a_field_that_a_column_reads_as_a_whole_is_not_unmapped():
-    whole = Column("all", "MAP<STRING, STRING>", "All.", source="n")
-    assert count_unmapped([{"n": {"a": "1", "x": "2"}}], (column("STRUCT<a: STRING>").field, whole.field)) == {}
+    map_column = Column("all", "MAP<STRING, STRING>", "All.", source="n")
+    assert count_unmapped([{"n": {"a": "1", "x": "2"}}], (column("STRUCT<a: STRING>").field, map_column.field)) == {}
 
 
 def test_spark_names_types_in_lower_case_except_for_names_of_fields():

@@ -203,12 +203,12 @@ def test_a_value_of_another_type_with_a_default_does_not_hide_a_duplicate_name()
 
 
 @pytest.mark.parametrize("policy", ["accept", "reject"])
-@pytest.mark.parametrize("after", [timedelta(0), timedelta(days=1), timedelta.max])
-def test_every_extreme_broker_time_has_equal_results(policy: Any, after: timedelta) -> None:
+@pytest.mark.parametrize("limit", [timedelta(0), timedelta(days=1), timedelta.max])
+def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedelta) -> None:
     column = Column("n", "TIMESTAMP", "A time.", pattern="%Y")
     years = ['"0001"', '"1970"', '"9999"', "null"]
     for broker_time in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
-        batch = one_column(column, years, Late("n", after, policy))
+        batch = one_column(column, years, Late("n", limit, policy))
         decode_like_strictly(Written(batch.values, [broker_time] * len(years), batch.rules))
 
 
@@ -242,9 +242,9 @@ def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules
     times = [f"{1_767_225_600 * EPOCHS[unit] + n}{part}" for n in range(50) for part in ("", ".25", ".123")]
     unmapped_fields = ["", ',"other":{"a":"x"}', ',"money":1000000000.5', ',"money":null']
     records: list[bytes | None] = [
-        f'{{"o":{{"at":{number},"text":"x","{inside}":"y"}}{unmapped}}}'.encode()
+        f'{{"o":{{"at":{number},"text":"x","{name}":"y"}}{unmapped}}}'.encode()
         for number in times
-        for inside in ("inside", "b")
+        for name in ("inside", "b")
         for unmapped in unmapped_fields
     ]
     batch = Written(records, [None] * len(records), Rules((time.field, money.field, text.field), None))
@@ -354,10 +354,10 @@ def test_a_duplicate_name_is_detected(text: str) -> None:
 def test_a_slice_of_an_array_is_decoded_like_the_whole(type_: pa.DataType) -> None:
     values = pa.array([GOOD, GOOD[:-1] + b',"latitude":51.5}', None, b'{"a":"\\"}', GOOD], type_)
     broker_times = pa.array([1, None, 3, 4, 5], pa.int64())
-    whole = decode_values(values, broker_times, RULES, decode_plain).verdicts
+    all_verdicts = decode_values(values, broker_times, RULES, decode_plain).verdicts
     for begin in range(5):
         decoded = decode_values(values.slice(begin, 2), broker_times.slice(begin, 2), RULES, decode_plain)
-        assert decoded.verdicts.equals(whole.slice(begin, 2))
+        assert decoded.verdicts.equals(all_verdicts.slice(begin, 2))
     assert len(decode_values(values[:0], broker_times[:0], RULES, decode_plain).verdicts) == 0
 
 

@@ -187,12 +187,14 @@ def test_a_decimal_that_rounds_beyond_its_precision_is_out_of_range() -> None:
     assert rejection_of(b'{"n":999.9999995}', (field("DECIMAL(9,6)"),)).reason == "out_of_range"
 
 
-@pytest.mark.parametrize(("type_", "least", "most"), [("INT", -(2**31), 2**31 - 1), ("BIGINT", -(2**63), 2**63 - 1)])
-def test_whole_numbers_end_at_the_bounds_of_their_type(type_: str, least: int, most: int) -> None:
-    assert value_of(str(least), type_) == least
-    assert value_of(str(most), type_) == most
-    for beyond in (least - 1, most + 1, "9" * 5_000):
-        assert rejection_of(f'{{"n":{beyond}}}'.encode(), (field(type_),)).reason == "out_of_range"
+@pytest.mark.parametrize(
+    ("type_", "minimum", "maximum"), [("INT", -(2**31), 2**31 - 1), ("BIGINT", -(2**63), 2**63 - 1)]
+)
+def test_whole_numbers_end_at_the_bounds_of_their_type(type_: str, minimum: int, maximum: int) -> None:
+    assert value_of(str(minimum), type_) == minimum
+    assert value_of(str(maximum), type_) == maximum
+    for outside in (minimum - 1, maximum + 1, "9" * 5_000):
+        assert rejection_of(f'{{"n":{outside}}}'.encode(), (field(type_),)).reason == "out_of_range"
 
 
 def test_a_whole_number_may_be_written_with_a_fraction_of_zero_only() -> None:
@@ -474,7 +476,7 @@ def test_a_binary_key_is_not_text(key: bytes, detail: str) -> None:
     with pytest.raises(Rejection) as rejected:
         decode_key("STRING", key, RecordKey())
     assert rejected.value.reason == "invalid_text"
-    assert rejected.value.detail == f"'key of the record' holds the control character {detail}"
+    assert rejected.value.detail == f"'key of the record' contains the control character {detail}"
     assert decode_key("STRING", key, RecordKey("any_text")) == key.decode()
 
 

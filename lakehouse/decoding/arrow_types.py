@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from lakehouse.decoding.nested_types import nested
 
-_PLAIN = {
+_SCALAR_TYPES = {
     "STRING": pa.string(),
     "BOOLEAN": pa.bool_(),
     "INT": pa.int32(),
@@ -20,11 +20,11 @@ def arrow_type(sql_type: str) -> pa.DataType:
     if sql_type.startswith("DECIMAL"):
         precision, scale = (int(part) for part in sql_type[8:-1].split(","))
         return pa.decimal128(precision, scale)
-    found = nested(sql_type)
-    if found is None:
-        return _PLAIN[sql_type]
-    inner = [(name, arrow_type(each)) for name, each in found.inner]
-    if found.kind == "STRUCT":
-        return pa.struct(inner)
-    types = [each for _, each in inner]
-    return pa.map_(*types) if found.kind == "MAP" else pa.list_(*types)
+    nested_type = nested(sql_type)
+    if nested_type is None:
+        return _SCALAR_TYPES[sql_type]
+    inner_types = [(name, arrow_type(inner_type)) for name, inner_type in nested_type.inner]
+    if nested_type.kind == "STRUCT":
+        return pa.struct(inner_types)
+    types = [inner_type for _, inner_type in inner_types]
+    return pa.map_(*types) if nested_type.kind == "MAP" else pa.list_(*types)

@@ -1,15 +1,15 @@
-"""The rule for one field of a record, and the verdict where it is broken."""
+"""The rule for one field of a record, and the rejection of a record that breaks it."""
 
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from lakehouse.decoding.record_parts import VALUE, Written
+from lakehouse.decoding.record_parts import VALUE, KeyEncoding
 
-OF_SCHEMAS = ("wrong_magic", "unknown_schema", "unusable_schema")
-"""Reasons to reject a record that only those have before which the id of a schema stands."""
+SCHEMA_REASONS = ("wrong_magic", "unknown_schema", "unusable_schema")
+"""Reasons to reject a record that apply only to values with a schema id in front."""
 TIMELESS = "no_such_time"
-"""The reason to reject a record whose own time, in its topic, is beyond any timestamp; no decoding tells it."""
+"""The reason to reject a record whose own time is outside the range of timestamps; decoding never gives it."""
 REASONS = (
     "tombstone",
     "empty_value",
@@ -28,64 +28,64 @@ REASONS = (
     "out_of_range",
     "invalid_text",
     "too_large",
-    *OF_SCHEMAS,
+    *SCHEMA_REASONS,
     "late",
     TIMELESS,
 )
-"""Reasons that records of any format may have; ``Format.reasons`` are those of one alone."""
+"""Reasons that records of any format may have; ``Format.reasons`` are those of one format alone."""
 Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]
 WHOLE = {"INT": 2**31, "BIGINT": 2**63}
 
 
 class Field(NamedTuple):
-    """A rule for one field of a record: what it is called, its type and what is allowed.
+    """A rule for one field of a record: its name, its type and the allowed values.
 
-    ``path`` are the names that lead to it, where it is within another; ``source`` is how a person is told of it.
-    ``epoch`` is the unit of a time that is written as a number. ``default`` stands for a value where there is none,
-    written as it would be in the record. ``part`` is where it stands: in the value of the record, or beside it.
-    ``former`` are the names that led to it before; they are asked where it is missing. ``nulls`` are what stands for
-    null, as it is written. ``inner`` are the rules for what its values hold, where they hold others; ``leaves`` is how
-    many plain values one of them has room for, itself or in a struct, where it is there or not. Of one whose
-    ``null_erases`` it matters whether a record says null, or nothing. ``written`` is how the key of a record is, and
-    ``room`` how many bytes of memory one of its values takes, but for the items of arrays and maps in it.
+    ``path`` is the sequence of names that lead to a nested field; ``source`` is how messages name the field.
+    ``epoch`` is the unit of a time that is written as a number. ``default`` replaces a missing or null value, in the
+    form in which a record would contain it. ``part`` is the part of the record that contains the field.
+    ``former`` is the path that the field had before; it is read if the field is missing. ``null_values`` are texts
+    that mean null. ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the
+    number of scalar values that one value has space for, itself or in a struct, present or not. If ``null_erases`` is
+    set, an explicit null and a missing field differ. ``written`` is the encoding of the record key. ``memory_bytes`` is
+    the memory of one nested value without the items of its arrays and maps.
     """
 
     name: str
     source: str
     type: str
     required: bool
-    least: Decimal | float | None
-    most: Decimal | float | None
+    minimum: Decimal | float | None
+    maximum: Decimal | float | None
     pattern: str | None
     path: tuple[str, ...] = ()
     epoch: Epoch | None = None
     default: str | bool | float | None = None
     part: str = VALUE
     former: tuple[str, ...] = ()
-    nulls: tuple[str, ...] = ()
+    null_values: tuple[str, ...] = ()
     inner: tuple["Field", ...] = ()
-    leaves: int = 1
+    leaf_count: int = 1
     null_erases: bool = False
-    written: Written = "text"
-    room: int = 0
+    written: KeyEncoding = "text"
+    memory_bytes: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that lead to it, one within the other."""
+        """The names that lead to the field, from the outermost to its own."""
         return self.path or (self.source,)
 
 
 class Beyond(NamedTuple):
-    """A number whose exponent is beyond any, as it was written: nothing where nobody declared its field."""
+    """A number or a time that no type can represent, as its text. It does no harm in a field that no column reads."""
 
-    written: str
+    text: str
 
     def __str__(self) -> str:
-        return self.written
+        return self.text
 
 
 class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error of the program
-    """A record may not enter: a reason from a short list, and the detail a person needs."""
+    """The verdict that rejects a record: a reason from a fixed list, and a detail for people."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason, detail)
@@ -94,7 +94,7 @@ class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error 
 
 
 def is_text(text: str) -> bool:
-    """Whether a text of somebody else's can be written in UTF-8; one with half a surrogate pair cannot."""
+    """Whether a text can be encoded as UTF-8; one with half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -102,23 +102,23 @@ def is_text(text: str) -> bool:
     return True
 
 
-def wrong_type(raw: Any, field: Field) -> NoReturn:
-    """Refuse a value that is of another type."""
-    raise Rejection("wrong_type", f"{field.source!r} is {kind(raw)} {shown(raw)}, expected {field.type}")
+def raise_wrong_type(raw: Any, field: Field) -> NoReturn:
+    """Reject a value of another type."""
+    raise Rejection("wrong_type", f"{field.source!r} is {json_kind(raw)} {short_text(raw)}, expected {field.type}")
 
 
-def out_of_range(raw: Any, field: Field) -> NoReturn:
-    """Refuse a value that the type does not hold."""
-    raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, too large for {field.type}")
+def raise_out_of_range(raw: Any, field: Field) -> NoReturn:
+    """Reject a value that the type cannot represent."""
+    raise Rejection("out_of_range", f"{field.source!r} is {short_text(raw)}, too large for {field.type}")
 
 
-def shown(raw: Any) -> str:
-    """The beginning of a value; never the text of an array or object, which may be deeper than Python can write."""
+def short_text(raw: Any) -> str:
+    """The beginning of a value; of an array or object only its size, since its nesting may be too deep for ``str``."""
     return f"of {len(raw)}" if isinstance(raw, dict | list) else ascii(str(raw)[:80])[:80]
 
 
-def kind(raw: Any) -> str:
-    """What a value is, in JSON's words, and in Avro's for what JSON has not."""
+def json_kind(raw: Any) -> str:
+    """The kind of a value in the terms of JSON, or of Avro if JSON has no such kind."""
     names = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
-    names |= {bytes: "bytes", date: "a day", datetime: "a moment"}
+    names |= {bytes: "bytes", date: "a date", datetime: "a timestamp"}
     return names.get(type(raw), "a number")

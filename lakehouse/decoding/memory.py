@@ -1,6 +1,7 @@
-"""How much memory decoding takes: bytes that are made of the bytes of records, before they are made.
+"""How much memory decoding takes: the bytes that records become, estimated before they are decoded.
 
-What is told is an upper bound, some bytes of each value aside. Pure and self-contained (the standard library only).
+Each estimate is an upper bound, apart from some bytes of each value. Pure and self-contained (the standard library
+only).
 """
 
 import re
@@ -11,97 +12,104 @@ from typing import Any
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.record_parts import VALUE
 
-MOST_AT_ONCE = 96 * 1000 * 1000  # bytes made of records that are decoded together
-MOST_OF_ONE = 280 * 1000 * 1000  # bytes made of one record, which nothing can cut
-JSON_BYTE = 48  # bytes that one of JSON becomes at most, as where lists hold nothing but lists
-SLOT, LIST, ENTRY = 9, 96, 160  # of a list that grows; a list; an entry of a map, with its name
-_LITTLE = 2 * 1000 * 1000  # bytes of JSON of which nothing need be counted
-_ROW, _CELL = 800, 100  # of a record that may enter or not, and of a column in it, as the strict rules have them
+MAX_SLICE_MEMORY = 96 * 1000 * 1000  # bytes that records which are decoded together may become
+MAX_RECORD_MEMORY = 280 * 1000 * 1000  # bytes that one record may become, since it cannot be split
+JSON_MEMORY_PER_BYTE = 48  # upper bound, reached by lists that contain nothing but lists
+LIST_SLOT, CONTAINER, MAP_ENTRY = 9, 96, 160  # of a list that grows; a list or map; an entry of a map, with its name
+_SMALL_RECORD = 2 * 1000 * 1000  # bytes of JSON below which a rough estimate is enough
+_ROW, _CELL = 800, 100  # of a record's verdict, and of each column in it, as the strict path makes them
 _COPIES = 3  # of a column, while it is made, put together and sent
 _OBJECTS = {"BOOLEAN": 0, "INT": 32, "BIGINT": 32, "DOUBLE": 24, "STRING": 0, "DATE": 32, "TIMESTAMP": 48}
-_DECIMAL, _WIDTH = 104, 17  # of a decimal as Python has it; of the widest plain value in Arrow
-_TEXT_WRITTEN = rb'"(?:[^"\\]++|\\.)*+"?'  # in one pass, whatever follows
-_TEXT = re.compile(_TEXT_WRITTEN, re.DOTALL)
-_PIECE = re.compile(rb'(?:[^"]++|' + _TEXT_WRITTEN + rb"){1,65536}+", re.DOTALL)
+_DECIMAL, _WIDTH = 104, 17  # of a decimal in Python; of the widest scalar value in Arrow
+_STRING_PATTERN = rb'"(?:[^"\\]++|\\.)*+"?'  # possessive: linear time for any input
+_STRING = re.compile(_STRING_PATTERN, re.DOTALL)
+_PIECE = re.compile(rb'(?:[^"]++|' + _STRING_PATTERN + rb"){1,65536}+", re.DOTALL)
 
 
-def dict_of(count: int) -> int:
-    """Bytes of a dict of so many names, which others hold too."""
+def dict_memory(count: int) -> int:
+    """Bytes of a dict with this many names; the names themselves are shared."""
     return sys.getsizeof(dict.fromkeys(range(count)))
 
 
-def plain_room(type_: str) -> int:
-    """Bytes of a value that holds no others."""
+def scalar_memory(type_: str) -> int:
+    """Bytes of a value of a scalar type."""
     return _OBJECTS.get(type_, _DECIMAL) + _WIDTH * _COPIES
 
 
-def too_large() -> Rejection:
-    """What rejects a record that takes more than one may."""
-    return Rejection("too_large", f"it takes more than {MOST_OF_ONE // 10**6} MB of memory to decode it")
+def too_large_rejection() -> Rejection:
+    """Return the rejection of a record that takes too much memory."""
+    return Rejection("too_large", f"decoding it takes more than {MAX_RECORD_MEMORY // 10**6} MB of memory")
 
 
-def room_of(raw: Any, field: Field) -> int:
-    """Bytes that the value of a column takes beside what it is made from: of what it holds, all."""
+def value_memory(raw: Any, field: Field) -> int:
+    """Bytes that the value of a column takes in addition to its source; of a nested value, everything in it."""
     if isinstance(raw, str):
         return 2 * len(raw)
-    return field.room + _items_in(raw, field) if field.inner else 0
+    return field.memory_bytes + _items_memory(raw, field) if field.inner else 0
 
 
-def _items_in(raw: Any, field: Field) -> int:
+def _items_memory(raw: Any, field: Field) -> int:
     """Bytes of the items of the arrays and maps in a value."""
     if field.type.startswith("STRUCT"):
-        held = ((raw.get(each.name), each) for each in field.inner if each.inner) if isinstance(raw, dict) else ()
-        return sum(_items_in(value, each) for value, each in held)
+        nested_values = (
+            ((raw.get(inner.name), inner) for inner in field.inner if inner.inner) if isinstance(raw, dict) else ()
+        )
+        return sum(_items_memory(value, inner) for value, inner in nested_values)
     if not isinstance(raw, dict | list):
         return 0
-    (item,) = field.inner
-    room = len(raw) * (item.room + (SLOT if isinstance(raw, list) else ENTRY))
-    if item.inner and room <= MOST_OF_ONE:
-        room += sum(_items_in(each, item) for each in (raw.values() if isinstance(raw, dict) else raw))
-    return room
+    (item_field,) = field.inner
+    memory = len(raw) * (item_field.memory_bytes + (LIST_SLOT if isinstance(raw, list) else MAP_ENTRY))
+    if item_field.inner and memory <= MAX_RECORD_MEMORY:
+        memory += sum(_items_memory(item, item_field) for item in (raw.values() if isinstance(raw, dict) else raw))
+    return memory
 
 
-def room_of_row(fields: Iterable[Field]) -> int:
-    """Bytes of a record's verdict and columns, but for the items of arrays and maps in them."""
-    return _ROW + sum(_CELL + (field.room or plain_room(field.type)) for field in fields)
+def row_memory(fields: Iterable[Field]) -> int:
+    """Bytes of a record's verdict and columns, without the items of arrays and maps in them."""
+    return _ROW + sum(_CELL + (field.memory_bytes or scalar_memory(field.type)) for field in fields)
 
 
-def room_by_byte(fields: Iterable[Field], least: int) -> int:
-    """Bytes that one of a record's value becomes at most in columns, where an item takes so many bytes at least.
+def column_memory_per_byte(fields: Iterable[Field], item_bytes: int) -> int:
+    """Bytes in columns that one byte of a record's value becomes at most, if an item has at least ``item_bytes``.
 
-    Columns that take their values from the same field each have their own.
+    Columns that read the same field have one value each.
     """
-    named: dict[str, int] = {}
+    memory_by_name: dict[str, int] = {}
     for field in fields:
         if field.part == VALUE:
             for name in {field.names[0], *field.former[:1]}:
-                named[name] = named.get(name, 0) + _by_byte(field, least)
-    return max(named.values(), default=0)
+                memory_by_name[name] = memory_by_name.get(name, 0) + _field_memory_per_byte(field, item_bytes)
+    return max(memory_by_name.values(), default=0)
 
 
-def _by_byte(field: Field, least: int) -> int:
+def _field_memory_per_byte(field: Field, item_bytes: int) -> int:
     if not field.inner:
         return 2 * (field.type == "STRING")
-    within = max(_by_byte(each, least) for each in field.inner)
+    inner_memory = max(_field_memory_per_byte(inner, item_bytes) for inner in field.inner)
     if field.type.startswith("STRUCT"):
-        return within
-    (item,) = field.inner
-    return max(within, (item.room + (SLOT if field.type.startswith("ARRAY") else ENTRY)) // least + 1)
+        return inner_memory
+    (item_field,) = field.inner
+    entry_memory = item_field.memory_bytes + (LIST_SLOT if field.type.startswith("ARRAY") else MAP_ENTRY)
+    return max(inner_memory, entry_memory // item_bytes + 1)
 
 
-def json_room(written: bytes) -> int:
-    """Bytes that JSON becomes when it is parsed: of much of it, what stands in it is counted."""
-    if len(written) < _LITTLE:
-        return len(written) * JSON_BYTE
-    bare = _without_texts(written)
-    texts, lists, objects, names, commas, empty = (bare.count(each) for each in (b'"', b"[", b"{", b":", b",", b"[]"))
-    others = sum(map(bare.count, (b"]", b"}", b" ", b"\n", b"\r", b"\t"))) + 5 * bare.count(b"f")
-    long_numbers = max(0, len(bare) - texts - lists - objects - names - commas - others) // 5
-    alone = min(objects, names)  # names that are the first of their object
-    held = (commas + lists + objects) * SLOT + (lists - empty) * LIST + empty * 56 + objects * 64
-    return held + alone * 120 + (names - alone) * 64 + texts * 64 + long_numbers * (_DECIMAL + 8) + len(written)
+def json_memory(value: bytes) -> int:
+    """Bytes that JSON becomes when it is parsed; the parts of a long value are counted."""
+    if len(value) < _SMALL_RECORD:
+        return len(value) * JSON_MEMORY_PER_BYTE
+    bare = _without_strings(value)
+    strings, lists, objects, names, commas, empty_lists = (
+        bare.count(token) for token in (b'"', b"[", b"{", b":", b",", b"[]")
+    )
+    other_bytes = sum(map(bare.count, (b"]", b"}", b" ", b"\n", b"\r", b"\t"))) + 5 * bare.count(b"f")
+    long_numbers = max(0, len(bare) - strings - lists - objects - names - commas - other_bytes) // 5
+    first_names = min(objects, names)  # names that are the first of their object
+    containers = (commas + lists + objects) * LIST_SLOT + (lists - empty_lists) * CONTAINER
+    containers += empty_lists * 56 + objects * 64
+    name_memory = first_names * 120 + (names - first_names) * 64
+    return containers + name_memory + strings * 64 + long_numbers * (_DECIMAL + 8) + len(value)
 
 
-def _without_texts(written: bytes) -> bytes:
-    """JSON with a mark for each text in it, made piece by piece: all at once takes 160 bytes for each text."""
-    return b"".join(_TEXT.sub(b'"', piece.group()) for piece in _PIECE.finditer(written))
+def _without_strings(value: bytes) -> bytes:
+    """JSON with a mark for each string in it, made piece by piece: all at once takes 160 bytes for each string."""
+    return b"".join(_STRING.sub(b'"', piece.group()) for piece in _PIECE.finditer(value))

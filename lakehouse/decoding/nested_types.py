@@ -1,42 +1,45 @@
-"""Types of values that hold others, as they are written: ``ARRAY<INT>``, ``MAP<STRING, INT>``, ``STRUCT<a: INT>``.
+"""Nested types and their text: ``ARRAY<INT>``, ``MAP<STRING, INT>``, ``STRUCT<a: INT>``.
 
-Pure and self-contained (the standard library only): fields that hold others are read on Spark's executors.
+Pure and self-contained (the standard library only), since Spark's executors decode nested values.
 """
 
 import re
 from typing import Any, Literal, NamedTuple, cast
 
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.memory import LIST, dict_of, plain_room
+from lakehouse.decoding.memory import CONTAINER, dict_memory, scalar_memory
 
 _NESTED = re.compile(r"(ARRAY|MAP|STRUCT)<(.*)>", re.DOTALL)
-_TIMES = ("TIMESTAMP", "DATE")
+_TIME_TYPES = ("TIMESTAMP", "DATE")
 
 
 class Nested(NamedTuple):
-    """What values of a type hold: their names and types; of an array that of its items, of a map key and value."""
+    """A nested type: names and types of a struct's fields, the type of an array's items, a map's key and value types.
+
+    The names of items, keys and values are empty.
+    """
 
     kind: Literal["ARRAY", "MAP", "STRUCT"]
     inner: tuple[tuple[str, str], ...]
 
 
 def nested(type_: str) -> Nested | None:
-    """What values of a type hold; ``None`` where they hold no others."""
-    found = _NESTED.fullmatch(type_)
-    if not found:
+    """Parse a nested type; ``None`` if the type is scalar."""
+    match = _NESTED.fullmatch(type_)
+    if not match:
         return None
-    kind = cast(Literal["ARRAY", "MAP", "STRUCT"], found[1])
-    parts = _parts(found[2])
+    kind = cast(Literal["ARRAY", "MAP", "STRUCT"], match[1])
+    parts = _split_list(match[2])
     if kind != "STRUCT":
-        return Nested(kind, tuple(("", each.strip()) for each in parts))
-    named = (each.partition(":") for each in parts)
-    return Nested(kind, tuple((name.strip(), inner.strip()) for name, _, inner in named))
+        return Nested(kind, tuple(("", inner_type.strip()) for inner_type in parts))
+    fields = (part.partition(":") for part in parts)
+    return Nested(kind, tuple((name.strip(), inner_type.strip()) for name, _, inner_type in fields))
 
 
-def _parts(listed: str) -> list[str]:
-    """The parts of a list between its own commas."""
+def _split_list(text: str) -> list[str]:
+    """Split a list at its outermost commas."""
     parts, level = [""], 0
-    for character in listed:
+    for character in text:
         level += (character in "<(") - (character in ">)")
         if character == "," and level == 0:
             parts.append("")
@@ -46,50 +49,55 @@ def _parts(listed: str) -> list[str]:
 
 
 def plain_types(type_: str) -> set[str]:
-    """The types of the values in it that hold no others; its own, where it holds none."""
-    found = nested(type_)
-    return set().union(*(plain_types(inner) for _, inner in found.inner)) if found else {type_}
+    """The scalar types within a type; the type itself if it is scalar."""
+    nested_type = nested(type_)
+    return set().union(*(plain_types(inner_type) for _, inner_type in nested_type.inner)) if nested_type else {type_}
 
 
 def as_spark_says(type_: str) -> str:
-    """The type as Spark tells it of a table: in lower case, but for the names of fields."""
-    found = nested(type_)
-    if found is None:
+    """The name that Spark gives the type: in lower case, except for the names of fields."""
+    nested_type = nested(type_)
+    if nested_type is None:
         return re.sub(r"\s", "", type_).lower()
-    inner = (f"{name}:{as_spark_says(each)}" if name else as_spark_says(each) for name, each in found.inner)
-    return f"{found.kind.lower()}<{','.join(inner)}>"
+    inner_names = (
+        f"{name}:{as_spark_says(inner_type)}" if name else as_spark_says(inner_type)
+        for name, inner_type in nested_type.inner
+    )
+    return f"{nested_type.kind.lower()}<{','.join(inner_names)}>"
 
 
 def with_inner(field: Field) -> Field:
-    """The rule for a field with those for what its values hold: times and nulls in them are written as its own."""
-    found = nested(field.type)
-    if found is None:
+    """Add the rules for nested values to the rule for a field; they share its time format and its null values."""
+    nested_type = nested(field.type)
+    if nested_type is None:
         return field
-    parts = found.inner[-1:] if found.kind == "MAP" else found.inner
-    inner = tuple(_inside(field, *each) for each in parts)
-    if found.kind != "STRUCT":
-        return field._replace(inner=inner, room=LIST)
-    room = dict_of(len(inner)) + sum(each.room for each in inner)
-    return field._replace(inner=inner, leaves=sum(each.leaves for each in inner), room=room)
+    parts = nested_type.inner[-1:] if nested_type.kind == "MAP" else nested_type.inner
+    inner_fields = tuple(_inner_field(field, *part) for part in parts)
+    if nested_type.kind != "STRUCT":
+        return field._replace(inner=inner_fields, memory_bytes=CONTAINER)
+    memory = dict_memory(len(inner_fields)) + sum(inner.memory_bytes for inner in inner_fields)
+    leaf_count = sum(inner.leaf_count for inner in inner_fields)
+    return field._replace(inner=inner_fields, leaf_count=leaf_count, memory_bytes=memory)
 
 
 def as_told(value: Any, field: Field) -> Any:
-    """A value that was read, as people know it: a map by its names."""
+    """A decoded value in the form that is shown to people: a map is a dict by its keys."""
     if value is None or not field.inner:
         return value
     if field.type.startswith("STRUCT"):
-        return {each.name: as_told(value[each.name], each) for each in field.inner}
-    (item,) = field.inner
+        return {inner.name: as_told(value[inner.name], inner) for inner in field.inner}
+    (item_field,) = field.inner
     if field.type.startswith("MAP"):
-        return {name: as_told(each, item) for name, each in value}
-    return [as_told(each, item) for each in value]
+        return {name: as_told(item, item_field) for name, item in value}
+    return [as_told(item, item_field) for item in value]
 
 
-def _inside(field: Field, name: str, type_: str) -> Field:
-    timed = type_ in _TIMES or nested(type_) is not None
-    pattern, epoch = (field.pattern, field.epoch) if timed else (None, None)
-    shown = f"{field.source}.{name}" if name else f"{field.source}[]"
+def _inner_field(field: Field, name: str, type_: str) -> Field:
+    may_hold_times = type_ in _TIME_TYPES or nested(type_) is not None
+    pattern, epoch = (field.pattern, field.epoch) if may_hold_times else (None, None)
+    source = f"{field.source}.{name}" if name else f"{field.source}[]"
+    nulls, memory = field.null_values, scalar_memory(type_)
     inner = Field(
-        name, shown, type_, False, None, None, pattern, (name,), epoch, nulls=field.nulls, room=plain_room(type_)
+        name, source, type_, False, None, None, pattern, (name,), epoch, null_values=nulls, memory_bytes=memory
     )
     return with_inner(inner)

@@ -1,83 +1,91 @@
-"""Numbers, exactly: what is written becomes the nearest value of a type, or a reason why it does not."""
+"""Exact numbers: a written number becomes the nearest value of a type, or a rejection."""
 
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
-from lakehouse.decoding.fields import WHOLE, Beyond, Field, Rejection, out_of_range, shown, wrong_type
+from lakehouse.decoding.fields import (
+    WHOLE,
+    Beyond,
+    Field,
+    Rejection,
+    raise_out_of_range,
+    raise_wrong_type,
+    short_text,
+)
 
-# never the context of whoever calls, which rounds to 28 digits
-_EXACTLY = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
+# never the caller's context, which rounds to 28 digits
+_EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
 
 
-def as_written(number: str) -> Decimal | Beyond:
-    """A number as JSON writes it, with every digit of it; a short one is made once, however often it is written."""
-    return _SHORT[number] if len(number) <= _FEW else _number(number)
+def parse_number(text: str) -> Decimal | Beyond:
+    """Parse a JSON number with all of its digits; short numbers are cached."""
+    return _SHORT_NUMBERS[text] if len(text) <= _MAX_CACHED_LENGTH else _parse_uncached(text)
 
 
-def _number(number: str) -> Decimal | Beyond:
+def _parse_uncached(text: str) -> Decimal | Beyond:
     try:
-        return Decimal(number, _EXACTLY)
+        return Decimal(text, _EXACT)
     except InvalidOperation:
-        return Beyond(number)
+        return Beyond(text)
 
 
-class _Made(dict[str, Decimal | Beyond]):
-    def __missing__(self, number: str) -> Decimal | Beyond:
-        self[number] = _number(number)
-        return self[number]
+class _NumberCache(dict[str, Decimal | Beyond]):
+    def __missing__(self, text: str) -> Decimal | Beyond:
+        self[text] = _parse_uncached(text)
+        return self[text]
 
 
-_FEW = 4  # characters: there are not many such numbers, and each takes much more memory than it is written in
-_SHORT = _Made()
+_MAX_CACHED_LENGTH = 4  # characters: such numbers are few, and each takes much more memory than its text
+_SHORT_NUMBERS = _NumberCache()
 
 
-def shifted(number: int, scale: int) -> Decimal:
-    """A whole number of units of the last of so many places."""
-    return _EXACTLY.scaleb(Decimal(number), -scale)
+def scaled_decimal(units: int, scale: int) -> Decimal:
+    """The decimal with this many units of its last place, and ``scale`` decimal places."""
+    return _EXACT.scaleb(Decimal(units), -scale)
 
 
 def exact_number(raw: Any, field: Field) -> Decimal:
-    """The number as it is written; ``Rejection`` for what is none, or not finite."""
+    """The exact number; raises ``Rejection`` if the value is not a finite number."""
     if isinstance(raw, Beyond):
-        raise Rejection("out_of_range", f"{field.source!r} is {shown(raw)}, beyond any number of ours")
+        raise Rejection("out_of_range", f"{field.source!r} is {short_text(raw)}, outside the range of all number types")
     if not isinstance(raw, Decimal | float | int) or isinstance(raw, bool):
-        wrong_type(raw, field)
-    exact = Decimal(repr(raw)) if isinstance(raw, float) else Decimal(raw)
-    if not exact.is_finite():
+        raise_wrong_type(raw, field)
+    number = Decimal(repr(raw)) if isinstance(raw, float) else Decimal(raw)
+    if not number.is_finite():
         raise Rejection("not_finite", f"{field.source!r} is {raw}")
-    return exact
+    return number
 
 
-def read_number(raw: Any, field: Field) -> int | float | Decimal:
-    """Turn a number into one of the field's type; ``Rejection`` where it holds none such."""
-    exact = exact_number(raw, field)
+def convert_number(raw: Any, field: Field) -> int | float | Decimal:
+    """Convert a number to the field's type; raises ``Rejection`` if the type cannot represent it."""
+    number = exact_number(raw, field)
     if field.type in WHOLE:
-        return whole(exact, field)
+        return convert_whole(number, field)
     if field.type == "DOUBLE":
-        double = float(exact)
-        # adding 0 turns -0.0 into 0.0: the two are equal, and which of them a minimum keeps would be chance
-        return out_of_range(raw, field) if double in (float("inf"), float("-inf")) else double + 0.0
-    return exact_decimal(exact, field)
+        double = float(number)
+        # adding 0 turns -0.0 into 0.0: the two are equal, and it would be chance which of them a minimum keeps
+        return raise_out_of_range(raw, field) if double in (float("inf"), float("-inf")) else double + 0.0
+    return convert_decimal(number, field)
 
 
-def whole(exact: Decimal, field: Field) -> int:
-    """A whole number that the type holds; that of days is an INT."""
-    most = WHOLE.get(field.type, WHOLE["INT"])
-    if (exact and exact.adjusted() > 20) or not -most <= exact < most:
-        out_of_range(exact, field)
-    return int(exact) if exact == exact.to_integral_value() else wrong_type(exact, field)
+def convert_whole(number: Decimal, field: Field) -> int:
+    """Convert to a whole number within the type's range; the range of days is that of INT."""
+    limit = WHOLE.get(field.type, WHOLE["INT"])
+    if (number and number.adjusted() > 20) or not -limit <= number < limit:
+        raise_out_of_range(number, field)
+    return int(number) if number == number.to_integral_value() else raise_wrong_type(number, field)
 
 
-def exact_decimal(exact: Decimal, field: Field) -> Decimal:
+def convert_decimal(number: Decimal, field: Field) -> Decimal:
     """Round to the scale of the field's type, ties away from zero: the one rule for decimal keys."""
     precision, scale = (int(part) for part in field.type[8:-1].split(","))
-    return rounded(exact, precision, scale, field)
+    return round_decimal(number, precision, scale, field)
 
 
-def rounded(exact: Decimal, precision: int, scale: int, field: Field) -> Decimal:
-    """Round to so many places, ties away from zero; ``Rejection`` where it has more digits than allowed."""
-    digits = Context(prec=precision, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
+def round_decimal(number: Decimal, precision: int, scale: int, field: Field) -> Decimal:
+    """Round to ``scale`` places, ties away from zero; raises ``Rejection`` if more than ``precision`` digits result."""
+    context = Context(prec=precision, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
     try:
-        return digits.plus(digits.quantize(exact, Decimal((0, (1,), -scale))))
+        return context.plus(context.quantize(number, Decimal((0, (1,), -scale))))
     except InvalidOperation:
-        return out_of_range(exact, field)
+        return raise_out_of_range(number, field)

@@ -1,66 +1,66 @@
-"""Where a column takes its value from, where that is not the value of a record."""
+"""The parts of a record, other than its value, that a column can be read from."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-Written = Literal["text", "any_text", "big_endian"]
+KeyEncoding = Literal["text", "any_text", "big_endian"]
 
 
 @dataclass(frozen=True)
 class RecordKey:
-    """The key of the record; no value where it has none.
+    """The key of the record; null if the record has none.
 
-    ``written`` is how: as ``text`` in UTF-8, where a control character in a STRING rejects the record, since bytes that
-    are no text often are UTF-8; as ``any_text``, with control characters; or ``big_endian``, as the four bytes of an
-    INT or the eight of a BIGINT, which is how Kafka's serializers write whole numbers.
+    ``written`` is its encoding. ``text`` is UTF-8; a control character in a STRING then rejects the record, since
+    binary keys often are valid UTF-8. ``any_text`` is UTF-8 with control characters. ``big_endian`` is the four bytes
+    of an INT or the eight bytes of a BIGINT, which is how Kafka's serializers write whole numbers.
     """
 
-    written: Written = "text"
+    written: KeyEncoding = "text"
 
     def __repr__(self) -> str:
-        """As it is declared."""
+        """Return the key as it is declared."""
         return f"RecordKey({'' if self.written == 'text' else repr(self.written)})"
 
     @property
     def part(self) -> str:
-        """Which part of a record it is."""
+        """The part of the record."""
         return KEY
 
     @property
     def called(self) -> str:
-        """How a person is told of it."""
+        """How messages name the part."""
         return "key of the record"
 
 
 @dataclass(frozen=True)
 class RecordHeader:
-    """The newest header of a name, as text in UTF-8; no value where the record has none of that name."""
+    """The newest header with a name, as text in UTF-8; null if the record has no such header."""
 
     name: str
 
     @property
     def part(self) -> str:
-        """Which part of a record it is."""
+        """The part of the record."""
         return f"{HEADER}{self.name}"
 
     @property
     def called(self) -> str:
-        """How a person is told of it."""
+        """How messages name the part."""
         return f"header {self.name}"
 
 
 @dataclass(frozen=True)
 class BrokerTime:
-    """When the broker got the record, as it dates it: a TIMESTAMP."""
+    """When the broker received the record, by the broker's clock: a TIMESTAMP."""
 
     @property
     def part(self) -> str:
-        """Which part of a record it is."""
+        """The part of the record."""
         return TIME
 
     @property
     def called(self) -> str:
-        """How a person is told of it."""
+        """How messages name the part."""
         return "broker time"
 
 

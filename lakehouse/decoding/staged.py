@@ -1,50 +1,50 @@
-"""The columns of records on their way through a batch, by the stage that adds them.
+"""The columns of records within a batch, by the stage that adds them.
 
-Each begins with an underscore, as no declared column does. Statements name them by these constants. What Python's
-workers are sent takes the constants themselves, not this module.
+Each name begins with an underscore, which no declared column does. Statements use these constants. What is sent to
+Python's workers contains the constants themselves, not this module.
 """
 
 TIME = "_time"
-"""When the broker got the record, TIMESTAMP; NULL for a base row."""
+"""When the broker received the record, TIMESTAMP; NULL for a base row."""
 PARTITION = "_partition"
 """Partition of the record, INT; NULL for a base row."""
 POSITION = "_position"
-"""Position of the record in its partition, BIGINT; NULL for a base row."""
+"""Offset of the record in its partition, BIGINT; NULL for a base row."""
 SEQUENCE = "_sequence"
-"""The record in its source's own order, BIGINT; NULL for a base row, and where the source has none."""
+"""Place of the record in the order of its source, BIGINT; NULL for a base row, and if the source has no order."""
 KEY = "_key"
-"""Key of the record as it came, BINARY."""
+"""Key of the record as it was received, BINARY."""
 VALUE = "_value"
-"""Value of the record as it came, BINARY; NULL for a tombstone."""
+"""Value of the record as it was received, BINARY; NULL for a tombstone."""
 HEADERS = "_headers"
-"""Headers of the record as they came, ARRAY<STRUCT<key STRING, value BINARY>>."""
+"""Headers of the record as they were received, ARRAY<STRUCT<key STRING, value BINARY>>."""
 PLACE = (TIME, PARTITION, POSITION, SEQUENCE)
 RAW = (KEY, VALUE, HEADERS)
 
 SCHEMA = "_schema"
-"""Id of the schema that stands before the value, BIGINT; NULL where none does."""
+"""Id of the schema in front of the value, BIGINT; NULL if there is none."""
 REASON = "_reason"
-"""Why the record may not enter, STRING; NULL where it may."""
+"""Why the record is rejected, STRING; NULL if it is not."""
 DETAIL = "_detail"
-"""What exactly is wrong with it, STRING."""
+"""What exactly is wrong with the record, STRING."""
 LATE = "_late"
-"""Whether it came late, BOOLEAN."""
+"""Whether the record is late, BOOLEAN."""
 OTHERS = "_others"
-"""Fields that no column takes, of some records, STRING."""
+"""Unmapped fields of some records, STRING."""
 NULL_SAID = "_null_said_"
-"""Whether the record says null for a column, BOOLEAN; followed by the name of that column."""
+"""Whether the record has an explicit null for a column, BOOLEAN; followed by the name of that column."""
 
 BASE = "_base"
-"""Number of the commit that brings a base row, BIGINT; NULL for a record."""
+"""Number of the commit that adds a base row, BIGINT; NULL for a record."""
 
 STALE = "_stale"
 """Whether the table has a newer row, BOOLEAN."""
 MET = "_met"
-"""The row of the table with the same key, as it was compared; NULL where there is none."""
+"""The row of the table with the same key, as it was compared; NULL if there is none."""
 NEWER = "_newer"
-"""Whether a row is newer than the one it meets, BOOLEAN; followed by the name of a kept column, whether that is."""
+"""Whether a row is newer than the stored row, BOOLEAN; with the name of a kept column appended, for that column."""
 
 BEFORE = "_before"
-"""Of a change: the columns beside the key before it, STRUCT; NULL where there was no row."""
+"""Of a change: the columns outside the key before it, STRUCT; NULL if there was no row."""
 AFTER = "_after"
-"""Of a change: the columns beside the key after it, STRUCT; NULL where there is no row."""
+"""Of a change: the columns outside the key after it, STRUCT; NULL if there is no row."""

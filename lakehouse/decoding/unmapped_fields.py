@@ -1,4 +1,4 @@
-"""Fields of records that no column takes: which there are, and in how many records, so that none goes unseen."""
+"""Unmapped fields: fields of records that no column reads, and the number of records that have them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,123 +8,125 @@ from typing import Any
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.record_parts import VALUE
 
-_FEW, _MOST = 8, 1_000  # names that are asked for one by one, and that are told
-_LONGEST = 100  # characters of a name; records whose names are values may have any
-_MOST_COUNTED = 200_000  # names that are looked at, of a record and of all; one takes some hundred bytes
+_FEW_NAMES, _MAX_NAMES = 8, 1_000  # names that are counted one by one, and that are reported
+_MAX_NAME_LENGTH = 100  # characters of a name; if names are values, they may be of any length
+_MAX_COUNTED = 200_000  # names that are read, of a record and of all records; one takes some hundred bytes
 Path = tuple[str, ...]
 Step = str | None
-"""A name, or what leads to each item of an array or a map."""
+"""A field name, or ``None`` for each item of an array or a map."""
 Objects = Sequence[dict[str, Any]]
 
 
-def others_in(objects: Objects, fields: Iterable[Field]) -> Counter[str]:
-    """Count the records that have each field of which no column takes anything; names within others by their path.
+def count_unmapped(objects: Objects, fields: Iterable[Field]) -> Counter[str]:
+    """Count the records that have each unmapped field; a nested field is named by its path.
 
-    What is inside of a field that no column takes is not looked at; of arrays and maps every item is, ``[]`` in the
-    path. Where there are very many, those of most records are told; names as long as nobody reads that begin alike
-    are one.
+    Fields inside of an unmapped field are not counted. Every item of an array or a map is read, as ``[]`` in the path.
+    If there are very many names, those of most records are returned. Long names that begin alike are counted as one.
     """
-    named = ((names, field) for field in fields if field.part == VALUE for names in (field.names, field.former))
-    taken = [path for names, field in named if names for path in _steps_taken(names, field)]
-    found = Counter[str]()
-    for path, inside in _looked_into(objects, taken):
-        for name, many in _counted(inside, _known(path, taken)):
-            found[_named((*path, name))] += many
-    return found
+    paths = ((names, field) for field in fields if field.part == VALUE for names in (field.names, field.former))
+    mapped_paths = [path for names, field in paths if names for path in _mapped_steps(names, field)]
+    counts = Counter[str]()
+    for path, inner_objects in _objects_to_count(objects, mapped_paths):
+        for name, count in _count_names(inner_objects, _mapped_names(path, mapped_paths)):
+            counts[_format_path((*path, name))] += count
+    return counts
 
 
 def taken_paths(names: Path, field: Field) -> Iterator[Path]:
-    """The names that lead to what a column takes: of a struct, to each of its fields."""
+    """The paths that a column reads: of a struct, the path of each of its fields."""
     if field.type.startswith("STRUCT"):
-        for each in field.inner:
-            yield from taken_paths((*names, each.name), each)
+        for inner in field.inner:
+            yield from taken_paths((*names, inner.name), inner)
     else:
         yield names
 
 
-def _steps_taken(steps: tuple[Step, ...], field: Field) -> Iterator[tuple[Step, ...]]:
-    """What leads to what a column takes: also to each field of the structs in its arrays and maps."""
-    struct = field.type.startswith("STRUCT")
-    inner = [each for each in field.inner if struct or each.inner]
-    for each in inner:
-        yield from _steps_taken((*steps, each.name if struct else None), each)
-    if not inner:
+def _mapped_steps(steps: tuple[Step, ...], field: Field) -> Iterator[tuple[Step, ...]]:
+    """The paths that a column reads, also those of the fields of structs in its arrays and maps."""
+    is_struct = field.type.startswith("STRUCT")
+    inner_fields = [inner for inner in field.inner if is_struct or inner.inner]
+    for inner in inner_fields:
+        yield from _mapped_steps((*steps, inner.name if is_struct else None), inner)
+    if not inner_fields:
         yield steps
 
 
-def _counted(objects: Objects, known: set[Step]) -> Iterable[tuple[str, int]]:
-    """How many of the objects have each name that is not known: few are asked for, of many everything is counted."""
-    if sum(map(len, objects)) > _MOST_COUNTED:
-        return _most_common(objects, known)
-    names = set().union(*objects) - known
-    if len(names) <= _FEW:
-        return [(name, sum(name in each for each in objects)) for name in names]
+def _count_names(objects: Objects, mapped_names: set[Step]) -> Iterable[tuple[str, int]]:
+    """Count the objects that have each unmapped name; a few names one by one, many names all together."""
+    if sum(map(len, objects)) > _MAX_COUNTED:
+        return _most_common_names(objects, mapped_names)
+    names = set().union(*objects) - mapped_names
+    if len(names) <= _FEW_NAMES:
+        return [(name, sum(name in obj for obj in objects)) for name in names]
     counts = Counter(chain.from_iterable(objects))
-    return islice(((name, many) for name, many in counts.most_common() if name in names), _MOST)
+    return islice(((name, count) for name, count in counts.most_common() if name in names), _MAX_NAMES)
 
 
-def _most_common(objects: Objects, known: set[Step]) -> list[tuple[str, int]]:
-    """The same of so many names that counting all of them takes much memory: seldom ones are forgotten on the way."""
+def _most_common_names(objects: Objects, mapped_names: set[Step]) -> list[tuple[str, int]]:
+    """Count names if there are so many that counts of all would take much memory: rare names are dropped on the way."""
     counts = Counter[str]()
-    for each in objects:
-        if known.issuperset(each):
+    for obj in objects:
+        if mapped_names.issuperset(obj):
             continue
-        counts.update(name for name in islice(each, _MOST_COUNTED) if name not in known)
-        if len(counts) > _MOST_COUNTED:
-            counts = Counter(dict(counts.most_common(10 * _MOST)))
-    return counts.most_common(_MOST)
+        counts.update(name for name in islice(obj, _MAX_COUNTED) if name not in mapped_names)
+        if len(counts) > _MAX_COUNTED:
+            counts = Counter(dict(counts.most_common(10 * _MAX_NAMES)))
+    return counts.most_common(_MAX_NAMES)
 
 
-def _looked_into(objects: Objects, taken: Sequence[tuple[Step, ...]]) -> Iterator[tuple[tuple[Step, ...], Objects]]:
-    """The objects, and those within them from which columns take fields, with what leads there."""
+def _objects_to_count(
+    objects: Objects, mapped_paths: Sequence[tuple[Step, ...]]
+) -> Iterator[tuple[tuple[Step, ...], Objects]]:
+    """The objects, and the nested objects from which columns read fields, each with its path."""
     yield (), objects
-    whole = set(taken)
-    for path in dict.fromkeys(steps[:depth] for steps in taken for depth in range(1, len(steps)) if steps[depth]):
-        if not whole.isdisjoint(path[:depth] for depth in range(1, len(path) + 1)):
+    whole_paths = set(mapped_paths)
+    parents = (steps[:depth] for steps in mapped_paths for depth in range(1, len(steps)) if steps[depth])
+    for path in dict.fromkeys(parents):
+        if not whole_paths.isdisjoint(path[:depth] for depth in range(1, len(path) + 1)):
             continue
         if None not in path:
-            yield path, _through(objects, path)
-        elif _has_others(_through_items(objects, path), path, taken):
-            yield path, [names for each in objects if (names := dict.fromkeys(chain(*_through_items([each], path))))]
+            yield path, _nested_objects(objects, path)
+        elif _may_have_unmapped(_item_objects(objects, path), path, mapped_paths):
+            yield path, [names for obj in objects if (names := dict.fromkeys(chain(*_item_objects([obj], path))))]
 
 
-def _through(objects: Iterable[Any], path: Iterable[Step]) -> list[dict[str, Any]]:
-    """What stands where names lead, of those that are objects."""
-    inside: Iterable[Any] = objects
+def _nested_objects(objects: Iterable[Any], path: Iterable[Step]) -> list[dict[str, Any]]:
+    """The objects at a path of names."""
+    inner_objects: Iterable[Any] = objects
     for name in path:
-        inside = [inner for each in inside if isinstance(inner := each.get(name), dict)]
-    return list(inside)
+        inner_objects = [inner for obj in inner_objects if isinstance(inner := obj.get(name), dict)]
+    return list(inner_objects)
 
 
-def _through_items(objects: Iterable[Any], path: Iterable[Step]) -> list[dict[str, Any]]:
-    """All objects to which steps lead, through arrays and maps."""
-    inside: Iterable[Any] = objects
+def _item_objects(objects: Iterable[Any], path: Iterable[Step]) -> list[dict[str, Any]]:
+    """All objects at a path that leads through arrays and maps."""
+    values: Iterable[Any] = objects
     for step in path:
         if step is None:
-            inside = chain.from_iterable(each.values() if type(each) is dict else each for each in inside)
+            values = chain.from_iterable(value.values() if type(value) is dict else value for value in values)
         else:
-            inside = [each.get(step) for each in inside if type(each) is dict]
-        inside = [each for each in inside if type(each) in (dict, list)]
-    return [each for each in inside if type(each) is dict]
+            values = [value.get(step) for value in values if type(value) is dict]
+        values = [value for value in values if type(value) in (dict, list)]
+    return [value for value in values if type(value) is dict]
 
 
-def _has_others(found: Objects, path: tuple[Step, ...], taken: Iterable[tuple[Step, ...]]) -> bool:
-    """Whether there may be a name among them that no column takes: mostly there is none."""
-    return sum(map(len, found)) > _MOST_COUNTED or not set().union(*found) <= _known(path, taken)
+def _may_have_unmapped(objects: Objects, path: tuple[Step, ...], mapped_paths: Iterable[tuple[Step, ...]]) -> bool:
+    """Whether the objects may have an unmapped name; mostly they have none."""
+    return sum(map(len, objects)) > _MAX_COUNTED or not set().union(*objects) <= _mapped_names(path, mapped_paths)
 
 
-def _known(path: tuple[Step, ...], taken: Iterable[tuple[Step, ...]]) -> set[Step]:
-    """The names there by which columns take something."""
-    return {steps[len(path)] for steps in taken if steps[: len(path)] == path and len(steps) > len(path)}
+def _mapped_names(path: tuple[Step, ...], mapped_paths: Iterable[tuple[Step, ...]]) -> set[Step]:
+    """The names at a path that columns read, or that lead to what they read."""
+    return {steps[len(path)] for steps in mapped_paths if steps[: len(path)] == path and len(steps) > len(path)}
 
 
-def _named(path: Iterable[Step]) -> str:
-    shown = ""
+def _format_path(path: Iterable[Step]) -> str:
+    text = ""
     for step in path:
-        name = "[]" if step is None else f"`{_short(step)}`" if "." in step or "[" in step else _short(step)
-        shown += name if step is None or not shown else f".{name}"
-    return shown.encode("utf-8", "replace").decode()
+        name = "[]" if step is None else f"`{_shorten(step)}`" if "." in step or "[" in step else _shorten(step)
+        text += name if step is None or not text else f".{name}"
+    return text.encode("utf-8", "replace").decode()
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+def _shorten(name: str) -> str:
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]}…"

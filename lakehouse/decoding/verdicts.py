@@ -1,7 +1,7 @@
-"""Records → verdicts, many at once: the plain ones by the quick path where there is one, the rest by the strict one.
+"""Turn many records into verdicts: plain records on the fast path if it is available, all others on the strict path.
 
-Both give the same rows; which of them decoded a record cannot be told from what became of it. Pure: it runs on the
-driver and, shipped by value, on Spark's executors.
+Both paths give the same rows, so the result does not show which path decoded a record. Pure: it runs on the driver
+and, shipped by value, on Spark's executors.
 """
 
 from collections import Counter
@@ -16,40 +16,40 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import Parser
 from lakehouse.decoding.formats.json_format import JsonParser
-from lakehouse.decoding.memory import MOST_AT_ONCE, MOST_OF_ONE, room_by_byte, room_of_row
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY, column_memory_per_byte, row_memory
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.staged import DETAIL, LATE, NULL_SAID, REASON
 from lakehouse.decoding.times import Lateness, judge_late
-from lakehouse.decoding.unmapped_fields import others_in
-from lakehouse.decoding.values import NOTHING, convert, says_null
+from lakehouse.decoding.unmapped_fields import count_unmapped
+from lakehouse.decoding.values import NO_PARTS, convert, has_explicit_null
 
-Beside = Mapping[str, pa.Array]
-"""Parts of records beside their values, from which fields take theirs: binary, the newest header of a name."""
-Quick = Callable[[pa.Array, pa.Array | None, "Rules", Beside], Any]
+PartArrays = Mapping[str, pa.Array]
+"""The other parts of records that fields are read from, by part: binary; of a header the newest with its name."""
+FastDecoder = Callable[[pa.Array, pa.Array | None, "Rules", PartArrays], Any]
 """``lakehouse.decoding.fast.plain_records.decode_plain``, which not every machine can import."""
 
 
-_PIECE = 16 * 1000 * 1000  # bytes of parsed records that are held until fields that no column takes are counted
+_MAX_PARSED_MEMORY = 16 * 1000 * 1000  # bytes of parsed records that are kept until their unmapped fields are counted
 
 
 class Rules(NamedTuple):
-    """What decides about a record: a rule for each field, when it is late, and what parses it."""
+    """The rules for a record: one for each field, one for lateness, and the parser of its value."""
 
     fields: tuple[Field, ...]
-    late: Lateness | None
+    lateness: Lateness | None
     parser: Parser = JsonParser()
 
     @property
     def null_erases(self) -> tuple[Field, ...]:
-        """The fields of which it matters whether a record says null, or nothing."""
+        """The fields for which an explicit null and a missing field differ."""
         return tuple(field for field in self.fields if field.null_erases)
 
 
-class Judged(NamedTuple):
-    """What became of a record: its values, reason and detail where it may not enter, and whether it is late.
+class Verdict(NamedTuple):
+    """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
 
-    ``parsed`` is the object its value holds, ``None`` where it holds none, and ``made`` the bytes of memory that it
-    takes at most; ``nulls`` are, of each field whose null erases, whether the record says null.
+    ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
+    ``explicit_nulls`` says for each field of ``Rules.null_erases`` whether the record has an explicit null for it.
     """
 
     parsed: dict[str, Any] | None
@@ -57,165 +57,180 @@ class Judged(NamedTuple):
     reason: str | None
     detail: str | None
     late: bool
-    nulls: tuple[bool, ...] = ()
-    made: int = 0
+    explicit_nulls: tuple[bool, ...] = ()
+    memory: int = 0
 
 
 class Decoded(NamedTuple):
-    """One verdict for each record, and how many of them have which field that no column takes."""
+    """One verdict for each record, and the number of records with each unmapped field."""
 
     verdicts: pa.StructArray
-    others: Counter[str]
+    unmapped_counts: Counter[str]
 
 
 def decode_slices(
-    values: pa.Array, arrived: pa.Array | None, rules: Rules, quick: Quick | None, beside: Beside = NOTHING
+    values: pa.Array,
+    broker_times: pa.Array | None,
+    rules: Rules,
+    decode_fast: FastDecoder | None,
+    parts: PartArrays = NO_PARTS,
 ) -> Iterator[Decoded]:
-    """Decode records as ``decode_values``, so many of them together as take little memory."""
-    for begin, end in sliced(values, rules):
-        at, done = begin, False
-        while not done:
-            parts = {part: told[at:end] for part, told in beside.items()}
-            decoded = decode_values(values[at:end], None if arrived is None else arrived[at:end], rules, quick, parts)
-            at += len(decoded.verdicts)
-            done = at >= end
+    """Decode records like ``decode_values``, in slices that take little memory."""
+    for begin, end in slice_bounds(values, rules):
+        start, is_done = begin, False
+        while not is_done:
+            sliced_parts = {part: array[start:end] for part, array in parts.items()}
+            times = None if broker_times is None else broker_times[start:end]
+            decoded = decode_values(values[start:end], times, rules, decode_fast, sliced_parts)
+            start += len(decoded.verdicts)
+            is_done = start >= end
             yield decoded
 
 
-def sliced(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
-    """Where slices of records begin and end whose memory is bounded by the bytes of their values."""
-    row, byte = _room(rules)
+def slice_bounds(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each slice of records; the bytes of their values limit the memory of a slice."""
+    per_row, per_byte = _decoded_memory(rules)
 
-    def cut(begin: int, end: int) -> Iterator[tuple[int, int]]:
+    def split(begin: int, end: int) -> Iterator[tuple[int, int]]:
         count, middle = end - begin, (begin + end) // 2
-        if count <= 1 or count * row + values[begin:end].nbytes * byte <= MOST_AT_ONCE:
+        if count <= 1 or count * per_row + values[begin:end].nbytes * per_byte <= MAX_SLICE_MEMORY:
             yield begin, end
         else:
-            yield from cut(begin, middle)
-            yield from cut(middle, end)
+            yield from split(begin, middle)
+            yield from split(middle, end)
 
-    return cut(0, len(values))
-
-
-def room_in_columns(rules: Rules) -> tuple[int, int]:
-    """Bytes of memory that a record takes in columns at most, and each byte of its value."""
-    return room_of_row(rules.fields), room_by_byte(rules.fields, rules.parser.smallest_item)
+    return split(0, len(values))
 
 
-def _room(rules: Rules) -> tuple[int, int]:
-    """The same with what is made of a byte when it is parsed."""
-    row, byte = room_in_columns(rules)
-    return row, byte + rules.parser.memory_by_byte
+def column_memory(rules: Rules) -> tuple[int, int]:
+    """The bytes of memory in columns at most: of a record, and of each byte of its value."""
+    return row_memory(rules.fields), column_memory_per_byte(rules.fields, rules.parser.smallest_item)
 
 
-def _too_much(values: pa.Array, rules: Rules) -> list[int]:
-    """The rows of records that may take more memory than one may: the strict rules count what they take."""
-    row, byte = _room(rules)
-    if len(values) * row + values.nbytes * byte <= MOST_OF_ONE:
+def _decoded_memory(rules: Rules) -> tuple[int, int]:
+    """Like ``column_memory``, with the memory of the parsed value."""
+    per_row, per_byte = column_memory(rules)
+    return per_row, per_byte + rules.parser.memory_by_byte
+
+
+def _oversized_rows(values: pa.Array, rules: Rules) -> list[int]:
+    """The rows of records that may take more memory than one record may; the strict path measures them exactly."""
+    per_row, per_byte = _decoded_memory(rules)
+    if len(values) * per_row + values.nbytes * per_byte <= MAX_RECORD_MEMORY:
         return []
     sizes = binary_length(values).fill_null(0).to_pylist()
-    return [at for at, size in enumerate(sizes) if row + size * byte > MOST_OF_ONE]
+    return [row for row, size in enumerate(sizes) if per_row + size * per_byte > MAX_RECORD_MEMORY]
 
 
 def decode_values(
-    values: pa.Array, arrived: pa.Array | None, rules: Rules, quick: Quick | None, beside: Beside = NOTHING
+    values: pa.Array,
+    broker_times: pa.Array | None,
+    rules: Rules,
+    decode_fast: FastDecoder | None,
+    parts: PartArrays = NO_PARTS,
 ) -> Decoded:
-    """Decode records; ``arrived`` are their broker times in microseconds since 1970, UTC, where they are asked for.
+    """Decode records; ``broker_times`` are in microseconds since 1970, UTC, if the rules need them.
 
-    A verdict is: ``_reason`` and ``_detail`` (NULL where the record may enter), ``_late``, and a value for
-    each field (NULL where it may not), and of fields whose null erases, whether the record says it. Where the first
-    records become so much that more would not fit, the verdicts are theirs alone.
+    A verdict has ``_reason`` and ``_detail`` (NULL if the record is not rejected), ``_late``, a value for each field
+    (NULL if the record is rejected), and for each field of ``null_erases`` whether it is an explicit null. If the
+    first records take so much memory that more would not fit, only they get verdicts.
     """
-    if quick is None or not len(values):
-        return _strictly(values, arrived, rules, beside)
-    plain = quick(_without(values, _too_much(values, rules)), arrived, rules, beside)
-    size = len(plain.late)  # fewer than there are, where they became much
-    none = pa.nulls(size, pa.string())
-    decoded = _verdicts([none, none, plain.late, *plain.columns], rules)
-    others, rows = others_in(plain.objects, rules.fields), plain.doubtful
+    if decode_fast is None or not len(values):
+        return _decode_strictly(values, broker_times, rules, parts)
+    plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
+    count = len(plain_records.late)  # fewer than the values if these take much memory
+    nulls = pa.nulls(count, pa.string())
+    fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns], rules)
+    unmapped_counts, rows = count_unmapped(plain_records.objects, rules.fields), plain_records.uncertain_rows
     if not rows:
-        return Decoded(decoded, others)
-    del plain  # the strict rules make all of it again
-    doubtful = pa.array(rows, pa.int64())
-    parts = {part: told.take(doubtful) for part, told in beside.items()}
-    strict = _strictly(values.take(doubtful), None if arrived is None else arrived.take(doubtful), rules, parts)
-    places = list(range(size))
-    for nth, row in enumerate(rows):
-        places[row] = size + nth
-    verdicts = pa.concat_arrays([decoded, strict.verdicts]).take(pa.array(places, pa.int64()))
-    return Decoded(verdicts, others + strict.others)
+        return Decoded(fast_verdicts, unmapped_counts)
+    del plain_records  # the strict path makes its own copy
+    indices = pa.array(rows, pa.int64())
+    strict_parts = {part: array.take(indices) for part, array in parts.items()}
+    times = None if broker_times is None else broker_times.take(indices)
+    strict = _decode_strictly(values.take(indices), times, rules, strict_parts)
+    order = list(range(count))
+    for index, row in enumerate(rows):
+        order[row] = count + index
+    verdicts = pa.concat_arrays([fast_verdicts, strict.verdicts]).take(pa.array(order, pa.int64()))
+    return Decoded(verdicts, unmapped_counts + strict.unmapped_counts)
 
 
-def _without(values: pa.Array, rows: list[int]) -> pa.Array:
-    """Values with nothing in some rows."""
+def _set_null(values: pa.Array, rows: list[int]) -> pa.Array:
+    """The values, with NULL in these rows."""
     if not rows:
         return values
-    left_out = set(rows)
-    return if_else(pa.array(row not in left_out for row in range(len(values))), values, None)
+    null_rows = set(rows)
+    return if_else(pa.array(row not in null_rows for row in range(len(values))), values, None)
 
 
-def _strictly(values: pa.Array, arrived: pa.Array | None, rules: Rules, beside: Beside) -> Decoded:
-    times = [None] * len(values) if arrived is None else arrived.to_pylist()
-    told = zip(*(part.to_pylist() for part in beside.values()), strict=True) if beside else repeat((), len(values))
-    parts = (dict(zip(beside, each, strict=True)) for each in told)
-    records = zip(values.to_pylist(), times, parts, strict=True)
-    judged, others = _judge_each(records, rules)
+def _decode_strictly(values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: PartArrays) -> Decoded:
+    times = [None] * len(values) if broker_times is None else broker_times.to_pylist()
+    part_rows = zip(*(array.to_pylist() for array in parts.values()), strict=True) if parts else repeat((), len(values))
+    record_parts = (dict(zip(parts, part_row, strict=True)) for part_row in part_rows)
+    records = zip(values.to_pylist(), times, record_parts, strict=True)
+    verdicts, unmapped_counts = _judge_records(records, rules)
     columns = [
-        pa.array([each.reason for each in judged], pa.string()),
-        pa.array([each.detail for each in judged], pa.string()),
-        pa.array([each.late for each in judged], pa.bool_()),
+        pa.array([verdict.reason for verdict in verdicts], pa.string()),
+        pa.array([verdict.detail for verdict in verdicts], pa.string()),
+        pa.array([verdict.late for verdict in verdicts], pa.bool_()),
     ]
     for field in rules.fields:
-        columns.append(pa.array([each.row.get(field.name) for each in judged], arrow_type(field.type)))
-    columns += [pa.array([each.nulls[at] for each in judged], pa.bool_()) for at in range(len(rules.null_erases))]
-    return Decoded(_verdicts(columns, rules), others)
+        columns.append(pa.array([verdict.row.get(field.name) for verdict in verdicts], arrow_type(field.type)))
+    columns += [
+        pa.array([verdict.explicit_nulls[index] for verdict in verdicts], pa.bool_())
+        for index in range(len(rules.null_erases))
+    ]
+    return Decoded(_verdict_array(columns, rules), unmapped_counts)
 
 
-def _judge_each(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tuple[list[Judged], Counter[str]]:
-    """Decide records one by one; what they were parsed into is not kept."""
-    judged: list[Judged] = []
-    room, erasing = room_in_columns(rules), rules.null_erases
-    others, parsed, made = Counter[str](), list[dict[str, Any]](), 0
-    for value, time, parts in records:
-        each = judge(value, time, rules, parts, room)
-        said = tuple([bool(each.row) and says_null(each.parsed or {}, field) for field in erasing])
-        judged.append(Judged(None, *each[1:5], said))
-        made += each.made
-        if each.parsed is not None:
-            parsed.append(each.parsed)
-        if made > _PIECE:
-            others += others_in(parsed, rules.fields)
-            parsed, made = [], 0
-    return judged, others + others_in(parsed, rules.fields)
+def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tuple[list[Verdict], Counter[str]]:
+    """Decode records one by one; the verdicts do not keep the parsed values."""
+    verdicts: list[Verdict] = []
+    memory_limits, erasing_fields = column_memory(rules), rules.null_erases
+    unmapped_counts, parsed, memory = Counter[str](), list[dict[str, Any]](), 0
+    for value, broker_time, parts in records:
+        verdict = judge(value, broker_time, rules, parts, memory_limits)
+        explicit_nulls = tuple(
+            [bool(verdict.row) and has_explicit_null(verdict.parsed or {}, field) for field in erasing_fields]
+        )
+        verdicts.append(Verdict(None, *verdict[1:5], explicit_nulls))
+        memory += verdict.memory
+        if verdict.parsed is not None:
+            parsed.append(verdict.parsed)
+        if memory > _MAX_PARSED_MEMORY:
+            unmapped_counts += count_unmapped(parsed, rules.fields)
+            parsed, memory = [], 0
+    return verdicts, unmapped_counts + count_unmapped(parsed, rules.fields)
 
 
 def judge(
     value: bytes | None,
-    arrived: int | None,
+    broker_time: int | None,
     rules: Rules,
-    beside: Mapping[str, bytes | None] = NOTHING,
-    room: tuple[int, int] | None = None,
-) -> Judged:
-    """Decide one record strictly; ``room`` is that of ``room_in_columns``, where it is known."""
-    late, made = rules.late, 0
+    parts: Mapping[str, bytes | None] = NO_PARTS,
+    memory_limits: tuple[int, int] | None = None,
+) -> Verdict:
+    """Decode one record strictly; ``memory_limits`` are those of ``column_memory``, if the caller has them."""
+    lateness, memory = rules.lateness, 0
     parsed: dict[str, Any] | None = None
     try:
         parsed = rules.parser(value)
-        made = rules.parser.memory_of(value)
-        counted = made if may_be_too_large(made, value, room or room_in_columns(rules)) else None
-        row = convert(parsed, rules.fields, {**beside, TIME: arrived}, counted)
-        is_late = late is not None and arrived is not None and judge_late(row, arrived, late)
-        return Judged(parsed, row, None, None, is_late, made=made)
+        memory = rules.parser.memory_of(value)
+        counted = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
+        row = convert(parsed, rules.fields, {**parts, TIME: broker_time}, counted)
+        is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
+        return Verdict(parsed, row, None, None, is_late, memory=memory)
     except Rejection as rejection:
-        return Judged(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", made=made)
+        return Verdict(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)
 
 
-def may_be_too_large(made: int, value: bytes | None, room: tuple[int, int]) -> bool:
-    """Whether what a record takes in columns has to be counted, beside what was made when it was parsed."""
-    row, byte = room
-    return made + row + len(value or b"") * byte > MOST_OF_ONE
+def may_be_too_large(memory: int, value: bytes | None, memory_limits: tuple[int, int]) -> bool:
+    """Whether a record's columns may take too much, in addition to the ``memory`` of its parsed value."""
+    per_row, per_byte = memory_limits
+    return memory + per_row + len(value or b"") * per_byte > MAX_RECORD_MEMORY
 
 
-def _verdicts(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
+def _verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     names = [*(field.name for field in rules.fields), *(f"{NULL_SAID}{field.name}" for field in rules.null_erases)]
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

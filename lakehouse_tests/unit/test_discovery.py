@@ -160,7 +160,7 @@ def test_a_folder_whose_name_contains_a_dot_is_refused(folder: Path) -> None:
         ("x = 1\ndef broken(:\n", "SyntaxError", 2),
         ("x = 1\n\nx / 0\n", "ZeroDivisionError: division by zero", 3),
         ("import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'", 1),
-        (TABLE.replace('"INT", "", required=True', '"INTEGER", ""'), "no such type INTEGER", 4),
+        (TABLE.replace('"INT", "", required=True', '"INTEGER", ""'), "unknown type INTEGER", 4),
     ],
 )
 def test_a_file_that_fails_is_named_with_its_line(folder: Path, text: str, message: str, line: int) -> None:

@@ -1,4 +1,4 @@
-"""Records that are plainly fine, decoded many at once: ``plain_records``.
+"""The fast path: ``plain_records`` decodes many records at once if they are certainly valid.
 
-``plain_columns`` converts the values of one field, ``plain_times`` those that are times.
+``plain_columns`` converts the values of one field, ``plain_times`` converts times.
 """

@@ -1,7 +1,7 @@
-"""The values of one field in many records → a column, where each is plainly fine.
+"""Convert the values of one field in many records to a column, if each is certainly valid.
 
-What is not is NULL and marked: a value of another type, out of bounds, missing where it is required, or one whose
-rounding the binary fraction that a native parser made of it cannot tell.
+Other values are NULL and marked: values of another type, out of bounds, or missing although required. So are numbers
+whose rounding cannot be derived from the double that a native parser made of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,258 +19,262 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast.plain_times import parse_times
 from lakehouse.decoding.fields import WHOLE, Beyond, Field, Rejection, is_text
 from lakehouse.decoding.times import EPOCHS
-from lakehouse.decoding.values import as_read, convert_value
+from lakehouse.decoding.values import convert_value, parse_part
 
 Mask = npt.NDArray[np.bool_]
-_NONE = type(None)
-_MADE = {datetime, date, Decimal, Beyond}
-_FAR = WHOLE["BIGINT"]
-_SHORT = 18  # bytes of a number that 64 bits hold, as a whole number or to its nearest double
-_MOST_SCALE = 18  # of a power of ten in 64 bits
+Doubles = npt.NDArray[np.float64]
+_NULL_TYPE = type(None)
+_TYPED_VALUES = {datetime, date, Decimal, Beyond}
+_BIGINT_LIMIT = WHOLE["BIGINT"]
+_MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
+_MAX_SCALE = 18  # of a power of ten in 64 bits
 _DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 
 
-class Converted(NamedTuple):
-    """A column: its values, where there is one, where value or NULL is plainly right, and the rows that hold a zero.
+class ConvertedColumn(NamedTuple):
+    """A column with masks of its rows: ``has_value``, ``is_plain`` if value or NULL is certainly right.
 
-    A zero may be a number whose exponent is beyond any. A value that was ``found`` stands in the record: no default.
+    ``zero_rows`` are the rows with a zero, which may be a number with a huge exponent. ``is_text`` marks a column of
+    strings. ``in_record`` is a mask of the rows whose value comes from the record, not from a default.
     """
 
     values: pa.Array
-    present: Mask
-    plain: Mask
-    zeros: list[int]
+    has_value: Mask
+    is_plain: Mask
+    zero_rows: list[int]
     is_text: bool
-    found: Mask
+    in_record: Mask
 
 
-def convert(raw: list[Any], field: Field) -> Converted:
-    """Convert what a native parser made of one field."""
-    converted = _convert(raw, field)
+def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert the values that a native parser made of one field."""
+    column = _convert(raw_values, field)
     if field.default is not None:
-        return _with_default(converted, raw, field)
-    plain = converted.plain & converted.present if field.required else converted.plain
-    return converted._replace(plain=plain)
+        return _with_default(column, raw_values, field)
+    is_plain = column.is_plain & column.has_value if field.required else column.is_plain
+    return column._replace(is_plain=is_plain)
 
 
-def convert_any(raw: list[Any], field: Field) -> Converted:
-    """Convert what another parser made of one field: also days, moments and decimals as they are."""
-    written = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
-    if written and not field.inner and _MADE.isdisjoint(map(type, raw)):
-        return convert(raw, field)
-    return _one_by_one(raw, field, lambda _: True)
+def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert the values that another parser made of one field, which may be dates, times and decimals already."""
+    is_untyped = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
+    if is_untyped and not field.inner and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
+        return convert_column(raw_values, field)
+    return _convert_each(raw_values, field, lambda _: True)
 
 
-def _one_by_one(raw: list[Any], field: Field, is_sure: Callable[[Any], bool]) -> Converted:
-    """Convert by the strict rules what is surely what was written."""
-    plain = np.ones(len(raw), bool)
-    converted: list[Any] = [None] * len(raw)
-    for row, value in enumerate(raw):
+def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any], bool]) -> ConvertedColumn:
+    """Convert by the strict rules the values that are certainly as they were written."""
+    is_plain = np.ones(len(raw_values), bool)
+    converted: list[Any] = [None] * len(raw_values)
+    for row, raw in enumerate(raw_values):
         try:
-            plain[row] = is_sure(value)
-            converted[row] = convert_value(value, field) if plain[row] else None
+            is_plain[row] = is_exact(raw)
+            converted[row] = convert_value(raw, field) if is_plain[row] else None
         except Rejection:
-            plain[row] = False
+            is_plain[row] = False
     values = pa.array(converted, arrow_type(field.type))
-    return _converted(values, _valid(values), plain)
+    return _column(values, _is_valid(values), is_plain)
 
 
-def _is_sure(raw: Any, field: Field) -> bool:
-    """Whether a native parser lost nothing of a value: of numbers with a fraction it makes doubles."""
+def _is_exact(raw: Any, field: Field) -> bool:
+    """Whether a native parser lost nothing of a value; it makes doubles of numbers with a fraction."""
     if not field.inner or not isinstance(raw, dict | list):
-        return type(raw) is not float or (field.type == "DOUBLE" and raw != 0 and not field.nulls)
+        return type(raw) is not float or (field.type == "DOUBLE" and raw != 0 and not field.null_values)
     if field.type.startswith("STRUCT"):
-        return isinstance(raw, dict) and all(_is_sure(raw.get(each.name), each) for each in field.inner)
-    (item,) = field.inner
-    return all(_is_sure(each, item) for each in (raw.values() if isinstance(raw, dict) else raw))
+        return isinstance(raw, dict) and all(_is_exact(raw.get(inner.name), inner) for inner in field.inner)
+    (item_field,) = field.inner
+    return all(_is_exact(item, item_field) for item in (raw.values() if isinstance(raw, dict) else raw))
 
 
 def read_parts(parts: list[Any], field: Field) -> list[Any]:
-    """What parts of records beside their values say, as ``values.as_read``; an odd value for what is not plain."""
+    """Parse other parts of records like ``values.parse_part``; a part that is not plain becomes an empty tuple."""
     return [_read_part(part, field) if type(part) is bytes else part for part in parts]
 
 
 def _read_part(part: bytes, field: Field) -> Any:
     try:
-        said = as_read(part, field)
+        value = parse_part(part, field)
     except Rejection:
         return ()
-    if type(said) is not Decimal:
-        return () if type(said) is Beyond else said
-    if len(part) > _SHORT or b"e" in part.lower():
+    if type(value) is not Decimal:
+        return () if type(value) is Beyond else value
+    if len(part) > _MAX_NUMBER_LENGTH or b"e" in part.lower():
         return ()
-    return float(said) if b"." in part else int(said)
+    return float(value) if b"." in part else int(value)
 
 
-def _with_default(converted: Converted, raw: list[Any], field: Field) -> Converted:
-    """The column with its default where the record has no value; where it has one that is not plain, any will do."""
-    missing = np.fromiter((value is None for value in raw), bool, len(raw))
-    default = pa.scalar(convert_value(None, field), converted.values.type)
-    zeros = [row for row in converted.zeros if not missing[row]]
-    return converted._replace(
-        values=converted.values.fill_null(default), present=converted.present | missing, zeros=zeros
+def _with_default(column: ConvertedColumn, raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Fill the default into rows without a value in the record; in rows that are not plain any value will do."""
+    is_missing = np.fromiter((raw is None for raw in raw_values), bool, len(raw_values))
+    default = pa.scalar(convert_value(None, field), column.values.type)
+    zero_rows = [row for row in column.zero_rows if not is_missing[row]]
+    return column._replace(
+        values=column.values.fill_null(default), has_value=column.has_value | is_missing, zero_rows=zero_rows
     )
 
 
-def _convert(raw: list[Any], field: Field) -> Converted:
+def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.inner:
-        return _one_by_one(raw, field, lambda value: _is_sure(value, field))
+        return _convert_each(raw_values, field, lambda raw: _is_exact(raw, field))
     if field.epoch is not None:
-        return _epochs(raw, field)
+        return _convert_epochs(raw_values, field)
     if field.type in ("TIMESTAMP", "DATE", "STRING"):
-        return _texts(raw, field)
+        return _convert_texts(raw_values, field)
     if field.type == "BOOLEAN":
-        cleaned, plain = _of_types(raw, {bool})
+        cleaned, is_plain = _keep_types(raw_values, {bool})
         values = pa.array(cleaned, pa.bool_())
-        return _converted(values, _valid(values), plain)
-    return _whole(raw, field) if field.type in WHOLE else _fractions(raw, field)
+        return _column(values, _is_valid(values), is_plain)
+    return _convert_whole(raw_values, field) if field.type in WHOLE else _convert_fractions(raw_values, field)
 
 
-def _converted(
-    values: pa.Array, present: Mask, plain: Mask, zeros: Sequence[int] = (), text: bool = False
-) -> Converted:
-    return Converted(values, present, plain, list(zeros), text, present)
+def _column(
+    values: pa.Array, has_value: Mask, is_plain: Mask, zero_rows: Sequence[int] = (), is_text: bool = False
+) -> ConvertedColumn:
+    return ConvertedColumn(values, has_value, is_plain, list(zero_rows), is_text, has_value)
 
 
-def _of_types(raw: list[Any], types: set[type]) -> tuple[list[Any], Mask]:
-    """Return the values with ``None`` for what is of another type, and where none is."""
-    allowed = types | {_NONE}
-    if set(map(type, raw)) <= allowed:
-        return raw, np.ones(len(raw), bool)
-    plain = [type(value) in allowed for value in raw]
-    return [value if fine else None for value, fine in zip(raw, plain, strict=True)], np.array(plain)
+def _keep_types(raw_values: list[Any], types: set[type]) -> tuple[list[Any], Mask]:
+    """Return the values with ``None`` for those of other types, and a mask of the rows without those."""
+    allowed_types = types | {_NULL_TYPE}
+    if set(map(type, raw_values)) <= allowed_types:
+        return raw_values, np.ones(len(raw_values), bool)
+    is_allowed = [type(raw) in allowed_types for raw in raw_values]
+    return [raw if keeps else None for raw, keeps in zip(raw_values, is_allowed, strict=True)], np.array(is_allowed)
 
 
-def _texts(raw: list[Any], field: Field) -> Converted:
-    cleaned, plain = _of_types(raw, {str})
+def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    cleaned, is_plain = _keep_types(raw_values, {str})
     try:
         texts = pa.array(cleaned, pa.large_string())
-    except UnicodeEncodeError:  # half of a surrogate pair, which only our own parser lets through
-        plain &= np.array([value is None or is_text(value) for value in cleaned])
-        texts = pa.array([v if fine else None for v, fine in zip(cleaned, plain, strict=True)], pa.large_string())
-    present = _valid(texts)
+    except UnicodeEncodeError:  # half of a surrogate pair, which only the strict parser accepts
+        is_plain &= np.array([text is None or is_text(text) for text in cleaned])
+        texts = pa.array([t if fits else None for t, fits in zip(cleaned, is_plain, strict=True)], pa.large_string())
+    has_value = _is_valid(texts)
     if field.type == "STRING":
-        return _converted(texts.cast(pa.string()), present, plain, text=True)
-    times, read = parse_times(texts, field.pattern or "")
-    plain &= read | ~present
+        return _column(texts.cast(pa.string()), has_value, is_plain, is_text=True)
+    times, is_parsed = parse_times(texts, field.pattern or "")
+    is_plain &= is_parsed | ~has_value
     if field.type == "DATE":
         times = (times // 86_400_000_000).astype(np.int32)
-    return _converted(_array(times, read, arrow_type(field.type)), present, plain, text=True)
+    return _column(_array(times, is_parsed, arrow_type(field.type)), has_value, is_plain, is_text=True)
 
 
-def _whole(raw: list[Any], field: Field) -> Converted:
-    cleaned, plain = _of_types(raw, {int})
+def _convert_whole(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    cleaned, is_plain = _keep_types(raw_values, {int})
     try:
         values = pa.array(cleaned, pa.int64())
     except (OverflowError, pa.ArrowInvalid):
-        small = [value is None or -_FAR <= value < _FAR for value in cleaned]
-        plain &= np.array(small)
-        values = pa.array([value if fits else None for value, fits in zip(cleaned, small, strict=True)], pa.int64())
-    present, numbers = _valid(values), values.fill_null(0).to_numpy()
-    least, most = _bounds_in_units(field, 0, range(-WHOLE[field.type], WHOLE[field.type]))
-    within = (numbers >= least) & (numbers <= most)
-    plain &= within | ~present
+        fits = [value is None or -_BIGINT_LIMIT <= value < _BIGINT_LIMIT for value in cleaned]
+        is_plain &= np.array(fits)
+        values = pa.array([v if fitting else None for v, fitting in zip(cleaned, fits, strict=True)], pa.int64())
+    has_value, numbers = _is_valid(values), values.fill_null(0).to_numpy()
+    minimum, maximum = _bounds_in_units(field, 0, range(-WHOLE[field.type], WHOLE[field.type]))
+    in_bounds = (numbers >= minimum) & (numbers <= maximum)
+    is_plain &= in_bounds | ~has_value
     dtype = np.int32 if field.type == "INT" else np.int64
-    return _converted(_array(numbers.astype(dtype), present & within, arrow_type(field.type)), present, plain)
+    converted = _array(numbers.astype(dtype), has_value & in_bounds, arrow_type(field.type))
+    return _column(converted, has_value, is_plain)
 
 
-def _fractions(raw: list[Any], field: Field) -> Converted:
-    """Numbers with a fraction."""
-    doubles, present, plain = _doubles(raw)
+def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert to DOUBLE or DECIMAL."""
+    doubles, has_value, is_plain = _to_doubles(raw_values)
     if field.type == "DOUBLE":
-        least, most = _bounds_as_doubles(field)
-        within = (doubles >= least) & (doubles <= most)
-        values = pa.array(doubles, mask=~within)
+        minimum, maximum = _bounds_as_doubles(field)
+        in_bounds = (doubles >= minimum) & (doubles <= maximum)
+        values = pa.array(doubles, mask=~in_bounds)
     else:
         precision, scale = (int(part) for part in field.type[8:-1].split(","))
         bounds = _bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
-        units, within = _units(doubles, scale, bounds)
-        values = _decimals(units, within, arrow_type(field.type))
-    return _converted(values, present, plain & (within | ~present), _zeros(doubles))
+        units, in_bounds = _round_to_units(doubles, scale, bounds)
+        values = _decimals(units, in_bounds, arrow_type(field.type))
+    return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
 
 
-def _epochs(raw: list[Any], field: Field) -> Converted:
-    """Numbers that are times: of days, or rounded to microseconds."""
+def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert numbers to DATE, or to TIMESTAMP, rounded to microseconds."""
     if field.type == "DATE":
-        days = _whole(raw, field._replace(type="INT", least=_FIRST_DAY, most=_LAST_DAY))
+        days = _convert_whole(raw_values, field._replace(type="INT", minimum=_FIRST_DAY, maximum=_LAST_DAY))
         return days._replace(values=days.values.cast(pa.date32()))
-    doubles, present, plain = _doubles(raw)
+    doubles, has_value, is_plain = _to_doubles(raw_values)
     bounds = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
-    times, within = _units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
-    values = _array(times, within, arrow_type(field.type))
-    return _converted(values, present, plain & (within | ~present), _zeros(doubles))
+    times, in_bounds = _round_to_units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
+    values = _array(times, in_bounds, arrow_type(field.type))
+    return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
 
 
-def _doubles(raw: list[Any]) -> tuple[npt.NDArray[np.float64], Mask, Mask]:
-    """Numbers, NaN where there is none (no JSON holds one), where one is, and where that is plainly so."""
-    cleaned, plain = _of_types(raw, {float, int})
+def _to_doubles(raw_values: list[Any]) -> tuple[Doubles, Mask, Mask]:
+    """The numbers, NaN for null (JSON has no NaN), and masks of the rows that have a number and that are plain."""
+    cleaned, is_plain = _keep_types(raw_values, {float, int})
     doubles = np.array(cleaned, np.float64) + 0.0
-    return doubles, ~np.isnan(doubles), plain
+    return doubles, ~np.isnan(doubles), is_plain
 
 
-def _zeros(doubles: npt.NDArray[np.float64]) -> list[int]:
+def _zero_rows(doubles: Doubles) -> list[int]:
     return list(np.flatnonzero(doubles == 0).tolist())
 
 
 def _bounds_as_doubles(field: Field) -> tuple[float, float]:
-    """The least and greatest double within the bounds, which need not be doubles."""
-    least = -inf if field.least is None else float(field.least)
-    most = inf if field.most is None else float(field.most)
-    if field.least is not None and least < field.least:
-        least = nextafter(least, inf)
-    if field.most is not None and most > field.most:
-        most = nextafter(most, -inf)
-    return least, most
+    """The least and greatest double within the bounds, which need not be doubles themselves."""
+    minimum = -inf if field.minimum is None else float(field.minimum)
+    maximum = inf if field.maximum is None else float(field.maximum)
+    if field.minimum is not None and minimum < field.minimum:
+        minimum = nextafter(minimum, inf)
+    if field.maximum is not None and maximum > field.maximum:
+        maximum = nextafter(maximum, -inf)
+    return minimum, maximum
 
 
-def _bounds_in_units(field: Field, scale: int, held: range) -> tuple[int, int]:
-    """The least and greatest number of units of the last place within the bounds and what the type holds.
+def _bounds_in_units(field: Field, scale: int, type_range: range) -> tuple[int, int]:
+    """The bounds of the field and of its type, in units of the last decimal place.
 
-    Beyond 64 bits they mean the same as at their end: units are less than that.
+    Bounds beyond 64 bits become the limits of 64 bits: units are always within those.
     """
-    least = held[0] if field.least is None else max(held[0], ceil(Fraction(field.least) * 10**scale))
-    most = held[-1] if field.most is None else min(held[-1], floor(Fraction(field.most) * 10**scale))
-    return max(-_FAR, min(least, _FAR - 1)), max(-_FAR, min(most, _FAR - 1))
+    lowest, highest = type_range[0], type_range[-1]
+    minimum = lowest if field.minimum is None else max(lowest, ceil(Fraction(field.minimum) * 10**scale))
+    maximum = highest if field.maximum is None else min(highest, floor(Fraction(field.maximum) * 10**scale))
+    return max(-_BIGINT_LIMIT, min(minimum, _BIGINT_LIMIT - 1)), max(-_BIGINT_LIMIT, min(maximum, _BIGINT_LIMIT - 1))
 
 
-def _units(doubles: npt.NDArray[np.float64], scale: int, bounds: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Round doubles to units of the last place; and where that is how the number as written is rounded, within bounds.
+def _round_to_units(doubles: Doubles, scale: int, bounds: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Round doubles to units of the last place; the mask has the rows that are in bounds and certainly rounded right.
 
-    The number written differs from its double by at most 2**-53 of it. The double is split exactly; its fraction times
-    the power of ten differs from the exact product by two roundings of at most 2**-53 each. So a number whose fraction
-    is further than that from a tie lies on the same side of it as written, a thousandth allowed for the sum itself.
+    Right means like the number as written, which differs from its double by at most 2**-53 of it. The double is split
+    exactly. Its fraction times the power of ten has two rounding errors of at most 2**-53 each. If the fraction is
+    further from a tie, the number as written is on the same side of it. A thousandth covers the rounding of the sum.
     """
-    least, most = bounds
+    minimum, maximum = bounds
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.trunc(doubles)
-        fraction = (doubles - whole) * float(10**scale)
+        whole_part = np.trunc(doubles)
+        fraction = (doubles - whole_part) * float(10**scale)
         rounded = np.rint(fraction)
-        off = (np.abs(doubles) * float(10**scale) + 2 * np.abs(fraction)) * (2.0**-53 * 1.001)
-        sure = np.abs(np.abs(fraction - rounded) - 0.5) > off
-        sure &= np.abs(doubles) < min(2.0**53, 2.0**62 / float(10**scale))
-    if scale > _MOST_SCALE:
-        sure &= whole == 0
-    units = np.where(sure, whole, 0).astype(np.int64) * 10 ** min(scale, _MOST_SCALE)
-    units += np.where(sure, rounded, 0).astype(np.int64)
-    return units, sure & (units >= least) & (units <= most)
+        max_error = (np.abs(doubles) * float(10**scale) + 2 * np.abs(fraction)) * (2.0**-53 * 1.001)
+        is_certain = np.abs(np.abs(fraction - rounded) - 0.5) > max_error
+        is_certain &= np.abs(doubles) < min(2.0**53, 2.0**62 / float(10**scale))
+    if scale > _MAX_SCALE:
+        is_certain &= whole_part == 0
+    units = np.where(is_certain, whole_part, 0).astype(np.int64) * 10 ** min(scale, _MAX_SCALE)
+    units += np.where(is_certain, rounded, 0).astype(np.int64)
+    return units, is_certain & (units >= minimum) & (units <= maximum)
 
 
-def _decimals(units: npt.NDArray[np.int64], present: Mask, type_: pa.DataType) -> pa.Array:
-    """Widen whole numbers of units to the 128 bits in which Arrow holds a decimal."""
+def _decimals(units: npt.NDArray[np.int64], has_value: Mask, type_: pa.DataType) -> pa.Array:
+    """Widen whole numbers of units to the 128 bits of an Arrow decimal."""
     wide = np.empty((len(units), 2), np.int64)
     wide[:, 0] = units
     wide[:, 1] = units >> 63
-    return pa.Array.from_buffers(type_, len(units), [_bits(present), pa.py_buffer(wide)])
+    return pa.Array.from_buffers(type_, len(units), [_bitmap(has_value), pa.py_buffer(wide)])
 
 
-def _array(numbers: npt.NDArray[Any], present: Mask, type_: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(type_, len(numbers), [_bits(present), pa.py_buffer(np.ascontiguousarray(numbers))])
+def _array(numbers: npt.NDArray[Any], has_value: Mask, type_: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(type_, len(numbers), [_bitmap(has_value), pa.py_buffer(np.ascontiguousarray(numbers))])
 
 
-def _bits(present: Mask) -> pa.Buffer | None:
-    return None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+def _bitmap(has_value: Mask) -> pa.Buffer | None:
+    return None if has_value.all() else pa.py_buffer(np.packbits(has_value, bitorder="little"))
 
 
-def _valid(values: pa.Array) -> Mask:
+def _is_valid(values: pa.Array) -> Mask:
     return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))

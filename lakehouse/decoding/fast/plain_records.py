@@ -1,8 +1,7 @@
-"""Decoding of many records at once, of those that are plainly fine; every other one is left to ``records``.
+"""The fast path: decode plain records many at once, and leave every other record to ``records``.
 
-A record is plain where it is sure, from what a native parser made of it, that the strict rules let it in, and with
-which values. Whatever is doubtful is not plain, right or wrong: there is one set of rules, and this is not it.
-Pure: it runs on the driver and, shipped by value, on Spark's executors.
+A record is plain if the output of a native parser proves that the strict rules accept it, and with which values. The
+strict rules decide about all others. Pure: it runs on the driver and, shipped by value, on Spark's executors.
 """
 
 import re
@@ -16,259 +15,266 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from lakehouse.decoding.fast.plain_columns import Converted, Mask, convert, convert_any, read_parts
+from lakehouse.decoding.fast.plain_columns import (
+    ConvertedColumn,
+    Mask,
+    convert_column,
+    convert_typed_column,
+    read_parts,
+)
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.memory import MOST_AT_ONCE, MOST_OF_ONE
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.record_parts import TIME, VALUE
 from lakehouse.decoding.times import Lateness
-from lakehouse.decoding.values import NOTHING, is_null, says_null
-from lakehouse.decoding.verdicts import Rules, may_be_too_large, room_in_columns
+from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
+from lakehouse.decoding.verdicts import Rules, column_memory, may_be_too_large
 
 _QUOTE, _BACKSLASH = b'"\\'
-_FAR = re.compile(rb"[eE][+-]?\d{9}")
-_LEVELS = 50
-_FAR_AWAY = 2**62
+_HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
+_MAX_LEVELS, _MAX_TIME = 50, 2**62
 
 
-class Plain(NamedTuple):
-    """What became of a batch: the columns, which records are late, and the rows of those that are not plain.
+class PlainRecords(NamedTuple):
+    """The result for a batch: the columns, which records are late, and the rows of records that are not plain.
 
-    Behind the columns of the fields stand those of which tell where a record says null, of fields whose null erases.
-    ``objects`` are what the others were parsed into.
+    After the fields' columns comes one for each field of ``Rules.null_erases``: which records have an explicit null.
+    ``objects`` are the parsed plain records.
     """
 
     columns: list[pa.Array]
     late: pa.Array
-    doubtful: list[int]
+    uncertain_rows: list[int]
     objects: list[dict[str, Any]]
 
 
-class _Written(NamedTuple):
-    """Records as their bytes, one by one and as one array with the offsets at which each begins and ends."""
+class _RecordBytes(NamedTuple):
+    """Records as bytes: one by one, and as one array with the offsets at which each begins and ends."""
 
-    each: list[bytes | None]
-    whole: Any
+    values: list[bytes | None]
+    data: Any
     offsets: Any
 
 
 def decode_plain(
-    values: pa.Array,
-    arrived: pa.Array | None,
-    rules: Rules,
-    beside: Mapping[str, pa.Array] = NOTHING,
-) -> Plain:
-    """Decode the plain ones of some records; ``arrived`` are broker times in microseconds since 1970, UTC.
+    values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: Mapping[str, pa.Array] = NO_PARTS
+) -> PlainRecords:
+    """Decode the plain records of a batch; ``broker_times`` are in microseconds since 1970, UTC.
 
-    They are needed where records may be late, or a field is the broker's time; ``beside`` are the other parts of the
-    records from which fields take their values.
-    What the columns hold in the other rows means nothing.
+    They are required if records may be late, or if a field is the broker time. ``parts`` are the other parts of the
+    records that fields are read from. In rows that are not plain, the values of the columns mean nothing.
     """
-    fields, late = rules.fields, rules.late
-    written = _written(values) if rules.parser.is_json else None
-    objects, plain = _parse(written.each) if written else _parse_by(rules, values)
-    arrived, beside = arrived[: len(objects)] if arrived is not None else None, _first(beside, len(objects))
-    parts = {part: told.to_pylist() for part, told in {**beside, TIME: arrived}.items() if told is not None}
-    nothing = [None] * len(objects)
-    convert_value = convert if written else convert_any
+    fields, lateness = rules.fields, rules.lateness
+    record_bytes = _record_bytes(values) if rules.parser.is_json else None
+    objects, is_plain = _parse(record_bytes.values) if record_bytes else _parse_with_format(rules, values)
+    broker_times = broker_times[: len(objects)] if broker_times is not None else None
+    parts = _first_rows(parts, len(objects))
+    arrays = {**parts, TIME: broker_times}
+    part_values = {part: array.to_pylist() for part, array in arrays.items() if array is not None}
+    nulls = [None] * len(objects)
+    convert_values = convert_column if record_bytes else convert_typed_column
     columns = [
-        convert_value(_values(objects, field.names), field)
+        convert_values(_values_at(objects, field.names), field)
         if field.part == VALUE
-        else convert(read_parts(parts.get(field.part, nothing), field), field)
+        else convert_column(read_parts(part_values.get(field.part, nulls), field), field)
         for field in fields
     ]
     for field, column in zip(fields, columns, strict=True):
-        plain &= column.plain & _certain(objects, parts, field)
-    if written:
-        zeros = {row for column in columns for row in column.zeros}
-        plain[[row for row in zeros if _FAR.search(written.each[row] or b"")]] = False
-        plain &= _without_duplicates(written, objects, fields, columns)
-    judged = np.zeros(len(plain), bool)
-    if late is not None:
-        event = columns[[field.name for field in fields].index(late.name)]
-        judged, certain = _judge_late(event, arrived, late)
-        plain &= certain & ~(judged & late.reject)
-    doubtful = np.flatnonzero(~plain).tolist()
-    sure = list(compress(objects, plain.tolist())) if doubtful else objects
-    said = [_where_null_is_said(objects, field, plain) for field in fields if field.null_erases]
-    return Plain([*(column.values for column in columns), *said], pa.array(judged), doubtful, sure)
+        is_plain &= column.is_plain & _is_unambiguous(objects, part_values, field)
+    if record_bytes:
+        zero_rows = {row for column in columns for row in column.zero_rows}
+        is_plain[[row for row in zero_rows if _HUGE_EXPONENT.search(record_bytes.values[row] or b"")]] = False
+        is_plain &= _has_unique_names(record_bytes, objects, fields, columns)
+    is_late = np.zeros(len(is_plain), bool)
+    if lateness is not None:
+        event_column = columns[[field.name for field in fields].index(lateness.column)]
+        is_late, is_certain = _judge_late(event_column, broker_times, lateness)
+        is_plain &= is_certain & ~(is_late & lateness.rejects)
+    uncertain_rows = np.flatnonzero(~is_plain).tolist()
+    plain_objects = list(compress(objects, is_plain.tolist())) if uncertain_rows else objects
+    null_columns = [_explicit_nulls(objects, field, is_plain) for field in fields if field.null_erases]
+    return PlainRecords(
+        [*(column.values for column in columns), *null_columns], pa.array(is_late), uncertain_rows, plain_objects
+    )
 
 
-def _certain(objects: list[Any], parts: Mapping[str, list[Any]], field: Field) -> Any:
-    """Which objects tell a field by its present name, and by nothing that may be a null as declared."""
-    certain = np.ones(len(objects), bool)
+def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> Any:
+    """Which records have a field under its current name, and no value that may be a declared null value."""
+    is_unambiguous = np.ones(len(objects), bool)
     if field.former:
-        certain &= _by_its_name(objects, field)
-    if field.nulls:
-        found = _values(objects, field.names) if field.part == VALUE else parts.get(field.part, [None] * len(objects))
-        certain &= np.fromiter((not _may_be_null(each, field) for each in found), bool, len(objects))
-    return certain
+        is_unambiguous &= _uses_current_name(objects, field)
+    if field.null_values:
+        in_value = field.part == VALUE
+        raws = _values_at(objects, field.names) if in_value else part_values.get(field.part, [None] * len(objects))
+        is_unambiguous &= np.fromiter((not _may_be_null(raw, field) for raw in raws), bool, len(objects))
+    return is_unambiguous
 
 
-def _written(values: pa.Array) -> _Written:
+def _record_bytes(values: pa.Array) -> _RecordBytes:
     large = values.cast(pa.large_binary())
     _, starts, data = large.buffers()
     offsets = np.frombuffer(starts, np.int64, len(large) + 1, large.offset * 8)
-    whole = np.frombuffer(data, np.uint8)[: offsets[-1]] if data else np.empty(0, np.uint8)
-    return _Written(large.to_pylist(), whole, offsets)
+    all_bytes = np.frombuffer(data, np.uint8)[: offsets[-1]] if data else np.empty(0, np.uint8)
+    return _RecordBytes(large.to_pylist(), all_bytes, offsets)
 
 
-def _parse(written: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
-    """The objects, empty ones in place of what is none, and which are objects."""
+def _parse(values: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
+    """The parsed objects, empty ones for values that are not objects, and a mask of the objects."""
     try:
-        parsed = list(map(orjson.loads, written))  # type: ignore[arg-type]
+        parsed = list(map(orjson.loads, values))  # type: ignore[arg-type]
     except orjson.JSONDecodeError:
-        parsed = list(map(_parse_one, written))
+        parsed = list(map(_parse_or_none, values))
     if set(map(type, parsed)) == {dict}:
         return parsed, np.ones(len(parsed), bool)
-    objects = [each if type(each) is dict else {} for each in parsed]
-    return objects, np.fromiter((type(each) is dict for each in parsed), bool, len(parsed))
+    objects = [value if type(value) is dict else {} for value in parsed]
+    return objects, np.fromiter((type(value) is dict for value in parsed), bool, len(parsed))
 
 
-def _parse_by(rules: Rules, values: pa.Array) -> tuple[list[dict[str, Any]], Mask]:
-    """The same by the parser of a format that no other parses as strictly: as many as take little memory."""
-    room = room_in_columns(rules)
-    little = MOST_OF_ONE - room[0] - values.nbytes * room[1]  # with it, no record takes too much, whatever its bytes
-    parse_one, memory_of = rules.parser.__call__, rules.parser.memory_of  # looked up once
+def _parse_with_format(rules: Rules, values: pa.Array) -> tuple[list[dict[str, Any]], Mask]:
+    """Parse like ``_parse``, with the parser of a format; stop when the objects take much memory."""
+    memory_limits = column_memory(rules)
+    safe_memory = MAX_RECORD_MEMORY - memory_limits[0] - values.nbytes * memory_limits[1]  # no record takes too much
+    parse_value, memory_of = rules.parser.__call__, rules.parser.memory_of  # looked up once
     parsed: list[dict[str, Any] | None] = []
     total = 0
-    for written in values.to_pylist():
+    for value in values.to_pylist():
         try:
-            one = parse_one(written)
+            obj = parse_value(value)
         except Rejection:
-            one = None
-        made = memory_of(written)
-        total += made
-        if total > MOST_AT_ONCE and parsed:
+            obj = None
+        memory = memory_of(value)
+        total += memory
+        if total > MAX_SLICE_MEMORY and parsed:
             break
-        if made > little and may_be_too_large(made, written, room):
-            one = None
-        parsed.append(one)
-    return [each or {} for each in parsed], np.fromiter((each is not None for each in parsed), bool, len(parsed))
+        if memory > safe_memory and may_be_too_large(memory, value, memory_limits):
+            obj = None
+        parsed.append(obj)
+    return [obj or {} for obj in parsed], np.fromiter((obj is not None for obj in parsed), bool, len(parsed))
 
 
-def _first(parts: Mapping[str, pa.Array], count: int) -> dict[str, pa.Array]:
-    return {part: told[:count] for part, told in parts.items()}
+def _first_rows(parts: Mapping[str, pa.Array], count: int) -> dict[str, pa.Array]:
+    return {part: array[:count] for part, array in parts.items()}
 
 
-def _parse_one(written: bytes | None) -> Any:
+def _parse_or_none(value: bytes | None) -> Any:
     try:
-        return orjson.loads(written)  # type: ignore[arg-type]
+        return orjson.loads(value)  # type: ignore[arg-type]
     except orjson.JSONDecodeError:
         return None
 
 
-def _values(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
-    """The value in each object to which the names lead, one within the other; ``None`` where it has none."""
-    first, *inner = names
+def _values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
+    """The value at a path of names in each object; ``None`` if there is none."""
+    first_name, *inner_names = names
     try:
-        found = list(map(itemgetter(first), objects))
+        values = list(map(itemgetter(first_name), objects))
     except KeyError:
-        found = [each.get(first) for each in objects]
-    for name in inner:
-        found = [each.get(name) if type(each) is dict else _unless_null(each) for each in found]
-    return found
+        values = [obj.get(first_name) for obj in objects]
+    for name in inner_names:
+        values = [value.get(name) if type(value) is dict else _null_or_invalid(value) for value in values]
+    return values
 
 
-def _by_its_name(objects: list[dict[str, Any]], field: Field) -> Mask:
-    """Where nothing stands under the names that a field had before, or something under those that it has."""
-    told = zip(_values(objects, field.names), _values(objects, field.former), strict=True)
-    return np.fromiter((now is not None or before is None for now, before in told), bool, len(objects))
+def _uses_current_name(objects: list[dict[str, Any]], field: Field) -> Mask:
+    """A mask of the objects that have a value at the field's path, or none at its former path."""
+    pairs = zip(_values_at(objects, field.names), _values_at(objects, field.former), strict=True)
+    return np.fromiter((current is not None or former is None for current, former in pairs), bool, len(objects))
 
 
-def _where_null_is_said(objects: list[dict[str, Any]], field: Field, plain: Mask) -> pa.Array:
-    """Which of the plain records say null for a field."""
-    said = (
-        fine and value is None and says_null(each, field)
-        for each, value, fine in zip(objects, _values(objects, field.names), plain.tolist(), strict=True)
+def _explicit_nulls(objects: list[dict[str, Any]], field: Field, is_plain: Mask) -> pa.Array:
+    """Which of the plain records have an explicit null for a field."""
+    explicit_nulls = (
+        plain and value is None and has_explicit_null(obj, field)
+        for obj, value, plain in zip(objects, _values_at(objects, field.names), is_plain.tolist(), strict=True)
     )
-    return pa.array(said, pa.bool_(), size=len(objects))
+    return pa.array(explicit_nulls, pa.bool_(), size=len(objects))
 
 
 def _may_be_null(raw: Any, field: Field) -> bool:
-    """Whether a value may be one of those that stand for null; what stands beside the value is bytes."""
-    return raw is not None and (type(raw) is bytes or is_null(raw, field.nulls))
+    """Whether a value may be a declared null value; other parts of a record are bytes, which may always be one."""
+    return raw is not None and (type(raw) is bytes or is_null_value(raw, field.null_values))
 
 
-def _unless_null(outer: Any) -> Any:
-    """What is within something that is no object: nothing where it is null, else what no column takes."""
+def _null_or_invalid(outer: Any) -> Any:
+    """The value inside something that is not an object: null inside a null, else one that no column accepts."""
     return None if outer is None else ()
 
 
-def _without_duplicates(
-    written: _Written, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[Converted]
+def _has_unique_names(
+    record_bytes: _RecordBytes, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[ConvertedColumn]
 ) -> Mask:
-    """Where as many texts are written as were parsed: of a name that stands twice the parser keeps one."""
-    texts = np.zeros(len(objects), np.int64)
-    for found in _declared_texts(fields, columns):
-        texts += found
-    # no object has fewer texts than declared ones: where all of them have as many in sum, each of them has
-    held = written.whole[written.offsets[0] :]
-    if not (held == _BACKSLASH).any() and np.count_nonzero(held == _QUOTE) == 2 * texts.sum():
+    """A mask of the records with as many strings written as parsed: the parser keeps one of two equal names."""
+    string_counts = np.zeros(len(objects), np.int64)
+    for mask in _declared_strings(fields, columns):
+        string_counts += mask
+    # no object has fewer strings than declared ones: if the sums are equal, the counts of each object are equal
+    all_bytes = record_bytes.data[record_bytes.offsets[0] :]
+    if not (all_bytes == _BACKSLASH).any() and np.count_nonzero(all_bytes == _QUOTE) == 2 * string_counts.sum():
         return np.ones(len(objects), bool)
-    there = _texts_written(written)
-    others = there != texts  # undeclared, or null, or twice
-    texts[others] = [_texts_in(each) for each in compress(objects, others.tolist())]
-    return np.asarray(there == texts)
+    written_counts = _count_written_strings(record_bytes)
+    differs = written_counts != string_counts  # an unmapped field, a null, or a duplicate name
+    string_counts[differs] = [_count_strings(obj) for obj in compress(objects, differs.tolist())]
+    return np.asarray(written_counts == string_counts)
 
 
-def _declared_texts(fields: tuple[Field, ...], columns: list[Converted]) -> list[Mask]:
-    """Where the names and the texts of declared fields were found: each stands in its record, as one text."""
-    named: dict[tuple[str, ...], Mask] = {}
-    values: dict[tuple[str, ...], Mask] = {}
-    in_value = [each for each in zip(fields, columns, strict=True) if each[0].part == VALUE]
-    for field, column in in_value:
+def _declared_strings(fields: tuple[Field, ...], columns: list[ConvertedColumn]) -> list[Mask]:
+    """One mask for each name and each string value of declared fields: the records that contain it, as one string."""
+    name_masks: dict[tuple[str, ...], Mask] = {}
+    value_masks: dict[tuple[str, ...], Mask] = {}
+    pairs = [pair for pair in zip(fields, columns, strict=True) if pair[0].part == VALUE]
+    for field, column in pairs:
         for depth in range(1, len(field.names) + 1):
             names = field.names[:depth]
-            named[names] = named[names] | column.found if names in named else column.found
+            name_masks[names] = name_masks[names] | column.in_record if names in name_masks else column.in_record
         if column.is_text:
-            values[field.names] = column.found
-    return [*named.values(), *values.values()]
+            value_masks[field.names] = column.in_record
+    return [*name_masks.values(), *value_masks.values()]
 
 
-def _texts_in(parsed: dict[str, Any]) -> int:
-    """Count the texts, names among them; -1 where it is nested so deeply that the strict parser may refuse it."""
+def _count_strings(parsed: dict[str, Any]) -> int:
+    """Count the strings, names included; -1 if the nesting is so deep that the strict parser may reject it."""
     count, level = 0, [parsed]
-    for _ in range(_LEVELS):
-        deeper: list[Any] = []
-        for each in level:
-            inside: Any = each
-            if type(each) is dict:
-                count += len(each)
-                inside = each.values()
-            kinds = list(map(type, inside))
-            count += kinds.count(str)
-            if dict in kinds or list in kinds:
-                deeper += [value for value in inside if type(value) in (dict, list)]
-        if not deeper:
+    for _ in range(_MAX_LEVELS):
+        next_level: list[Any] = []
+        for container in level:
+            values: Any = container
+            if type(container) is dict:
+                count += len(container)
+                values = container.values()
+            types = list(map(type, values))
+            count += types.count(str)
+            if dict in types or list in types:
+                next_level += [value for value in values if type(value) in (dict, list)]
+        if not next_level:
             return count
-        level = deeper
+        level = next_level
     return -1
 
 
-def _texts_written(written: _Written) -> Any:
-    """Count the texts that stand in valid JSON: each has two quotes, but for the escaped ones within."""
-    quotes = _counts(written, _QUOTE)
-    escaped = np.flatnonzero(_counts(written, _BACKSLASH))
-    quotes[escaped] = [_unescaped_quotes(written.each[row] or b"") for row in escaped]
-    return quotes // 2
+def _count_written_strings(record_bytes: _RecordBytes) -> Any:
+    """Count the strings in valid JSON: each has two quotes that are not escaped."""
+    quote_counts = _count_byte(record_bytes, _QUOTE)
+    escaped_rows = np.flatnonzero(_count_byte(record_bytes, _BACKSLASH))
+    quote_counts[escaped_rows] = [_count_unescaped_quotes(record_bytes.values[row] or b"") for row in escaped_rows]
+    return quote_counts // 2
 
 
-def _unescaped_quotes(written: bytes) -> int:
-    """Count the quotes that begin or end a text; as long as the record, whatever is in it."""
-    return written.replace(rb"\\", b"").replace(rb"\"", b"").count(b'"')
+def _count_unescaped_quotes(value: bytes) -> int:
+    """Count the quotes that begin or end a string, in time linear to the length for any input."""
+    return value.replace(rb"\\", b"").replace(rb"\"", b"").count(b'"')
 
 
-def _counts(written: _Written, byte: int) -> Any:
-    places = np.flatnonzero(written.whole == byte)
-    return np.diff(np.searchsorted(places, written.offsets))
+def _count_byte(record_bytes: _RecordBytes, byte: int) -> Any:
+    places = np.flatnonzero(record_bytes.data == byte)
+    return np.diff(np.searchsorted(places, record_bytes.offsets))
 
 
-def _judge_late(event: Converted, arrived: pa.Array, rule: Lateness) -> tuple[Mask, Mask]:
-    """Which are late, and where that is sure: a difference of times far away does not fit."""
-    day = 86_400_000_000 if event.values.type == pa.date32() else 1
-    happened = event.values.cast(pa.int32() if day > 1 else pa.int64()).fill_null(0).to_numpy().astype(np.int64) * day
-    times = arrived.fill_null(0).to_numpy()
-    known = event.present & arrived.is_valid().to_numpy(zero_copy_only=False)
-    sure = (times > -_FAR_AWAY) & (times < _FAR_AWAY)
-    limit = min(rule.after // timedelta(microseconds=1), _FAR_AWAY * 2 - 1)
-    return known & (times - happened > limit), sure
+def _judge_late(event_column: ConvertedColumn, broker_times: pa.Array, rule: Lateness) -> tuple[Mask, Mask]:
+    """Masks of the records that are late, and of those for which that is certain: a huge difference may overflow."""
+    values = event_column.values
+    unit = 86_400_000_000 if values.type == pa.date32() else 1
+    event_times = values.cast(pa.int32() if unit > 1 else pa.int64()).fill_null(0).to_numpy().astype(np.int64) * unit
+    times = broker_times.fill_null(0).to_numpy()
+    has_times = event_column.has_value & broker_times.is_valid().to_numpy(zero_copy_only=False)
+    is_certain = (times > -_MAX_TIME) & (times < _MAX_TIME)
+    limit = min(rule.limit // timedelta(microseconds=1), _MAX_TIME * 2 - 1)
+    return has_times & (times - event_times > limit), is_certain

@@ -1,6 +1,6 @@
-"""The plain types of Avro, read strictly: each from a place in the bytes of a record to the place behind the value.
+"""Strict readers of Avro's primitive types: each takes a position in the bytes and returns the value and its end.
 
-Where a record ends within a value, reading beyond its end says so: ``IndexError`` and ``struct.error`` mean that.
+If a record ends within a value, reading past the end raises ``IndexError`` or ``struct.error``.
 """
 
 import struct
@@ -8,87 +8,87 @@ from math import isfinite
 from typing import Any
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.avro_logical import not_finite, shortest
+from lakehouse.decoding.formats.avro_logical import non_finite_decimal, shortest_float
 
 
-def read_null(_: bytes, at: int) -> tuple[None, int]:
-    """Nothing, of no byte."""
-    return None, at
+def read_null(_: bytes, pos: int) -> tuple[None, int]:
+    """Read a null, which has no bytes."""
+    return None, pos
 
 
-def read_boolean(written: bytes, at: int) -> tuple[bool, int]:
-    """One byte: 0 or 1."""
-    byte = written[at]
+def read_boolean(data: bytes, pos: int) -> tuple[bool, int]:
+    """Read a boolean: one byte, 0 or 1."""
+    byte = data[pos]
     if byte > 1:
         raise Rejection("invalid_avro", f"byte {byte} is neither true nor false")
-    return byte == 1, at + 1
+    return byte == 1, pos + 1
 
 
-def read_long(written: bytes, at: int) -> tuple[int, int]:
-    """A whole number of 64 bits: seven in each byte, the lowest first, the sign in the lowest of all."""
-    byte = written[at]
-    at += 1
+def read_long(data: bytes, pos: int) -> tuple[int, int]:
+    """Read a whole number of 64 bits: seven bits in each byte, the lowest first; the lowest bit of all is the sign."""
+    byte = data[pos]
+    pos += 1
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), at
+        return (byte >> 1) ^ -(byte & 1), pos
     value, shift = byte & 0x7F, 7
     while byte >= 0x80:
-        byte = written[at]
-        at += 1
+        byte = data[pos]
+        pos += 1
         value |= (byte & 0x7F) << shift
         shift += 7
         if value >> 64:
             raise Rejection("invalid_avro", "a number of more than 64 bits")
         if shift > 70:
             raise Rejection("invalid_avro", "a number of more than ten bytes")
-    return (value >> 1) ^ -(value & 1), at
+    return (value >> 1) ^ -(value & 1), pos
 
 
-def read_int(written: bytes, at: int) -> tuple[int, int]:
-    """A whole number of 32 bits, written as one of 64."""
-    value, at = read_long(written, at)
+def read_int(data: bytes, pos: int) -> tuple[int, int]:
+    """Read a whole number of 32 bits, which is written like one of 64 bits."""
+    value, pos = read_long(data, pos)
     if not -(2**31) <= value < 2**31:
-        raise Rejection("invalid_avro", f"{value} is no number of 32 bits")
-    return value, at
+        raise Rejection("invalid_avro", f"{value} does not fit into 32 bits")
+    return value, pos
 
 
-def read_float(written: bytes, at: int) -> tuple[Any, int]:
-    """A number of 32 bits, as the shortest that means it."""
-    end = at + 4
-    (value,) = struct.unpack_from("<f", written, at)
-    return shortest(value, written[at:end]), end
+def read_float(data: bytes, pos: int) -> tuple[Any, int]:
+    """Read a number of 32 bits, as ``shortest_float`` gives it."""
+    end = pos + 4
+    (value,) = struct.unpack_from("<f", data, pos)
+    return shortest_float(value, data[pos:end]), end
 
 
-def read_double(written: bytes, at: int) -> tuple[Any, int]:
-    """A number of 64 bits; what is not finite is a decimal, as ``shortest`` has it."""
-    (value,) = struct.unpack_from("<d", written, at)
-    return value if isfinite(value) else not_finite(value), at + 8
+def read_double(data: bytes, pos: int) -> tuple[Any, int]:
+    """Read a number of 64 bits; a decimal if it is not finite."""
+    (value,) = struct.unpack_from("<d", data, pos)
+    return value if isfinite(value) else non_finite_decimal(value), pos + 8
 
 
-def read_bytes(written: bytes, at: int) -> tuple[bytes, int]:
-    """Bytes, behind how many they are."""
-    size, at = read_long(written, at)
+def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
+    """Read bytes, which follow their size."""
+    size, pos = read_long(data, pos)
     if size < 0:
         raise Rejection("invalid_avro", f"a text or bytes of size {size}")
-    return cut(written, at, size), at + size
+    return cut(data, pos, size), pos + size
 
 
-def read_string(written: bytes, at: int) -> tuple[str, int]:
-    """A text in UTF-8, behind how many bytes it has."""
-    size = written[at]
-    if size < 0x80 and not size & 1:  # most are short: told in one byte, of which the lowest bit is the sign
-        at += 1
-        end = at + (size >> 1)
-        held = written[at:end] if end <= len(written) else cut(written, at, end - at)
+def read_string(data: bytes, pos: int) -> tuple[str, int]:
+    """Read a text in UTF-8, which follows its size in bytes."""
+    size = data[pos]
+    if size < 0x80 and not size & 1:  # most texts are short: the size is one byte, whose lowest bit is the sign
+        pos += 1
+        end = pos + (size >> 1)
+        encoded = data[pos:end] if end <= len(data) else cut(data, pos, end - pos)
     else:
-        held, end = read_bytes(written, at)
+        encoded, end = read_bytes(data, pos)
     try:
-        return held.decode(), end
+        return encoded.decode(), end
     except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {end - len(held) + error.start} is not UTF-8") from None
+        raise Rejection("invalid_utf8", f"byte {end - len(encoded) + error.start} is not UTF-8") from None
 
 
-def cut(written: bytes, at: int, size: int) -> bytes:
-    """So many bytes; ``Rejection`` where there are fewer."""
-    if size > len(written) - at:
-        raise Rejection("truncated", f"the record ends after {len(written)} bytes, within a value")
-    return written[at : at + size]
+def cut(data: bytes, pos: int, size: int) -> bytes:
+    """Return ``size`` bytes; raises ``Rejection`` if there are fewer."""
+    if size > len(data) - pos:
+        raise Rejection("truncated", f"the record ends after {len(data)} bytes, within a value")
+    return data[pos : pos + size]

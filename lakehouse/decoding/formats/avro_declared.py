@@ -1,4 +1,4 @@
-"""A schema of Avro that follows from a declaration: what ``publish`` registers for a topic that has none."""
+"""Derive an Avro schema from a declaration; ``publish`` registers it for a topic that has no schema."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,76 +12,79 @@ _TYPES = {"STRING": "string", "BOOLEAN": "boolean", "INT": "int", "BIGINT": "lon
 
 
 def schema_of_fields(record: str, fields: Iterable[Field]) -> str:
-    """The text of a schema for a record of that name: a field for each column that takes one, optional where that is.
+    """Return the text of a schema for a record with this name: one field for each field that a column reads.
 
-    Raises ``UnusableSchemaError`` if columns take a field in ways that no schema has.
+    A field is optional unless its column is required. Raises ``UnusableSchemaError`` if columns read a field in ways
+    that no schema can describe.
     """
     root: dict[str, Any] = {}
     for field in fields:
         if field.part == VALUE:
-            _place(root, field.names, field)
-    return json.dumps(_record(record, root))
+            _add_field(root, field.names, field)
+    return json.dumps(_record_schema(record, root))
 
 
-def _place(root: dict[str, Any], names: Sequence[str], field: Field) -> None:
-    """Put a field where its names lead; a struct is the fields in it, of which columns may take more by their paths."""
+def _add_field(root: dict[str, Any], names: Sequence[str], field: Field) -> None:
+    """Add a field at its path; add a struct as its fields, since columns may read more fields at their paths."""
     if field.type.startswith("STRUCT"):
-        for each in field.inner:
-            _place(root, (*names, each.name), each)
+        for inner in field.inner:
+            _add_field(root, (*names, inner.name), inner)
         return
-    place: Any = root
+    parent: Any = root
     for name in names[:-1]:
-        place = place.setdefault(name, {})
-        if not isinstance(place, dict):
-            raise UnusableSchemaError(f"columns take {name!r} both whole and in parts")
-    there = place.setdefault(names[-1], field)
-    if isinstance(there, dict):
-        raise UnusableSchemaError(f"columns take {names[-1]!r} both whole and in parts")
-    if _type(there, "") != _type(field, ""):
-        raise UnusableSchemaError(f"columns take {names[-1]!r} as values of two types")
-    place[names[-1]] = field if field.required else there
+        parent = parent.setdefault(name, {})
+        if not isinstance(parent, dict):
+            raise UnusableSchemaError(f"columns read {name!r} both as a whole and by its fields")
+    added = parent.setdefault(names[-1], field)
+    if isinstance(added, dict):
+        raise UnusableSchemaError(f"columns read {names[-1]!r} both as a whole and by its fields")
+    if _field_type(added, "") != _field_type(field, ""):
+        raise UnusableSchemaError(f"columns read {names[-1]!r} with two different types")
+    parent[names[-1]] = field if field.required else added
 
 
-def _record(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [_field(name, *each) for each in fields.items()]}
+def _record_schema(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [_field_schema(name, *item) for item in fields.items()]}
 
 
-def _field(above: str, name: str, inside: Any) -> dict[str, Any]:
-    if isinstance(inside, dict):
-        return {"name": name, "type": ["null", _record(f"{above}.{name}", inside)], "default": None}
-    kind = _type(inside, f"{above}.{name}")
-    if inside.required:
-        return {"name": name, "type": kind}
-    return {"name": name, "type": ["null", kind], "default": None}
+def _field_schema(parent: str, name: str, content: Any) -> dict[str, Any]:
+    if isinstance(content, dict):
+        return {"name": name, "type": ["null", _record_schema(f"{parent}.{name}", content)], "default": None}
+    type_ = _field_type(content, f"{parent}.{name}")
+    if content.required:
+        return {"name": name, "type": type_}
+    return {"name": name, "type": ["null", type_], "default": None}
 
 
-def _type(field: Field, named: str) -> Any:
-    """The type of a field; records in it are ``named`` by where they stand, so that no two are named alike."""
+def _field_type(field: Field, record_name: str) -> Any:
+    """The Avro type of a field; ``record_name`` is a name for records in it, unique since it is the path."""
     if field.inner:
-        return _holding(field, named)
+        return _nested_type(field, record_name)
     if field.type in ("DATE", "TIMESTAMP"):
-        return _time(field)
+        return _time_type(field)
     if field.type.startswith("DECIMAL"):
         precision, scale = (int(part) for part in field.type[8:-1].split(","))
         return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
     return _TYPES[field.type]
 
 
-def _holding(field: Field, named: str) -> dict[str, Any]:
-    inner = [["null", _type(each, f"{named}.{each.name or 'item'}")] for each in field.inner]
+def _nested_type(field: Field, record_name: str) -> dict[str, Any]:
+    inner_types = [["null", _field_type(inner, f"{record_name}.{inner.name or 'item'}")] for inner in field.inner]
     if field.type.startswith("STRUCT"):
-        fields = zip(field.inner, inner, strict=True)
+        fields = zip(field.inner, inner_types, strict=True)
         return {
             "type": "record",
-            "name": named,
-            "fields": [{"name": each.name, "type": kind, "default": None} for each, kind in fields],
+            "name": record_name,
+            "fields": [{"name": inner.name, "type": type_, "default": None} for inner, type_ in fields],
         }
     return (
-        {"type": "array", "items": inner[0]} if field.type.startswith("ARRAY") else {"type": "map", "values": inner[0]}
+        {"type": "array", "items": inner_types[0]}
+        if field.type.startswith("ARRAY")
+        else {"type": "map", "values": inner_types[0]}
     )
 
 
-def _time(field: Field) -> Any:
+def _time_type(field: Field) -> Any:
     if field.pattern is not None:
         return "string"
     if field.type == "DATE":

@@ -1,4 +1,4 @@
-"""What schemas of Avro say of fields: what is proposed for columns of records that were written by them."""
+"""Derive proposed columns from the Avro schemas that records were written with."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -7,145 +7,149 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.column_types import column_type_problems, digits_of, is_field_name
-from lakehouse.decoding.formats.avro_logical import as_meant
+from lakehouse.decoding.formats.avro_logical import logical_converter
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
 
-_PLAIN = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
-_PLAIN |= {"string": "STRING", "enum": "STRING"}
-_NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each holds the values of those before it, or what is nearest to them
-_LONGEST = 10_000  # characters of a type
-_MOST_LEVELS = 5  # of records within records
+_SCALAR_TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
+_SCALAR_TYPES |= {"string": "STRING", "enum": "STRING"}
+_NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each represents the values of those before it, at least approximately
+_MAX_TYPE_LENGTH = 10_000  # characters
+_MAX_LEVELS = 5  # of records within records
 
 
-def schema_fields(schemas: Iterable[WriterSchema], most: int) -> dict[Path, SchemaField]:
-    """What schemas say of their fields, so many of each at most, by the names that lead to them.
+def schema_fields(schemas: Iterable[WriterSchema], limit: int) -> dict[Path, SchemaField]:
+    """The fields that schemas describe, by path; at most ``limit`` of each schema.
 
-    Where they differ, the first is followed, but for numbers: of these, the type that holds those of both.
+    If schemas differ, the first one counts; of several number types, the one that represents the values of all.
     """
     fields: dict[Path, SchemaField] = {}
     for schema in schemas:
-        known, root = _Known({}, {}), json.loads(schema.text)
-        for each in (*map(json.loads, schema.references), root):
-            known.collect(each)
-        for path, field in islice(_fields(root, known, (), optional=False), most):
-            fields[path] = _both(fields[path], field) if path in fields else field
+        definitions, root = _NamedSchemas({}, {}), json.loads(schema.text)
+        for definition in (*map(json.loads, schema.references), root):
+            definitions.collect(definition)
+        for path, field in islice(_fields(root, definitions, (), optional=False), limit):
+            fields[path] = _merge_fields(fields[path], field) if path in fields else field
     fields.pop((), None)  # of a record without a field
-    # what is a record by one schema and no record by another is taken as a whole, or not at all
+    # a field that is a record in one schema and not in another is read as a whole, or not at all
     return {path: field for path, field in fields.items() if not any(path[:n] in fields for n in range(1, len(path)))}
 
 
 def as_json(value: Any) -> Any:
-    """A value that was read, with numbers as the proposal has them: as they are written."""
+    """A value with its numbers as decimals, as JSON is parsed."""
     if isinstance(value, dict):
-        return {name: as_json(each) for name, each in value.items()}
+        return {name: as_json(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [as_json(each) for each in value]
+        return [as_json(item) for item in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return Decimal(repr(value))
 
 
-class _Known(NamedTuple):
-    """Schemas by their names, and the types of those that were asked for."""
+class _NamedSchemas(NamedTuple):
+    """Schemas by name, and the column types of those that were asked for."""
 
-    named: dict[str, Any]
-    types: dict[str, str | None]
+    schemas: dict[str, Any]
+    column_types: dict[str, str | None]
 
     def collect(self, schema: Any) -> None:
-        """Take up the schemas that have names, in a schema and within it."""
+        """Add the named schemas in a schema, and the schema itself if it has a name."""
         if isinstance(schema, list):
-            for each in schema:
-                self.collect(each)
+            for branch in schema:
+                self.collect(branch)
         elif isinstance(schema, dict):
             if schema["type"] in ("record", "enum", "fixed"):
-                self.named[schema["name"]] = schema
-            within = [schema[part] for part in ("type", "items", "values") if part in schema]
-            for each in (*within, *(field["type"] for field in schema.get("fields", ()))):
-                self.collect(each)
+                self.schemas[schema["name"]] = schema
+            inner_schemas = [schema[part] for part in ("type", "items", "values") if part in schema]
+            for inner in (*inner_schemas, *(field["type"] for field in schema.get("fields", ()))):
+                self.collect(inner)
 
-    def meant(self, schema: Any) -> tuple[Any, bool]:
-        """The schema that stands for a value that is there, and whether there may be none; unions of others stay."""
+    def resolve(self, schema: Any) -> tuple[Any, bool]:
+        """The schema of values that are not null, and whether there may be a null; other unions stay as they are."""
         if isinstance(schema, dict) and not isinstance(schema["type"], str):
-            return self.meant(schema["type"])
+            return self.resolve(schema["type"])
         if isinstance(schema, str):
-            return self.named.get(schema, schema), schema == "null"
-        branches = [each for each in schema if each != "null"] if isinstance(schema, list) else []
+            return self.schemas.get(schema, schema), schema == "null"
+        branches = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
         if len(branches) != 1:
             return schema, isinstance(schema, list) and len(branches) < len(schema)
-        there, null = self.meant(branches[0])
-        return there, null or len(schema) > 1
+        resolved, allows_null = self.resolve(branches[0])
+        return resolved, allows_null or len(schema) > 1
 
 
 def _fields(
-    schema: Any, known: _Known, path: Path, *, optional: bool, within: Path = ()
+    schema: Any, definitions: _NamedSchemas, path: Path, *, optional: bool, outer_records: Path = ()
 ) -> Iterator[tuple[Path, SchemaField]]:
-    """The fields of a record, and of those within it that are no record themselves, or hold themselves."""
-    there, null = known.meant(schema)
-    optional = optional or null
-    deeper = isinstance(there, dict) and there["type"] == "record" and there["name"] not in within
-    if not deeper or len(path) == _MOST_LEVELS or not there["fields"]:
-        yield path, SchemaField(_type(there, known), optional)
+    """Yield the fields of a record and of nested records; a record within itself is not followed."""
+    resolved, allows_null = definitions.resolve(schema)
+    optional = optional or allows_null
+    is_record = isinstance(resolved, dict) and resolved["type"] == "record" and resolved["name"] not in outer_records
+    if not is_record or len(path) == _MAX_LEVELS or not resolved["fields"]:
+        yield path, SchemaField(_column_type(resolved, definitions), optional)
         return
-    for field in there["fields"]:
-        way = (*within, there["name"])
-        yield from _fields(field["type"], known, (*path, field["name"]), optional=optional, within=way)
+    for field in resolved["fields"]:
+        records = (*outer_records, resolved["name"])
+        yield from _fields(field["type"], definitions, (*path, field["name"]), optional=optional, outer_records=records)
 
 
-def _type(schema: Any, known: _Known) -> str | None:
-    """The type of a column that takes values of a schema; ``None`` where none does."""
-    there, _ = known.meant(schema)
-    kind = there["type"] if isinstance(there, dict) else there
-    if isinstance(kind, list):  # a union of several
+def _column_type(schema: Any, definitions: _NamedSchemas) -> str | None:
+    """The type of a column for the values of a schema; ``None`` if there is none."""
+    resolved, _ = definitions.resolve(schema)
+    kind = resolved["type"] if isinstance(resolved, dict) else resolved
+    if isinstance(kind, list):  # a union of several types
         return None
-    if isinstance(there, dict) and as_meant(there):
-        return _logical(there)
-    return _HOLDING[kind](there, known) if kind in _HOLDING else _PLAIN.get(kind)
+    if isinstance(resolved, dict) and logical_converter(resolved):
+        return _logical_type(resolved)
+    return _NESTED_TYPES[kind](resolved, definitions) if kind in _NESTED_TYPES else _SCALAR_TYPES.get(kind)
 
 
-def _array(schema: dict[str, Any], known: _Known) -> str | None:
-    item = _type(schema["items"], known)
-    return item and f"ARRAY<{item}>"
+def _array_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
+    item_type = _column_type(schema["items"], definitions)
+    return item_type and f"ARRAY<{item_type}>"
 
 
-def _map(schema: dict[str, Any], known: _Known) -> str | None:
-    value = _type(schema["values"], known)
-    return value and f"MAP<STRING, {value}>"
+def _map_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
+    value_type = _column_type(schema["values"], definitions)
+    return value_type and f"MAP<STRING, {value_type}>"
 
 
-def _struct(schema: dict[str, Any], known: _Known) -> str | None:
-    """A struct of those fields that have a type and a name; a record within itself has none."""
+def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
+    """A struct of the fields that have a column type and a valid name; ``None`` for a record within itself."""
     name = schema["name"]
-    if name not in known.types:
-        known.types[name] = None
-        inner = [(field["name"], _type(field["type"], known)) for field in schema["fields"]]
-        named = {each.lower(): f"{each}: {type_}" for each, type_ in reversed(inner) if type_ and is_field_name(each)}
-        made = f"STRUCT<{', '.join(reversed(named.values()))}>"
-        known.types[name] = made if named and len(made) <= _LONGEST else None
-    return known.types[name]
+    if name not in definitions.column_types:
+        definitions.column_types[name] = None
+        inner_types = [(field["name"], _column_type(field["type"], definitions)) for field in schema["fields"]]
+        fields = {n.lower(): f"{n}: {type_}" for n, type_ in reversed(inner_types) if type_ and is_field_name(n)}
+        struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
+        definitions.column_types[name] = struct_type if fields and len(struct_type) <= _MAX_TYPE_LENGTH else None
+    return definitions.column_types[name]
 
 
-def _logical(schema: dict[str, Any]) -> str | None:
-    meant = schema["logicalType"]
-    if meant != "decimal":
-        return {"date": "DATE", "uuid": "STRING"}.get(meant, "TIMESTAMP")
+def _logical_type(schema: dict[str, Any]) -> str | None:
+    logical_type = schema["logicalType"]
+    if logical_type != "decimal":
+        return {"date": "DATE", "uuid": "STRING"}.get(logical_type, "TIMESTAMP")
     type_ = f"DECIMAL({schema['precision']},{schema.get('scale', 0)})"
     return None if any(column_type_problems(type_)) else type_
 
 
-def _both(one: SchemaField, other: SchemaField) -> SchemaField:
-    """What two schemas say of a field."""
-    return SchemaField(_wider(one.type, other.type), one.optional or other.optional)
+def _merge_fields(field: SchemaField, other: SchemaField) -> SchemaField:
+    """Combine what two schemas say about a field."""
+    return SchemaField(_wider_type(field.type, other.type), field.optional or other.optional)
 
 
-def _wider(one: str | None, other: str | None) -> str | None:
-    if one in _NUMBERS and other in _NUMBERS:
-        return max(one, other, key=_NUMBERS.index)
-    if one is None or other is None or not one.startswith("DECIMAL") or not other.startswith("DECIMAL"):
-        return one
-    (digits, scale), (others, places) = digits_of(one), digits_of(other)
-    most = max(scale, places)
-    type_ = f"DECIMAL({max(digits - scale, others - places) + most},{most})"
-    return None if any(column_type_problems(type_)) else type_
+def _wider_type(type_: str | None, other: str | None) -> str | None:
+    if type_ in _NUMBERS and other in _NUMBERS:
+        return max(type_, other, key=_NUMBERS.index)
+    if type_ is None or other is None or not type_.startswith("DECIMAL") or not other.startswith("DECIMAL"):
+        return type_
+    (precision, scale), (other_precision, other_scale) = digits_of(type_), digits_of(other)
+    max_scale = max(scale, other_scale)
+    decimal = f"DECIMAL({max(precision - scale, other_precision - other_scale) + max_scale},{max_scale})"
+    return None if any(column_type_problems(decimal)) else decimal
 
 
-_HOLDING: dict[str, Callable[[dict[str, Any], _Known], str | None]] = {"record": _struct, "array": _array, "map": _map}
+_NESTED_TYPES: dict[str, Callable[[dict[str, Any], _NamedSchemas], str | None]] = {
+    "record": _struct_type,
+    "array": _array_type,
+    "map": _map_type,
+}

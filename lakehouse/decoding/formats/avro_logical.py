@@ -1,4 +1,4 @@
-"""What Avro writes in another type than it means: days, moments, decimals, UUIDs; and numbers of 32 bits."""
+"""Avro's logical types (dates, times, decimals, UUIDs), and its numbers of 32 bits."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -9,99 +9,101 @@ from typing import Any
 from uuid import UUID
 
 from lakehouse.decoding.fields import Beyond
-from lakehouse.decoding.numbers import shifted
+from lakehouse.decoding.numbers import scaled_decimal
 
-_FIRST_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
-_MOST_BYTES = 64  # of a decimal: no column holds as many digits, and to tell those of a megabyte takes minutes
-_MOST_DIGITS = 8 * _MOST_BYTES
-_SIXTEEN = 16
-_ODD = {str(float(each)): Decimal(each) for each in ("NaN", "Infinity", "-Infinity")}
-_FORMS = ("%.6g", "%.7g", "%.8g", "%.9g")  # of so many digits, a number of 32 bits is told from any other
+_FIRST_DAY, _EPOCH_START = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_DECIMAL_BYTES = 64  # no column has as many digits, and to convert a megabyte takes minutes
+_MAX_DIGITS = 8 * _MAX_DECIMAL_BYTES
+_UUID_SIZE = 16
+_NON_FINITE = {str(float(name)): Decimal(name) for name in ("NaN", "Infinity", "-Infinity")}
+_FLOAT_FORMATS = ("%.6g", "%.7g", "%.8g", "%.9g")  # nine digits distinguish all numbers of 32 bits
 
 
-def as_meant(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-    """What turns a value of a schema into what it means; ``None`` where it means itself.
+def logical_converter(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
+    """Return the function that converts values to the logical type of a schema; ``None`` if there is none.
 
-    A logical type that is unknown, or does not fit the type it stands on, means nothing, as the format has it.
+    A logical type that is unknown, or that does not fit the underlying type, is ignored, as Avro specifies.
     """
-    meant, kind = schema.get("logicalType"), schema["type"]
-    if meant == "date" and kind == "int":
-        return _day
-    if meant == "decimal" and is_decimal(schema):
-        return _decimals(schema.get("scale", 0))
-    if meant == "uuid" and kind == "fixed" and schema["size"] == _SIXTEEN:
+    logical_type, kind = schema.get("logicalType"), schema["type"]
+    if logical_type == "date" and kind == "int":
+        return _to_date
+    if logical_type == "decimal" and is_decimal(schema):
+        return _decimal_converter(schema.get("scale", 0))
+    if logical_type == "uuid" and kind == "fixed" and schema["size"] == _UUID_SIZE:
         return lambda value: str(UUID(bytes=value))
-    return _OF_LONG.get(meant.removeprefix("local-")) if kind == "long" and isinstance(meant, str) else None
+    if kind == "long" and isinstance(logical_type, str):
+        return _TIME_CONVERTERS.get(logical_type.removeprefix("local-"))
+    return None
 
 
-def not_finite(value: float) -> Decimal:
-    """A number that is not finite: a decimal, and always the same one."""
-    return _ODD[str(value)]
+def non_finite_decimal(value: float) -> Decimal:
+    """The decimal for a number that is not finite; always the same object."""
+    return _NON_FINITE[str(value)]
 
 
-def shortest(value: float, written: bytes) -> float | Decimal:
-    """A number of 32 bits, which are ``written``, as the shortest that means it.
+def shortest_float(value: float, data: bytes) -> float | Decimal:
+    """The number with the fewest digits that rounds to a number of 32 bits; ``data`` are its bytes.
 
-    What is not finite is a decimal: no column holds it, and it is no value that is missing.
+    A number that is not finite is a decimal: no column accepts it, and it is not a missing value.
     """
     if not isfinite(value):
-        return not_finite(value)
-    for form in _FORMS:
-        short = float(form % value)
+        return non_finite_decimal(value)
+    for float_format in _FLOAT_FORMATS:
+        short = float(float_format % value)
         try:
-            if struct.pack("<f", short) == written:
+            if struct.pack("<f", short) == data:
                 return short
-        except OverflowError:  # rounded up beyond the greatest
+        except OverflowError:  # rounded up beyond the greatest number
             continue
     return value
 
 
-def _day(days: int) -> date | Beyond:
+def _to_date(days: int) -> date | Beyond:
     try:
         return _FIRST_DAY + timedelta(days=days)
     except OverflowError:
         return Beyond(f"day {days} from 1970")
 
 
-def _moments(microseconds: int) -> Callable[[int], datetime | Beyond]:
-    def moment(units: int) -> datetime | Beyond:
+def _time_converter(unit_microseconds: int) -> Callable[[int], datetime | Beyond]:
+    def to_time(units: int) -> datetime | Beyond:
         try:
-            return _EPOCH + timedelta(microseconds=units * microseconds)
+            return _EPOCH_START + timedelta(microseconds=units * unit_microseconds)
         except OverflowError:
-            return Beyond(f"{units * microseconds} microseconds after 1970")
+            return Beyond(f"{units * unit_microseconds} microseconds after 1970")
 
-    return moment
+    return to_time
 
 
-def _of_nanoseconds(nanoseconds: int) -> datetime | Beyond:
-    """The moment to the microsecond: ties are rounded away from 1970."""
-    whole, rest = divmod(abs(nanoseconds), 1000)
-    microseconds = whole + (rest >= 500)
-    return _moments(1)(microseconds if nanoseconds >= 0 else -microseconds)
+def _from_nanoseconds(nanoseconds: int) -> datetime | Beyond:
+    """The time, rounded to microseconds; ties are rounded away from 1970."""
+    quotient, remainder = divmod(abs(nanoseconds), 1000)
+    microseconds = quotient + (remainder >= 500)
+    return _time_converter(1)(microseconds if nanoseconds >= 0 else -microseconds)
 
 
 def is_decimal(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema that says so is one of decimals: its digits are told, and fit the bytes it stands on."""
+    """Whether a schema of the logical type decimal is valid: its precision and scale fit its bytes."""
     precision, scale, size = schema.get("precision"), schema.get("scale", 0), schema.get("size")
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision:
         return False
     if schema.get("type") == "bytes":
-        return 0 < precision <= _MOST_DIGITS
-    held = size if schema.get("type") == "fixed" and type(size) is int else 0
-    return held > 0 and 0 < precision < len(str(2 ** (8 * min(held, _MOST_BYTES) - 1) - 1))
+        return 0 < precision <= _MAX_DIGITS
+    fixed_size = size if schema.get("type") == "fixed" and type(size) is int else 0
+    return fixed_size > 0 and 0 < precision < len(str(2 ** (8 * min(fixed_size, _MAX_DECIMAL_BYTES) - 1) - 1))
 
 
-def _decimals(scale: int) -> Callable[[bytes], Decimal | Beyond]:
-    def decimal(written: bytes) -> Decimal | Beyond:
-        if not 0 < len(written) <= _MOST_BYTES:
-            return Beyond(f"a decimal of {len(written)} bytes")
-        return shifted(int.from_bytes(written, signed=True), scale)
+def _decimal_converter(scale: int) -> Callable[[bytes], Decimal | Beyond]:
+    def to_decimal(data: bytes) -> Decimal | Beyond:
+        if not 0 < len(data) <= _MAX_DECIMAL_BYTES:
+            return Beyond(f"a decimal of {len(data)} bytes")
+        return scaled_decimal(int.from_bytes(data, signed=True), scale)
 
-    return decimal
+    return to_decimal
 
 
-_OF_LONG: dict[str, Callable[[int], datetime | Beyond]] = {
-    "timestamp-millis": _moments(1000),
-    "timestamp-micros": _moments(1),
-    "timestamp-nanos": _of_nanoseconds,
+_TIME_CONVERTERS: dict[str, Callable[[int], datetime | Beyond]] = {
+    "timestamp-millis": _time_converter(1000),
+    "timestamp-micros": _time_converter(1),
+    "timestamp-nanos": _from_nanoseconds,
 }

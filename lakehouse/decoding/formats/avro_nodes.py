@@ -1,42 +1,43 @@
-"""How values of Avro are read: what follows from a schema for them, and what they take in memory.
+"""The readers of Avro schemas, and the memory of the values that they read.
 
-Pure and self-contained (the standard library only), as ``avro_reader``.
+Pure and self-contained (the standard library only), like ``avro_reader``.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lakehouse.decoding.memory import MOST_OF_ONE, too_large
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection
 
 KIND = "AVRO"
-"""What a registry calls a schema of Avro."""
+"""The name of Avro schemas in a registry."""
 
 Read = Callable[[bytes, int], tuple[Any, int]]
-"""Read a value that begins at a place in the bytes: the value, and the place behind it."""
+"""Read the value that begins at a position in the bytes; return it and the position of its end."""
 
 
 class Node(NamedTuple):
-    """How values of a schema are read, whether each takes a byte at least, and how many in it take none.
+    """How values of a schema are read.
 
-    ``around`` counts records of which each holds nothing that takes a byte but the next one. ``room`` is how many
-    bytes of memory a value takes, but for its bytes in the record and for what counts itself as it is read.
+    ``has_bytes`` says that every value has at least one byte, and ``empty_values`` counts the values without a byte in
+    one value. ``wrappers`` counts nested records whose only value with bytes is the next record. ``memory`` is the
+    memory of a value, without its bytes in the record and without what is counted while it is read.
     """
 
     read: Read
-    takes: bool = True
-    empty: int = 0
-    around: int = 0
-    room: int = 0
+    has_bytes: bool = True
+    empty_values: int = 0
+    wrappers: int = 0
+    memory: int = 0
 
 
-class Named(dict[str, Node]):
-    """Nodes of named schemas, and how many bytes of memory the record that is read takes so far."""
+class NamedNodes(dict[str, Node]):
+    """Nodes of named schemas; ``memory`` is the memory in bytes of the record that is being read."""
 
-    made = 0
+    memory = 0
 
 
-def spend(named: Named, room: int) -> None:
-    """Count what is made, before it is: a byte may stand for many records, which no memory holds."""
-    named.made += room
-    if named.made > MOST_OF_ONE:
-        raise too_large()
+def add_memory(nodes: NamedNodes, memory: int) -> None:
+    """Count memory before it is used; one byte may describe so many records that no memory is large enough."""
+    nodes.memory += memory
+    if nodes.memory > MAX_RECORD_MEMORY:
+        raise too_large_rejection()

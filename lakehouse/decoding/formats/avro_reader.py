@@ -1,7 +1,7 @@
-"""Avro, read strictly: the bytes of a record by the schema it was written with, as values of fields by their names.
+"""Read Avro strictly: the bytes of a record and its writer's schema give the values of its fields by name.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's
-executors. A schema is as ``avro_schemas`` makes it: every name in full, what it refers to before it.
+executors. Schemas are in the form of ``avro_schemas``: all names in full, definitions before references.
 """
 
 import json
@@ -21,230 +21,238 @@ from lakehouse.decoding.formats.avro_bytes import (
     read_null,
     read_string,
 )
-from lakehouse.decoding.formats.avro_logical import as_meant
-from lakehouse.decoding.formats.avro_nodes import Named, Node, Read, spend
+from lakehouse.decoding.formats.avro_logical import logical_converter
+from lakehouse.decoding.formats.avro_nodes import NamedNodes, Node, Read, add_memory
 from lakehouse.decoding.formats.format import WriterSchema
-from lakehouse.decoding.memory import ENTRY, LIST, MOST_OF_ONE, SLOT, dict_of, too_large
+from lakehouse.decoding.memory import (
+    CONTAINER,
+    LIST_SLOT,
+    MAP_ENTRY,
+    MAX_RECORD_MEMORY,
+    dict_memory,
+    too_large_rejection,
+)
 
 Reader = Callable[[bytes, int], dict[str, Any]]
-"""Read the record that begins at a place and ends with the bytes."""
-_MOST_EMPTY = 16  # values of no byte in one record
-_MOST_AROUND = 16  # records around one value, each of which takes no byte of its own
-_NUMBER, _BYTES, _STRING = 32, 48, 72  # bytes of memory of such a value, its own bytes aside
-_MEANT, _BEYOND = 112, 160  # of a day, a moment or a decimal at most, and of one beyond any
+"""Read the record that begins at a position and ends with the bytes."""
+_MAX_EMPTY_VALUES = 16  # values without a byte in one record
+_MAX_WRAPPERS = 16  # nested records around one value that have no bytes of their own
+_NUMBER, _BYTES, _STRING = 32, 48, 72  # memory in bytes of such a value, without its own bytes
+_LOGICAL, _BEYOND = 112, 160  # of a date, a time or a decimal at most, and of one that cannot be represented
 
 
-def reader_of(schema: WriterSchema, named: Named | None = None) -> Reader:
-    """Return what reads records of that schema, whose bytes begin at a place; ``named`` counts what the newest takes.
+def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
+    """Return a reader of records of a schema; ``nodes`` counts the memory of the record that was read last.
 
-    It raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8``,
-    ``invalid_avro`` and ``too_large``; making it raises one with ``unusable_schema`` where no record of that schema
-    can be read.
+    The reader raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8``,
+    ``invalid_avro`` and ``too_large``. This function raises ``Rejection`` with the reason ``unusable_schema`` if no
+    record of the schema can be read.
     """
-    counted = Named() if named is None else named
-    for each in schema.references:
-        _node(json.loads(each), counted)
+    all_nodes = NamedNodes() if nodes is None else nodes
+    for reference in schema.references:
+        _node(json.loads(reference), all_nodes)
     root = json.loads(schema.text)
     if not isinstance(root, dict) or root.get("type") != "record":
-        raise Rejection("unusable_schema", "it is the schema of no record")
-    read = _node(root, counted).read
+        raise Rejection("unusable_schema", "its type is not a record")
+    read = _node(root, all_nodes).read
 
-    def read_record(written: bytes, start: int) -> dict[str, Any]:
-        counted.made = 0
+    def read_record(data: bytes, start: int) -> dict[str, Any]:
+        all_nodes.memory = 0
         try:
-            value, end = read(written, start)
+            value, end = read(data, start)
         except (IndexError, struct.error):
-            raise Rejection("truncated", f"the record ends after {len(written)} bytes, within a value") from None
+            raise Rejection("truncated", f"the record ends after {len(data)} bytes, within a value") from None
         except RecursionError:
             raise Rejection("invalid_avro", "nested too deeply") from None
-        if end != len(written):
-            raise Rejection("trailing_bytes", f"{len(written) - end} bytes follow the record")
-        found: dict[str, Any] = value
-        return found
+        if end != len(data):
+            raise Rejection("trailing_bytes", f"{len(data) - end} bytes follow the record")
+        record: dict[str, Any] = value
+        return record
 
     return read_record
 
 
-def _node(schema: Any, named: Named) -> Node:
-    """What follows from a schema for its values."""
+def _node(schema: Any, nodes: NamedNodes) -> Node:
+    """Return the node of a schema."""
     if isinstance(schema, str):
-        return _PLAIN.get(schema) or _by_name(schema, named)
+        return _PRIMITIVES.get(schema) or _named_node(schema, nodes)
     if isinstance(schema, list):
-        return _union([_node(each, named) for each in schema])
+        return _union([_node(branch, nodes) for branch in schema])
     kind = schema["type"]
-    if isinstance(kind, str) and kind in _COMPOSED:
-        return _COMPOSED[kind](schema, named)
-    return _meant(schema, _node(kind, named), named)
+    if isinstance(kind, str) and kind in _COMPLEX_TYPES:
+        return _COMPLEX_TYPES[kind](schema, nodes)
+    return _logical(schema, _node(kind, nodes), nodes)
 
 
-def _by_name(name: str, named: Named) -> Node:
-    """What follows from a named schema; it may stand within itself."""
-    if name not in named:
-        raise Rejection("unusable_schema", f"it refers to {name}, which it does not hold")
-    return named[name]
+def _named_node(name: str, nodes: NamedNodes) -> Node:
+    """Return the node of a named schema, which may contain itself."""
+    if name not in nodes:
+        raise Rejection("unusable_schema", f"it refers to {name}, which it does not define")
+    return nodes[name]
 
 
-def _meant(schema: Mapping[str, Any], node: Node, named: Named) -> Node:
-    """What is written in another type than it means."""
-    mean = as_meant(schema)
-    if mean is None:
+def _logical(schema: Mapping[str, Any], node: Node, nodes: NamedNodes) -> Node:
+    """Return the node of a logical type."""
+    convert = logical_converter(schema)
+    if convert is None:
         return node
     read = node.read
 
-    def read_meant(written: bytes, at: int) -> tuple[Any, int]:
-        value, at = read(written, at)
-        meant = mean(value)
-        if type(meant) is Beyond:
-            spend(named, _BEYOND)
-        return meant, at
+    def read_logical(data: bytes, pos: int) -> tuple[Any, int]:
+        raw, pos = read(data, pos)
+        value = convert(raw)
+        if type(value) is Beyond:
+            add_memory(nodes, _BEYOND)
+        return value, pos
 
-    return node._replace(read=read_meant, room=_MEANT)
+    return node._replace(read=read_logical, memory=_LOGICAL)
 
 
-def _record(schema: Mapping[str, Any], named: Named) -> Node:
+def _record(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
     fields: list[tuple[str, Read]] = []
-    room = 0
+    memory = 0
 
-    def read(written: bytes, at: int) -> tuple[Any, int]:
-        named.made += room
-        if named.made > MOST_OF_ONE:
-            raise too_large()
-        found = {}
-        for name, field in fields:
-            found[name], at = field(written, at)
-        return found, at
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        nodes.memory += memory
+        if nodes.memory > MAX_RECORD_MEMORY:
+            raise too_large_rejection()
+        values = {}
+        for name, read_field in fields:
+            values[name], pos = read_field(data, pos)
+        return values, pos
 
-    named[schema["name"]] = Node(read)
-    nodes = {_text(each["name"]): _node(each["type"], named) for each in schema["fields"]}
-    if len(nodes) < len(schema["fields"]):
-        raise Rejection("unusable_schema", "a record in it has two fields of one name")
-    taking = [node for node in nodes.values() if node.takes]
-    around = 1 + (taking[0].around if len(taking) == 1 else 0)
-    if around > _MOST_AROUND:
-        # some bytes could hold more records than any memory
-        raise Rejection("unusable_schema", f"more than {_MOST_AROUND} records in it stand around a single value")
-    takes = bool(taking)
-    empty = sum(node.empty for node in nodes.values()) + (not takes)
-    if empty > _MOST_EMPTY:
-        raise Rejection("unusable_schema", f"a record in it has more than {_MOST_EMPTY} values that take no byte")
-    fields += [(name, node.read) for name, node in nodes.items()]
-    room = dict_of(len(nodes)) + sum(node.room for node in nodes.values())
-    named[schema["name"]] = Node(read, takes, empty, around)
-    return named[schema["name"]]
+    nodes[schema["name"]] = Node(read)
+    field_nodes = {_require_name(field["name"]): _node(field["type"], nodes) for field in schema["fields"]}
+    if len(field_nodes) < len(schema["fields"]):
+        raise Rejection("unusable_schema", "a record in it has two fields of the same name")
+    nodes_with_bytes = [node for node in field_nodes.values() if node.has_bytes]
+    wrappers = 1 + (nodes_with_bytes[0].wrappers if len(nodes_with_bytes) == 1 else 0)
+    if wrappers > _MAX_WRAPPERS:
+        # a few bytes could describe more records than fit into any memory
+        raise Rejection("unusable_schema", f"more than {_MAX_WRAPPERS} nested records in it contain only one value")
+    has_bytes = bool(nodes_with_bytes)
+    empty_values = sum(node.empty_values for node in field_nodes.values()) + (not has_bytes)
+    if empty_values > _MAX_EMPTY_VALUES:
+        raise Rejection("unusable_schema", f"a record in it has more than {_MAX_EMPTY_VALUES} values without a byte")
+    fields += [(name, node.read) for name, node in field_nodes.items()]
+    memory = dict_memory(len(field_nodes)) + sum(node.memory for node in field_nodes.values())
+    nodes[schema["name"]] = Node(read, has_bytes, empty_values, wrappers)
+    return nodes[schema["name"]]
 
 
 def _union(branches: Sequence[Node]) -> Node:
     reads = [branch.read for branch in branches]
 
-    def read(written: bytes, at: int) -> tuple[Any, int]:
-        branch, at = read_long(written, at)
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        branch, pos = read_long(data, pos)
         if not 0 <= branch < len(reads):
             raise Rejection("invalid_avro", f"branch {branch} of a union of {len(reads)}")
-        return reads[branch](written, at)
+        return reads[branch](data, pos)
 
-    return Node(read, room=max((branch.room for branch in branches), default=0))
+    return Node(read, memory=max((branch.memory for branch in branches), default=0))
 
 
-def _enum(schema: Mapping[str, Any], named: Named) -> Node:
-    symbols = [_text(each) for each in schema["symbols"]]
+def _enum(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
+    symbols = [_require_name(symbol) for symbol in schema["symbols"]]
 
-    def read(written: bytes, at: int) -> tuple[Any, int]:
-        index, at = read_long(written, at)
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        index, pos = read_long(data, pos)
         if not 0 <= index < len(symbols):
-            raise Rejection("invalid_avro", f"symbol {index} of {len(symbols)}")
-        return symbols[index], at
+            raise Rejection("invalid_avro", f"symbol {index} of an enum of {len(symbols)}")
+        return symbols[index], pos
 
-    named[schema["name"]] = Node(read)
-    return named[schema["name"]]
+    nodes[schema["name"]] = Node(read)
+    return nodes[schema["name"]]
 
 
-def _fixed(schema: Mapping[str, Any], named: Named) -> Node:
+def _fixed(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
     size = schema["size"]
     if type(size) is not int or size < 0:
-        raise Rejection("unusable_schema", f"a fixed in it has the size {str(size)[:20]}")
+        raise Rejection("unusable_schema", f"a fixed type in it has the size {str(size)[:20]}")
 
-    def read(written: bytes, at: int) -> tuple[Any, int]:
-        return cut(written, at, size), at + size
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        return cut(data, pos, size), pos + size
 
-    named[schema["name"]] = _meant(schema, Node(read, takes=size > 0, empty=int(size == 0), room=_BYTES), named)
-    return named[schema["name"]]
+    node = Node(read, has_bytes=size > 0, empty_values=int(size == 0), memory=_BYTES)
+    nodes[schema["name"]] = _logical(schema, node, nodes)
+    return nodes[schema["name"]]
 
 
-def _text(name: Any) -> str:
+def _require_name(name: Any) -> str:
     if not isinstance(name, str):
-        raise Rejection("unusable_schema", f"a name in it is {str(name)[:20]}")
+        raise Rejection("unusable_schema", f"a name in it is not a string: {str(name)[:20]}")
     return name
 
 
-def _array(schema: Mapping[str, Any], named: Named) -> Node:
-    node = _node(schema["items"], named)
-    item, room = node.read, node.room + SLOT
-    if not node.takes:
-        # some bytes could say that there are more of them than any memory holds
-        raise Rejection("unusable_schema", "it has an array of what takes no byte")
+def _array(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
+    node = _node(schema["items"], nodes)
+    read_item, item_memory = node.read, node.memory + LIST_SLOT
+    if not node.has_bytes:
+        # a few bytes could describe more items than fit into any memory
+        raise Rejection("unusable_schema", "it has an array whose items have no bytes")
 
-    def read(written: bytes, at: int) -> tuple[Any, int]:
-        found: list[Any] = []
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        items: list[Any] = []
 
-        def one(at: int) -> int:
-            value, at = item(written, at)
-            found.append(value)
-            return at
+        def read_next(pos: int) -> int:
+            value, pos = read_item(data, pos)
+            items.append(value)
+            return pos
 
-        return found, _blocks(written, at, one, named, room)
+        return items, _read_blocks(data, pos, read_next, nodes, item_memory)
 
-    return Node(read, room=LIST)
-
-
-def _map(schema: Mapping[str, Any], named: Named) -> Node:
-    node = _node(schema["values"], named)
-    value, room = node.read, node.room + ENTRY
-
-    def read(written: bytes, at: int) -> tuple[Any, int]:
-        found: dict[str, Any] = {}
-
-        def one(at: int) -> int:
-            name, at = read_string(written, at)
-            if name in found:
-                raise Rejection("duplicate_name", f"{name!r} stands more than once")
-            found[name], at = value(written, at)
-            return at
-
-        return found, _blocks(written, at, one, named, room)
-
-    return Node(read, room=LIST)
+    return Node(read, memory=CONTAINER)
 
 
-def _blocks(written: bytes, at: int, one: Callable[[int], int], named: Named, room: int) -> int:
-    """Read all items, block by block, each of which takes that room; one whose count is negative says its size."""
+def _map(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
+    node = _node(schema["values"], nodes)
+    read_value, entry_memory = node.read, node.memory + MAP_ENTRY
+
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        values: dict[str, Any] = {}
+
+        def read_next(pos: int) -> int:
+            name, pos = read_string(data, pos)
+            if name in values:
+                raise Rejection("duplicate_name", f"{name!r} occurs more than once")
+            values[name], pos = read_value(data, pos)
+            return pos
+
+        return values, _read_blocks(data, pos, read_next, nodes, entry_memory)
+
+    return Node(read, memory=CONTAINER)
+
+
+def _read_blocks(data: bytes, pos: int, read_next: Callable[[int], int], nodes: NamedNodes, item_memory: int) -> int:
+    """Read all items, block by block; a block whose count is negative also has its size in bytes."""
     while True:
-        count, at = read_long(written, at)
+        count, pos = read_long(data, pos)
         if count == 0:
-            return at
+            return pos
         end = None
         if count < 0:
-            size, at = read_long(written, at)
-            end = at + size
-        if abs(count) > len(written) - at:
-            raise Rejection("truncated", f"{abs(count)} items in {len(written) - at} bytes")
-        spend(named, abs(count) * room)
+            size, pos = read_long(data, pos)
+            end = pos + size
+        if abs(count) > len(data) - pos:
+            raise Rejection("truncated", f"{abs(count)} items in {len(data) - pos} bytes")
+        add_memory(nodes, abs(count) * item_memory)
         for _ in range(abs(count)):
-            at = one(at)
-        if end not in (None, at):
-            raise Rejection("invalid_avro", "a block has not the size that it says")
+            pos = read_next(pos)
+        if end not in (None, pos):
+            raise Rejection("invalid_avro", "the written size of a block is wrong")
 
 
-_PLAIN = {
-    "null": Node(read_null, takes=False, empty=1),
+_PRIMITIVES = {
+    "null": Node(read_null, has_bytes=False, empty_values=1),
     "boolean": Node(read_boolean),
-    "int": Node(read_int, room=_NUMBER),
-    "long": Node(read_long, room=_NUMBER),
-    "float": Node(read_float, room=_NUMBER),
-    "double": Node(read_double, room=_NUMBER),
-    "bytes": Node(read_bytes, room=_BYTES),
-    "string": Node(read_string, room=_STRING),
+    "int": Node(read_int, memory=_NUMBER),
+    "long": Node(read_long, memory=_NUMBER),
+    "float": Node(read_float, memory=_NUMBER),
+    "double": Node(read_double, memory=_NUMBER),
+    "bytes": Node(read_bytes, memory=_BYTES),
+    "string": Node(read_string, memory=_STRING),
 }
-_COMPOSED: dict[str, Callable[[Mapping[str, Any], Named], Node]] = {
+_COMPLEX_TYPES: dict[str, Callable[[Mapping[str, Any], NamedNodes], Node]] = {
     "record": _record,
     "enum": _enum,
     "fixed": _fixed,

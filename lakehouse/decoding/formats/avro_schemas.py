@@ -1,4 +1,4 @@
-"""Schemas of Avro: as they are registered → as records are read by them; what tells one from another."""
+"""Prepare registered Avro schemas for decoding, and compare what they mean."""
 
 import hashlib
 import json
@@ -15,76 +15,80 @@ from lakehouse.decoding.formats.avro_nodes import KIND
 from lakehouse.decoding.formats.avro_reader import reader_of
 from lakehouse.decoding.formats.format import UnusableSchemaError, WriterSchema
 
-_DECIDE = {
+_DECODING_KEYS = {
     *("type", "name", "fields", "symbols", "items", "values", "size"),
     *("logicalType", "precision", "scale"),
 }
-"""What decides how a record is read, and with which values; not what a schema says to people, nor its defaults."""
+"""The keys that determine how a record is decoded; documentation and defaults do not."""
 
-_WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
-"""What a parser raises that relies on what a schema is to hold."""
+_PARSER_ERRORS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+"""What a parser raises if a schema does not have the expected content."""
 
-_MOST_LEVELS = 150  # of its JSON, of which a record in another takes three
+_MAX_LEVELS = 150  # of the schema's JSON; a nested record takes three
 
 
 def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
-    """Return a schema with every name in full; ``references`` are those it refers to, each after what it refers to.
+    """Return a schema with all names in full; ``references`` are the schemas that it refers to.
 
-    Raises ``UnusableSchemaError``.
+    Each reference follows those that it refers to itself. Raises ``UnusableSchemaError``.
     """
-    named: dict[str, Any] = {}
+    named_schemas: dict[str, Any] = {}
     try:
-        *before, own = [_named_in_full(each, named) for each in (*references, text)]
-        schema = WriterSchema(own, tuple(before), KIND)
+        *reference_texts, own_text = [_with_full_names(schema, named_schemas) for schema in (*references, text)]
+        schema = WriterSchema(own_text, tuple(reference_texts), KIND)
         reader_of(schema)
     except UnusableSchemaError:
         raise
     except Rejection as rejection:
         raise UnusableSchemaError(rejection.detail) from None
-    except (SchemaParseException, UnknownType, *_WRONG) as error:
-        raise UnusableSchemaError(f"it is no schema of Avro: {type(error).__name__}: {error}") from None
+    except (SchemaParseException, UnknownType, *_PARSER_ERRORS) as error:
+        raise UnusableSchemaError(f"it is not an Avro schema: {type(error).__name__}: {error}") from None
     return schema
 
 
-def _named_in_full(text: str, named: dict[str, Any]) -> str:
-    given = json.loads(text)
-    if _levels(given) > _MOST_LEVELS:
-        raise UnusableSchemaError(f"it is nested in more than {_MOST_LEVELS} levels of JSON")
-    # no reader needs a default, and many a schema has one that does not fit its field
-    schema: Schema = parse_schema(_with_decimals(given), named, _write_hint=False, _ignore_default_error=True)
+def _with_full_names(text: str, named_schemas: dict[str, Any]) -> str:
+    content = json.loads(text)
+    if _count_levels(content) > _MAX_LEVELS:
+        raise UnusableSchemaError(f"its JSON has more than {_MAX_LEVELS} levels")
+    # decoding needs no defaults, and many schemas have one that does not fit its field
+    schema: Schema = parse_schema(
+        _drop_invalid_decimals(content), named_schemas, _write_hint=False, _ignore_default_error=True
+    )
     return json.dumps(schema)
 
 
-def _with_decimals(part: Any) -> Any:
-    """A schema whose decimals are some: what only says so is bytes, as the format has it, and no error."""
+def _drop_invalid_decimals(part: Any) -> Any:
+    """A schema in which an invalid decimal is plain bytes, as Avro specifies, and not an error."""
     if isinstance(part, list):
-        return [_with_decimals(each) for each in part]
+        return [_drop_invalid_decimals(item) for item in part]
     if not isinstance(part, dict):
         return part
-    none = part.get("logicalType") == "decimal" and not is_decimal(part)
-    left_out = ("logicalType", "precision", "scale") if none else ()
-    return {name: _with_decimals(value) for name, value in part.items() if name not in left_out}
+    is_invalid = part.get("logicalType") == "decimal" and not is_decimal(part)
+    dropped_keys = ("logicalType", "precision", "scale") if is_invalid else ()
+    return {name: _drop_invalid_decimals(value) for name, value in part.items() if name not in dropped_keys}
 
 
-def _levels(part: Any) -> int:
-    """How deep JSON is nested, as far as it matters; whoever asks may stand deep in other calls already."""
-    levels, inner = 0, [part]
-    while inner and levels <= _MOST_LEVELS:
+def _count_levels(part: Any) -> int:
+    """The number of nested levels of JSON, up to the limit; without recursion, since the call stack may be deep."""
+    levels, values = 0, [part]
+    while values and levels <= _MAX_LEVELS:
         levels += 1
-        held = [each.values() if isinstance(each, dict) else each for each in inner if isinstance(each, dict | list)]
-        inner = [each for values in held for each in values]
+        containers = [
+            value.values() if isinstance(value, dict) else value for value in values if isinstance(value, dict | list)
+        ]
+        values = [value for container in containers for value in container]
     return levels
 
 
 def fingerprint(schema: WriterSchema) -> str:
-    """A hash of what a schema means: the same for texts that differ in spacing, or in what they say to people."""
-    parts = [_meaning(_with_decimals(json.loads(each))) for each in (*schema.references, schema.text)]
+    """A hash of what a schema means; spacing, documentation and defaults do not change it."""
+    parts = [_decoding_parts(_drop_invalid_decimals(json.loads(text))) for text in (*schema.references, schema.text)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _meaning(part: Any) -> Any:
+def _decoding_parts(part: Any) -> Any:
     if isinstance(part, list):
-        return [_meaning(each) for each in part]
+        return [_decoding_parts(item) for item in part]
     if isinstance(part, dict):
-        return {name: _meaning(value) for name, value in part.items() if name in _DECIDE}
+        return {name: _decoding_parts(value) for name, value in part.items() if name in _DECODING_KEYS}
     return part

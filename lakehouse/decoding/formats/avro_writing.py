@@ -1,4 +1,4 @@
-"""Lines → records of Avro, by a schema: what ``publish`` sends."""
+"""Convert lines of JSON to Avro records by a schema, for ``publish``."""
 
 import io
 import json
@@ -15,111 +15,113 @@ from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import framed
 from lakehouse.decoding.records import parse
 
-_BEYOND = {"int": 2**31, "long": 2**63}
+_LIMITS = {"int": 2**31, "long": 2**63}
 
-_UNWRITABLE = (
+_WRITE_ERRORS = (
     *(Rejection, ValueError, TypeError, KeyError, InvalidOperation, OverflowError, AttributeError, RecursionError),
 )
 
 
 def line_writer(schema_id: int, writer: WriterSchema) -> Callable[[bytes], bytes]:
-    """Return what writes a line, with the id of the schema before it.
+    """Return a function that writes a line as Avro, with the id of the schema in front.
 
-    What is returned raises ``UnwritableError`` if the schema does not hold a line.
+    The function raises ``UnwritableError`` if a line does not fit the schema.
     """
-    named: dict[str, Any] = {}
-    *_, parsed = [fastavro.parse_schema(json.loads(each), named) for each in (*writer.references, writer.text)]
+    named_schemas: dict[str, Any] = {}
+    *_, schema = [fastavro.parse_schema(json.loads(text), named_schemas) for text in (*writer.references, writer.text)]
 
     def write(line: bytes) -> bytes:
-        into = io.BytesIO()
+        buffer = io.BytesIO()
         try:
-            value = _meant(parse(line), parsed, named)
-            fastavro.schemaless_writer(into, parsed, value, strict_allow_default=True)
-        except _UNWRITABLE as error:
-            said = error.detail if isinstance(error, Rejection) else str(error)
-            raise UnwritableError(f"schema {schema_id} does not hold it: {said[:300]}") from None
-        return framed(schema_id, into.getvalue())
+            value = _to_avro(parse(line), schema, named_schemas)
+            fastavro.schemaless_writer(buffer, schema, value, strict_allow_default=True)
+        except _WRITE_ERRORS as error:
+            detail = error.detail if isinstance(error, Rejection) else str(error)
+            raise UnwritableError(f"it does not fit schema {schema_id}: {detail[:300]}") from None
+        return framed(schema_id, buffer.getvalue())
 
     return write
 
 
-def _meant(value: Any, schema: Any, named: Mapping[str, Any]) -> Any:
-    """What a value of JSON means where a schema stands; ``ValueError`` where it means nothing there."""
+def _to_avro(value: Any, schema: Any, named_schemas: Mapping[str, Any]) -> Any:
+    """Convert a JSON value by a schema; raises ``ValueError`` if it does not fit."""
     if isinstance(schema, str):
-        return _meant(value, named[schema], named) if schema in named else _plain(value, schema)
+        is_named = schema in named_schemas
+        return _to_avro(value, named_schemas[schema], named_schemas) if is_named else _to_primitive(value, schema)
     if isinstance(schema, list):
-        return _of_union(value, schema, named)
+        return _to_union(value, schema, named_schemas)
     if schema["type"] == "record":
-        return _record(value, schema, named)
+        return _to_record(value, schema, named_schemas)
     if schema["type"] == "array":
-        return [_meant(each, schema["items"], named) for each in _require(value, list)]
+        return [_to_avro(item, schema["items"], named_schemas) for item in _require_type(value, list)]
     if schema["type"] == "map":
-        return {name: _meant(each, schema["values"], named) for name, each in _require(value, dict).items()}
-    return _logical(value, schema["type"], schema.get("logicalType"))
+        items = _require_type(value, dict).items()
+        return {name: _to_avro(item, schema["values"], named_schemas) for name, item in items}
+    return _to_logical(value, schema["type"], schema.get("logicalType"))
 
 
-def _record(value: Any, schema: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def _to_record(value: Any, schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> dict[str, Any]:
     types = {field["name"]: field["type"] for field in schema["fields"]}
-    given = _require(value, dict)
-    for name in given:
+    fields = _require_type(value, dict)
+    for name in fields:
         if name not in types:
             raise ValueError(f"the schema has no field {name!r}")
-    return {name: _meant(each, types[name], named) for name, each in given.items()}
+    return {name: _to_avro(field, types[name], named_schemas) for name, field in fields.items()}
 
 
-def _of_union(value: Any, branches: list[Any], named: Mapping[str, Any]) -> Any:
+def _to_union(value: Any, branches: list[Any], named_schemas: Mapping[str, Any]) -> Any:
     if value is None and "null" in branches:
         return None
-    said = "null fits no branch"
+    detail = "no branch of the union allows null"
     for branch in branches:
         try:
             if branch != "null":
-                return _meant(value, branch, named)
+                return _to_avro(value, branch, named_schemas)
         except (ValueError, InvalidOperation) as error:
-            said = str(error)
-    raise ValueError(said)
+            detail = str(error)
+    raise ValueError(detail)
 
 
-def _logical(value: Any, kind: str, logical: str | None) -> Any:
-    if logical == "decimal":
-        return Decimal(_require(value, str) if isinstance(value, str) else _require(value, Decimal))
-    if isinstance(value, str) and logical == "date":
+def _to_logical(value: Any, kind: str, logical_type: str | None) -> Any:
+    if logical_type == "decimal":
+        return Decimal(_require_type(value, str) if isinstance(value, str) else _require_type(value, Decimal))
+    if isinstance(value, str) and logical_type == "date":
         return date.fromisoformat(value)
-    if isinstance(value, str) and logical is not None and "timestamp" in logical:
-        return _moment(value, logical)
-    return _plain(value, kind)
+    if isinstance(value, str) and logical_type is not None and "timestamp" in logical_type:
+        return _to_time(value, logical_type)
+    return _to_primitive(value, kind)
 
 
-def _moment(written: str, logical: str) -> datetime:
-    """The moment that is written; ``ValueError`` where the type would drop a part of it."""
-    moment = datetime.fromisoformat(written)
-    if logical.startswith("local-") and moment.tzinfo is not None:
-        raise ValueError(f"{written} has an offset, which {logical} does not hold")
-    if logical.endswith("millis") and moment.microsecond % 1000:
-        raise ValueError(f"{written} is finer than {logical} holds")
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _to_time(text: str, logical_type: str) -> datetime:
+    """Parse a time; raises ``ValueError`` if the type would drop a part of it."""
+    time = datetime.fromisoformat(text)
+    if logical_type.startswith("local-") and time.tzinfo is not None:
+        raise ValueError(f"{text} has a UTC offset, which {logical_type} cannot represent")
+    if logical_type.endswith("millis") and time.microsecond % 1000:
+        raise ValueError(f"{text} has more decimal places than {logical_type} can represent")
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _plain(value: Any, kind: str) -> Any:
+def _to_primitive(value: Any, kind: str) -> Any:
     if kind in ("int", "long"):
-        number = _require(value, Decimal)
-        if number != number.to_integral_value() or not -_BEYOND[kind] <= number < _BEYOND[kind]:
-            raise ValueError(f"{str(number)[:60]} is no whole number of {kind}")
+        number = _require_type(value, Decimal)
+        if number != number.to_integral_value() or not -_LIMITS[kind] <= number < _LIMITS[kind]:
+            raise ValueError(f"{str(number)[:60]} is not a whole number in the range of {kind}")
         return int(number)
     if kind in ("float", "double"):
-        double = float(_require(value, Decimal))
+        double = float(_require_type(value, Decimal))
         if not isfinite(double):
             raise ValueError(f"{str(value)[:60]} is too large")
         return double
     if kind in ("bytes", "fixed"):
-        return _require(value, str).encode("latin-1")
+        return _require_type(value, str).encode("latin-1")
     if kind == "null":
-        return _require(value, type(None))
-    return _require(value, bool if kind == "boolean" else str)
+        return _require_type(value, type(None))
+    return _require_type(value, bool if kind == "boolean" else str)
 
 
-def _require(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
+def _require_type(value: Any, type_: type) -> Any:
+    if not isinstance(value, type_):
         names = {Decimal: "a number", str: "text", bool: "true or false", dict: "an object", list: "an array"}
-        raise ValueError(f"{str(value)[:60]!r} is not {names.get(kind, 'null')}")
+        raise ValueError(f"{str(value)[:60]!r} is not {names.get(type_, 'null')}")
     return value

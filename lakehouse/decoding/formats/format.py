@@ -1,4 +1,4 @@
-"""What every format answers, and the schemas by which some of them decode.
+"""The base class of formats, and the schemas that some formats decode by.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.memory import JSON_BYTE
+from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE
 
 DEFAULT_KIND = "AVRO"
-"""The kind of a schema of which a registry names none."""
+"""The kind of a schema for which a registry gives no kind."""
 Path = tuple[str, ...]
-"""The names that lead to a field, each within the one before it."""
+"""The names that lead to a field, from the outermost to its own."""
 
 
 class UnusableSchemaError(ValueError):
-    """No value can be read or written by a schema; the text says why."""
+    """A schema cannot be used to read or write values; the message says why."""
 
 
 class RegisteredSchema(NamedTuple):
-    """A schema as a registry holds it.
+    """A schema as it is stored in a registry.
 
-    ``kind`` is its language, as registries call it: ``AVRO``, ``JSON``, ``PROTOBUF``. ``references`` are the texts of
-    the schemas that it refers to, each after those that it refers to itself.
+    ``kind`` is its language, as registries name it: ``AVRO``, ``JSON``, ``PROTOBUF``. ``references`` are the texts of
+    the schemas that it refers to. Each reference follows those that it refers to itself.
     """
 
     text: str
@@ -34,9 +34,9 @@ class RegisteredSchema(NamedTuple):
 
 
 class WriterSchema(NamedTuple):
-    """A schema in the form by which values are decoded, which its format made of the one that is registered.
+    """A schema in the form that decodes values, made by its format from the registered schema.
 
-    It is all that the table of schemas keeps of it, and all that a worker gets. ``references`` are as those of
+    The table of schemas stores only this form, and workers get only this form. ``references`` are like those of
     ``RegisteredSchema``.
     """
 
@@ -46,7 +46,7 @@ class WriterSchema(NamedTuple):
 
 
 class Schemas(NamedTuple):
-    """Writers' schemas by their ids: those that are known, and why others cannot be used."""
+    """Writers' schemas by id: the known ones, and for others why they cannot be used."""
 
     known: Mapping[int, WriterSchema]
     unusable: Mapping[int, str]
@@ -56,51 +56,51 @@ NO_SCHEMAS = Schemas({}, {})
 
 
 class SchemaField(NamedTuple):
-    """What schemas say of a field: the type of a column that takes it, ``None`` if none does, and if it may be null."""
+    """A field as schemas describe it: the type of a column for it, ``None`` if there is none, and if it may be null."""
 
     type: str | None
     optional: bool
 
 
 class Parser(ABC):
-    """Parses the values of records, and knows how much memory that takes.
+    """Parses the values of records, and estimates the memory of parsed values.
 
-    What is parsed holds what JSON does, numbers as ``Decimal`` or as Python's, if they are finite; of a typed format
-    also bytes, days and moments.
+    Parsed values are those of JSON, with finite numbers as ``Decimal`` or as Python's numbers. In typed formats they
+    can also be bytes, dates and times.
 
-    ``memory_by_byte`` are bytes of memory that one byte of a value becomes, for all but rare values. ``smallest_item``
-    are the bytes of a value that one item of an array or a map takes at least. ``is_json`` says that each value is an
-    object of JSON and nothing else: a faster parser may read it first.
+    ``memory_by_byte`` is the memory in bytes that one byte of a value becomes, except for rare values.
+    ``smallest_item`` is the minimum size in bytes of an item of an array or a map. ``is_json`` says that each value is
+    a JSON object without a frame, so a faster parser may read it first.
     """
 
-    memory_by_byte: int = JSON_BYTE
+    memory_by_byte: int = JSON_MEMORY_PER_BYTE
     smallest_item: int = 1
     is_json: bool = False
 
     @abstractmethod
     def __call__(self, value: bytes | None) -> dict[str, Any]:
-        """Parse one value into its fields; ``Rejection`` if it is no value of the format."""
+        """Parse one value into its fields; raises ``Rejection`` if it is not a valid value of the format."""
 
     def memory_of(self, value: bytes | None) -> int:
-        """Bytes of memory that a value takes at most, once parsed; it is asked right after the value was."""
+        """Memory in bytes of a parsed value at most; it is called right after the value is parsed."""
         return len(value or b"") * self.memory_by_byte
 
 
 class UnwritableError(ValueError):
-    """Why a line has no value in a format."""
+    """A line cannot be written in a format; the message says why."""
 
 
 class Format(ABC):
-    """How the values of a table's records are written: what the rest of the program asks of a format.
+    """How the values of a table's records are written.
 
-    ``framed``: the id of a schema precedes each value, as clients of a schema registry write it. ``schema_kind``: what
-    registries call the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
-    the format is framed and has a kind. ``typed``: values have types of their own, so that a time needs no pattern.
-    ``reasons``: why its parser rejects values, beyond the reasons that all formats share.
+    ``framed``: the id of a schema precedes each value, as clients of a schema registry write it. ``schema_kind``: how
+    registries name the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
+    the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
+    ``reasons``: the reasons of its parser to reject values, in addition to those that all formats share.
 
-    A subclass is a frozen dataclass. It has to say how its values are parsed and written; of a format without schemas
-    all else follows. A worker of Spark gets the class by value, with its module: what else that imports a worker has to
-    have, so what only the driver needs, its methods import themselves.
+    A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
+    format without schemas. Spark's workers get the class by value, with its module. Modules that it imports must exist
+    on the workers, so methods themselves import what only the driver needs.
     """
 
     framed: bool = False
@@ -111,65 +111,65 @@ class Format(ABC):
 
     @abstractmethod
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
-        """Return what parses values, by the ``schemas`` that their ids name if the format needs them."""
+        """Return a parser of values; ``schemas`` are those that their ids refer to, if the format needs schemas."""
 
     @abstractmethod
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
-        """Return what turns a line, which is an object of JSON, into a value.
+        """Return a function that converts a line, which is a JSON object, to a value.
 
-        A framed format puts ``schema_id`` before it; one that needs schemas writes by ``schema``. What is returned
-        raises ``UnwritableError`` if a line cannot be written.
+        A framed format adds ``schema_id`` in front; one that needs schemas writes by ``schema``. The function raises
+        ``UnwritableError`` if a line cannot be written.
         """
 
     @property
     def name(self) -> str:
-        """What the format is called in a message."""
+        """The name of the format in messages."""
         return type(self).__name__
 
     @property
     def declared_as(self) -> str:
-        """How a declaration file writes the format; empty if it is what a table has that names none."""
+        """The expression for the format in a declaration file; empty for the default format."""
         return repr(self)
 
     @property
     def fingerprint_parts(self) -> tuple[str, ...]:
-        """What of the format its ``repr`` leaves out, and decides how records are decoded."""
+        """What determines how records are decoded, but is not in the ``repr`` of the format."""
         return ()
 
     def may_read(self, value: bytes) -> bool:
-        """Whether a value, framed as the format is, may be one of the format: bytes alone do not always tell."""
+        """Whether a value may be one of the format, with the same framing; bytes alone do not always show it."""
         return bool(value)
 
     def declared_schema(self, name: str, fields: Iterable[Field]) -> str:  # noqa: ARG002 - for formats that have one
-        """The text of a schema for records of these fields, to be registered for a topic that has none.
+        """The text of a schema for records with these fields, to register for a topic that has no schema.
 
-        Raises ``UnusableSchemaError`` if no schema has such fields.
+        Raises ``UnusableSchemaError`` if no schema can describe the fields.
         """
-        raise UnusableSchemaError(f"{name} has no schema: its records name none")
+        raise UnusableSchemaError(f"{name} has no schema: the format of its records uses no schemas")
 
     def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
-        """Return a schema in the form by which values are decoded; ``UnusableSchemaError`` if it is of no use."""
-        raise UnusableSchemaError(f"it is a schema of {registered.kind}, and {self.name} needs none")
+        """Return a schema in the form that decodes values; raises ``UnusableSchemaError`` if it cannot be used."""
+        raise UnusableSchemaError(f"it is a schema of {registered.kind}, but {self.name} uses no schemas")
 
     def fingerprint(self, schema: WriterSchema) -> str:
-        """A hash of what a schema means: two of the same hash decode every value alike."""
+        """A hash of what a schema means: schemas with the same hash decode every value to the same result."""
         return hashlib.sha256(repr((schema.kind, *schema.references, schema.text)).encode()).hexdigest()
 
     def schema_name(self, schema: WriterSchema) -> str:
-        """What a schema calls its records."""
+        """The name that a schema gives its records."""
         return schema.kind
 
     def schema_fields(
         self,
         schemas: Iterable[WriterSchema],  # noqa: ARG002 - for formats whose schemas give types
-        most: int,  # noqa: ARG002
+        limit: int,  # noqa: ARG002
     ) -> Mapping[Path, SchemaField] | None:
-        """The fields that schemas describe, at most so many of each; ``None`` if the format's schemas give no types.
+        """The fields that schemas describe, at most ``limit`` of each; ``None`` if the format's schemas have no types.
 
-        If they differ, the first counts.
+        If schemas differ, the first one counts.
         """
         return None
 
     def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
-        """What was parsed, with its numbers as JSON is parsed: decimals, exactly as written."""
+        """A parsed value with its numbers as decimals, exactly as written, as JSON is parsed."""
         return parsed

@@ -10,17 +10,17 @@ from lakehouse.decoding.records import require_value
 
 _FRAME = ">BI"
 FRAME_SIZE = 5
-"""Bytes before a value."""
+"""Bytes in front of a value."""
 
 
 def unframed(value: bytes | None) -> tuple[int, bytes]:
-    """The id of a value's schema, and the value with it, as it came.
+    """Return the id of a value's schema, and the value, which still has its frame.
 
     Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``wrong_magic`` and ``truncated``.
     """
     value = require_value(value)
     if value[0] != 0:
-        raise Rejection("wrong_magic", f"the first byte is {value[0]}, and 0 before what a schema registry knows")
+        raise Rejection("wrong_magic", f"the first byte is {value[0]}; a value with a schema id begins with 0")
     if len(value) < FRAME_SIZE:
         raise Rejection("truncated", f"the record ends after {len(value)} bytes, within the id of its schema")
     _, schema_id = struct.unpack_from(_FRAME, value)
@@ -28,10 +28,10 @@ def unframed(value: bytes | None) -> tuple[int, bytes]:
 
 
 def framed(schema_id: int, value: bytes) -> bytes:
-    """Return a value with the id of its schema before it."""
+    """Return a value with the id of its schema in front."""
     return struct.pack(_FRAME, 0, schema_id) + value
 
 
 def has_frame(value: bytes) -> bool:
-    """Whether a value may begin with the id of a schema, and something follows it."""
+    """Whether a value may begin with the id of a schema, and has more bytes after it."""
     return value[0] == 0 and len(value) > FRAME_SIZE

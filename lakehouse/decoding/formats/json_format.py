@@ -11,18 +11,18 @@ from typing import Any
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE, framed, unframed
-from lakehouse.decoding.memory import JSON_BYTE, json_room
+from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
 from lakehouse.decoding.records import parse
 
-_ANYTHING = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
+_ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
 
 @dataclass(frozen=True)
 class Json(Format):
     """Records are JSON objects in UTF-8, decoded strictly.
 
-    ``framed``: before each stands the id of its schema in a registry, as its clients write it. What the schema says is
-    not asked: the declaration is stricter.
+    ``framed``: each has the id of its schema in front, as clients of a schema registry write it. The schema itself is
+    not read: the declaration is stricter.
     """
 
     framed: bool = field(default=False, repr=False)
@@ -30,38 +30,38 @@ class Json(Format):
 
     @property
     def declared_as(self) -> str:
-        """Nothing for plain JSON, which a table has that names no format."""
+        """Empty for unframed JSON, which is the default format of a table."""
         return "Json(framed=True)" if self.framed else ""
 
     @property
     def fingerprint_parts(self) -> tuple[str, ...]:
-        """Whether it is framed: tables were declared before that could be said."""
+        """Empty unless framed, so that fingerprints of tables are the same as before ``framed`` existed."""
         return ("framed",) if self.framed else ()
 
-    def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - what they say is not asked
-        """Return what parses objects of JSON, behind the id of a schema if it is framed."""
+    def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - JSON is decoded without schemas
+        """Return a parser of JSON objects, after a schema id if the format is framed."""
         return FramedJsonParser() if self.framed else JsonParser()
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
-        """Return what gives a line its frame, and leaves its bytes as they are."""
+        """Return a function that adds the frame, if the format is framed, and leaves the bytes unchanged."""
         return partial(framed, schema_id) if self.framed else bytes
 
     def may_read(self, value: bytes) -> bool:
-        """Whether a value is an object with a field."""
+        """Whether a value is an object with at least one field."""
         try:
             return bool(self.parser()(value))
         except Rejection:
             return False
 
-    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:  # noqa: ARG002 - whatever is declared
-        """A schema of any object: the declaration is stricter."""
-        return _ANYTHING
+    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:  # noqa: ARG002 - the same for all
+        """A schema that allows any object: the declaration is stricter."""
+        return _ANY_OBJECT
 
 
 class JsonParser(Parser):
-    """Parses objects of JSON, strictly."""
+    """Parses JSON objects strictly."""
 
-    memory_by_byte = JSON_BYTE
+    memory_by_byte = JSON_MEMORY_PER_BYTE
     smallest_item = 2
     is_json = True
 
@@ -70,16 +70,16 @@ class JsonParser(Parser):
         return parse(value)
 
     def memory_of(self, value: bytes | None) -> int:
-        """Bytes of memory that a value takes at most, by what stands in it if it is long."""
-        return json_room(value or b"")
+        """Memory in bytes of a parsed value at most; the parts of a long value are counted."""
+        return json_memory(value or b"")
 
 
 class FramedJsonParser(JsonParser):
-    """The same behind the id of a schema."""
+    """Parses JSON objects that follow a schema id."""
 
     is_json = False
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
-        """Parse one object behind the id of a schema."""
-        _, written = unframed(value)
-        return parse(written[FRAME_SIZE:])
+        """Parse one object that follows a schema id."""
+        _, framed_value = unframed(value)
+        return parse(framed_value[FRAME_SIZE:])

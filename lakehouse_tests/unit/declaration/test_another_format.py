@@ -114,9 +114,9 @@ class Frameless(Barred):
 @pytest.mark.parametrize(
     ("form", "fact"),
     [
-        (Unwritten(), "format Unwritten is no frozen dataclass"),
-        (Kindless(("id",)), "format Kindless needs schemas, and has no kind of them"),
-        (Frameless(("id",)), "format Frameless needs schemas, and has no kind of them"),
+        (Unwritten(), "format Unwritten is not a frozen dataclass"),
+        (Kindless(("id",)), "format Kindless needs schemas, but it is not framed or has no schema_kind"),
+        (Frameless(("id",)), "format Frameless needs schemas, but it is not framed or has no schema_kind"),
     ],
 )
 def test_an_incomplete_format_is_refused(form, fact: str) -> None:
@@ -144,7 +144,7 @@ def test_a_listed_format_is_likely_for_values_that_no_earlier_format_reads(monke
 
 
 def test_a_format_without_schemas_uses_and_registers_none() -> None:
-    with pytest.raises(UnusableSchemaError, match="a schema of AVRO, and Barred needs none"):
+    with pytest.raises(UnusableSchemaError, match="a schema of AVRO, but Barred uses no schemas"):
         BARRED.writer_schema(RegisteredSchema("{}", (), "AVRO"))
     with pytest.raises(UnusableSchemaError, match="visits has no schema"):
         BARRED.declared_schema(TABLE.name, TABLE.fields)

@@ -59,9 +59,9 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare_key("stars_before"), "key column stars_before: .*change feed's column for stars"),
     (lambda: declare_key("stars_after"), "key column stars_after: .*change feed's column for stars"),
     # types and their rules
-    (with_column(type_="DECIMAL(0,0)"), "column n: no such type"),
-    (with_column(type_="DECIMAL(9)"), "column n: no such type"),
-    (with_column(type_="DECIMAL(09,6)"), "column n: no such type"),
+    (with_column(type_="DECIMAL(0,0)"), "column n: unknown type"),
+    (with_column(type_="DECIMAL(9)"), "column n: unknown type"),
+    (with_column(type_="DECIMAL(09,6)"), "column n: unknown type"),
     *[
         (with_column(type_=type_, pattern=pattern, between=(0, 1)), "column n: between is only allowed for numbers")
         for type_, pattern in [("BOOLEAN", None), ("DATE", "%Y-%m-%d"), ("TIMESTAMP", "%Y-%m-%d")]
@@ -164,7 +164,7 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare_reference(name="ratings_changes"), "two parts .*ratings_changes"),
     (lambda: declare_reference(ID), "reference movies: two columns have the same name: id"),
     (lambda: declare_reference(column("Title", "STRING")), f"reference movies: column 'Title': {NAME_RULE}"),
-    (lambda: declare_reference(column("title", "TEXT")), "reference movies: column title: no such type TEXT"),
+    (lambda: declare_reference(column("title", "TEXT")), "reference movies: column title: unknown type TEXT"),
     (lambda: declare_reference(key=["title"]), "reference movies: key column title must be declared and required"),
     (lambda: declare_reference(column("title"), key=["title"]), "reference movies: key column title must be"),
     (lambda: declare_reference(key=["id", "id"]), "reference movies: key column id is listed twice"),

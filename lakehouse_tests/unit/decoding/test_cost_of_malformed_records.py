@@ -1,4 +1,4 @@
-"""Reading a malformed record costs no more than its length: a megabyte of any kind ends long before the limit."""
+"""Decoding a malformed record takes time in proportion to its length: a megabyte ends long before the limit."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ MEGABYTE = 1_000_000
 PATTERNS = {"DATE": "%Y-%m-%d", "TIMESTAMP": "%Y-%m-%dT%H:%M:%S.%f"}
 NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(38,18)", "DECIMAL(1,0)")
 
-# what takes time in proportion to the square of a megabyte takes minutes
+# time in proportion to the square of a megabyte would be minutes
 pytestmark = pytest.mark.timeout(10)
 
 
@@ -22,33 +22,37 @@ def field(type_: str) -> Field:
 
 
 def verdict(value: bytes, type_: str) -> str:
-    """The reason why a record may not enter; its detail is short, and text."""
+    """The reason why a record is rejected, or ``row``; its detail is short and valid text."""
     try:
         decode(value, (field(type_),))
     except Rejection as rejection:
         reason, detail = rejection.reason, rejection.detail
     else:
-        reason, detail = "row", "the record may enter"
+        reason, detail = "row", "the record is a row"
     assert 0 < len(detail.encode("utf-8")) <= 2000
     return reason
 
 
-def fill(part: bytes) -> bytes:
-    """A megabyte of the same."""
-    return part * (MEGABYTE // len(part))
+def fill(unit: bytes) -> bytes:
+    """A megabyte of repeated bytes."""
+    return unit * (MEGABYTE // len(unit))
 
 
-def names() -> bytes:
+def many_names() -> bytes:
     return b",".join(b'"%d":1' % number for number in range(90_000))
 
 
-def of(value: bytes) -> bytes:
+def record(value: bytes) -> bytes:
     return b'{"n":' + value + b"}"
 
 
 RECORDS: dict[str, tuple[Callable[[], bytes], str, str]] = {
-    "many names, the last of them twice": (lambda: b"{" + names() + b',"89999":1}', "INT", "duplicate_name"),
-    "the same inside a value": (lambda: of(b"{" + names() + b',"89999":1}'), "INT", "duplicate_name"),
+    "many names, the last of them twice": (lambda: b"{" + many_names() + b',"89999":1}', "INT", "duplicate_name"),
+    "many nested names, the last of them twice": (
+        lambda: record(b"{" + many_names() + b',"89999":1}'),
+        "INT",
+        "duplicate_name",
+    ),
     "one name again and again": (lambda: b"{" + fill(b'"a":1,') + b'"a":1}', "INT", "duplicate_name"),
     "a long name twice": (lambda: b'{"' + b'":1,"'.join([b"x" * 500_000] * 2) + b'":1}', "INT", "duplicate_name"),
     "halves of surrogates as names": (
@@ -56,51 +60,51 @@ RECORDS: dict[str, tuple[Callable[[], bytes], str, str]] = {
         "INT",
         "duplicate_name",
     ),
-    "deep arrays": (lambda: of(b"[" * 500_000 + b"]" * 500_000), "INT", "invalid_json"),
+    "deep arrays": (lambda: record(b"[" * 500_000 + b"]" * 500_000), "INT", "invalid_json"),
     "deep objects": (lambda: fill(b'{"n":'), "INT", "invalid_json"),
     "deep arrays side by side": (
-        lambda: of(b"[" + b",".join([b"[" * 900 + b"]" * 900] * 550) + b"]"),
+        lambda: record(b"[" + b",".join([b"[" * 900 + b"]" * 900] * 550) + b"]"),
         "INT",
         "wrong_type",
     ),
-    "a long array for a number": (lambda: of(b"[" + fill(b"1,") + b"1]"), "INT", "wrong_type"),
-    "many objects for a number": (lambda: of(b"[" + fill(b"{},") + b"1]"), "DOUBLE", "wrong_type"),
-    "a large object for text": (lambda: of(b"{" + names() + b"}"), "STRING", "wrong_type"),
-    "a large object for a time": (lambda: of(b"{" + names() + b"}"), "TIMESTAMP", "wrong_type"),
-    "text for a number": (lambda: of(b'"' + fill(b"x") + b'"'), "INT", "wrong_type"),
-    "wide text for a number": (lambda: of(b'"' + fill("\U0001f600".encode()) + b'"'), "INT", "wrong_type"),
-    "halves of surrogates": (lambda: of(b'"' + fill(b"\\ud800") + b'"'), "STRING", "invalid_text"),
-    "half of a surrogate at the end": (lambda: of(b'"' + fill(b"x") + b'\\udc00"'), "STRING", "invalid_text"),
-    "halves of surrogates for a number": (lambda: of(b'"' + fill(b"\\ud800") + b'"'), "INT", "wrong_type"),
-    "a long time": (lambda: of(b'"' + fill(b"2") + b'"'), "TIMESTAMP", "wrong_time_format"),
+    "a long array for a number": (lambda: record(b"[" + fill(b"1,") + b"1]"), "INT", "wrong_type"),
+    "many objects for a number": (lambda: record(b"[" + fill(b"{},") + b"1]"), "DOUBLE", "wrong_type"),
+    "a large object for text": (lambda: record(b"{" + many_names() + b"}"), "STRING", "wrong_type"),
+    "a large object for a time": (lambda: record(b"{" + many_names() + b"}"), "TIMESTAMP", "wrong_type"),
+    "text for a number": (lambda: record(b'"' + fill(b"x") + b'"'), "INT", "wrong_type"),
+    "wide text for a number": (lambda: record(b'"' + fill("\U0001f600".encode()) + b'"'), "INT", "wrong_type"),
+    "halves of surrogates": (lambda: record(b'"' + fill(b"\\ud800") + b'"'), "STRING", "invalid_text"),
+    "half of a surrogate at the end": (lambda: record(b'"' + fill(b"x") + b'\\udc00"'), "STRING", "invalid_text"),
+    "halves of surrogates for a number": (lambda: record(b'"' + fill(b"\\ud800") + b'"'), "INT", "wrong_type"),
+    "a long time": (lambda: record(b'"' + fill(b"2") + b'"'), "TIMESTAMP", "wrong_time_format"),
     "a long fraction of a second": (
-        lambda: of(b'"2023-01-01T00:00:00.' + fill(b"2") + b'"'),
+        lambda: record(b'"2023-01-01T00:00:00.' + fill(b"2") + b'"'),
         "TIMESTAMP",
         "wrong_time_format",
     ),
-    "a long date": (lambda: of(b'"2023-01-01' + fill(b" ") + b'"'), "DATE", "wrong_time_format"),
-    "digits for a time": (lambda: of(fill(b"2")), "TIMESTAMP", "wrong_type"),
+    "a long date": (lambda: record(b'"2023-01-01' + fill(b" ") + b'"'), "DATE", "wrong_time_format"),
+    "digits for a time": (lambda: record(fill(b"2")), "TIMESTAMP", "wrong_type"),
     "blanks": (lambda: fill(b" "), "INT", "empty_value"),
     "blanks and a beginning": (lambda: fill(b" ") + b"{", "INT", "truncated"),
     "a beginning and blanks": (lambda: b"{" + fill(b" \n"), "INT", "truncated"),
     "blanks before a mistake": (lambda: b'{"n":' + fill(b"\n") + b"x", "INT", "invalid_json"),
-    "blanks before more": (lambda: of(b"1") + fill(b"\n") + b"x", "INT", "trailing_bytes"),
-    "more": (lambda: of(b"1") + fill(b"}"), "INT", "trailing_bytes"),
-    "words": (lambda: fill(b"true "), "INT", "trailing_bytes"),
-    "text without an end": (lambda: b'{"n":"' + fill(b"x"), "INT", "truncated"),
-    "escapes without an end": (lambda: b'{"n":"' + fill(b"\\\\") + b"\\", "INT", "truncated"),
+    "blanks before trailing bytes": (lambda: record(b"1") + fill(b"\n") + b"x", "INT", "trailing_bytes"),
+    "trailing braces": (lambda: record(b"1") + fill(b"}"), "INT", "trailing_bytes"),
+    "trailing words": (lambda: fill(b"true "), "INT", "trailing_bytes"),
+    "an unterminated string": (lambda: b'{"n":"' + fill(b"x"), "INT", "truncated"),
+    "unterminated escapes": (lambda: b'{"n":"' + fill(b"\\\\") + b"\\", "INT", "truncated"),
     "digits of an escape": (lambda: b'{"n":"\\u' + fill(b"0"), "INT", "truncated"),
-    "a line end in a text": (lambda: b'{"n":"' + fill(b"x") + b'\n"}', "INT", "invalid_json"),
-    "a wrong byte at the end": (lambda: of(b'"' + fill(b"x") + b'\xff"'), "INT", "invalid_utf8"),
+    "a line end in a string": (lambda: b'{"n":"' + fill(b"x") + b'\n"}', "INT", "invalid_json"),
+    "a wrong byte at the end": (lambda: record(b'"' + fill(b"x") + b'\xff"'), "INT", "invalid_utf8"),
     "wrong bytes": (lambda: fill(b"\xff"), "INT", "invalid_utf8"),
     "zero bytes": (lambda: fill(b"\x00"), "INT", "invalid_json"),
-    "digits without an end": (lambda: b'{"n":' + fill(b"1"), "INT", "truncated"),
-    "digits behind a point": (lambda: b'{"n":.' + fill(b"1") + b"x", "INT", "invalid_json"),
+    "unterminated digits": (lambda: b'{"n":' + fill(b"1"), "INT", "truncated"),
+    "digits after a leading point": (lambda: b'{"n":.' + fill(b"1") + b"x", "INT", "invalid_json"),
     "signs": (lambda: b'{"n":' + fill(b"-"), "INT", "invalid_json"),
     "exponents": (lambda: b'{"n":1' + fill(b"e"), "INT", "invalid_json"),
     "commas": (lambda: b'{"n":1' + fill(b","), "INT", "invalid_json"),
-    "an array without an end": (lambda: b"[" + fill(b"1,"), "INT", "truncated"),
-    "what is no number": (lambda: b"[" + fill(b"NaN,"), "INT", "not_finite"),
+    "an unterminated array": (lambda: b"[" + fill(b"1,"), "INT", "truncated"),
+    "constants that are not numbers": (lambda: b"[" + fill(b"NaN,"), "INT", "not_finite"),
 }
 DIGITS: dict[str, tuple[Callable[[], bytes], dict[str, str]]] = {
     "a number of a million digits": (lambda: fill(b"9"), dict.fromkeys(NUMBERS, "out_of_range")),
@@ -112,12 +116,12 @@ DIGITS: dict[str, tuple[Callable[[], bytes], dict[str, str]]] = {
         lambda: b"1." + fill(b"0") + b"1",
         {"INT": "wrong_type", "BIGINT": "wrong_type"} | dict.fromkeys(NUMBERS[2:], "row"),
     ),
-    "a million zeros behind a point": (lambda: b"1." + fill(b"0"), dict.fromkeys(NUMBERS, "row")),
+    "a million zeros after a point": (lambda: b"1." + fill(b"0"), dict.fromkeys(NUMBERS, "row")),
     "halfway between two doubles": (
         lambda: b"2.0000000000000002220446049250313080847263336181640625" + fill(b"0") + b"1",
         {"INT": "wrong_type", "BIGINT": "wrong_type"} | dict.fromkeys(NUMBERS[2:], "row"),
     ),
-    "digits that an exponent takes away": (
+    "digits that an exponent removes": (
         lambda: fill(b"9") + b"e-999999",
         {"INT": "wrong_type", "BIGINT": "wrong_type", "DECIMAL(1,0)": "out_of_range"}
         | dict.fromkeys(("DOUBLE", "DECIMAL(38,18)"), "row"),
@@ -128,35 +132,41 @@ DIGITS: dict[str, tuple[Callable[[], bytes], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", RECORDS)
-def test_a_megabyte_of_every_malformed_kind_is_read_at_once(kind: str) -> None:
+def test_a_megabyte_of_every_malformed_kind_is_decoded_quickly(kind: str) -> None:
     build, type_, reason = RECORDS[kind]
     assert verdict(build(), type_) == reason
 
 
 @pytest.mark.parametrize("kind", DIGITS)
 @pytest.mark.parametrize("type_", NUMBERS)
-def test_a_megabyte_of_digits_is_read_at_once(kind: str, type_: str) -> None:
+def test_a_megabyte_of_digits_is_decoded_quickly(kind: str, type_: str) -> None:
     build, reasons = DIGITS[kind]
-    assert verdict(of(build()), type_) == reasons[type_]
+    assert verdict(record(build()), type_) == reasons[type_]
 
 
-def test_a_megabyte_cut_anywhere_is_read_at_once() -> None:
-    record = of(b'{"a":"' + b"\\u00e9" * 80_000 + b'","b":[' + b"1.5e3,null," * 25_000 + b'0]}, "c":' + b" " * 200_000)
-    for end in range(1, len(record), len(record) // 40):
-        assert verdict(record[:end], "INT") == "truncated"
+def test_a_megabyte_cut_off_anywhere_is_decoded_quickly() -> None:
+    long_record = record(
+        b'{"a":"' + b"\\u00e9" * 80_000 + b'","b":[' + b"1.5e3,null," * 25_000 + b'0]}, "c":' + b" " * 200_000
+    )
+    for end in range(1, len(long_record), len(long_record) // 40):
+        assert verdict(long_record[:end], "INT") == "truncated"
 
 
 @pytest.mark.parametrize("innermost", ["1", "true", '""', "[]", "{}"])
 @pytest.mark.parametrize("type_", ["INT", "STRING", "TIMESTAMP"])
 def test_a_record_of_any_depth_is_a_row_or_a_rejection(innermost: str, type_: str) -> None:
-    """Also where its depth is just what Python can read, and no longer what it can write."""
+    """Also at the depth that Python can just read, but no longer write."""
     for depth in range(1, sys.getrecursionlimit() + 50):
-        for begin, end in (("[", "]"), ('{"a":', "}")):
-            assert verdict(of((begin * depth + innermost + end * depth).encode()), type_) in REASONS
+        for opening, closing in (("[", "]"), ('{"a":', "}")):
+            assert verdict(record((opening * depth + innermost + closing * depth).encode()), type_) in REASONS
 
 
-def test_the_detail_of_an_array_or_an_object_says_how_large_it_is() -> None:
-    for value, said in ((b"[1,[2,3]]", "an array of 2"), (b'{"a":1}', "an object of 1"), (b"[]", "an array of 0")):
+def test_the_detail_of_an_array_or_an_object_has_its_size() -> None:
+    for value, description in (
+        (b"[1,[2,3]]", "an array of 2"),
+        (b'{"a":1}', "an object of 1"),
+        (b"[]", "an array of 0"),
+    ):
         with pytest.raises(Rejection) as rejected:
-            decode(of(value), (field("INT"),))
-        assert rejected.value.detail == f"'n' is {said}, expected INT"
+            decode(record(value), (field("INT"),))
+        assert rejected.value.detail == f"'n' is {description}, expected INT"

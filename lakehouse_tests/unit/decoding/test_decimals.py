@@ -15,11 +15,11 @@ from lakehouse.decoding.records import decode
 TYPES = st.integers(1, 38).flatmap(lambda precision: st.tuples(st.just(precision), st.integers(0, precision)))
 
 
-def stored(written: str, type_: str, **rules: object) -> Decimal | str:
-    """What a number becomes in a column, or the reason why it may not enter."""
+def stored(number: str, type_: str, **rules: object) -> Decimal | str:
+    """The value of a number in a column, or the reason why its record is rejected."""
     field = Column("n", type_, "A number.", **rules).field  # type: ignore[arg-type]
     try:
-        return decode(f'{{"n":{written}}}'.encode(), (field,))["n"]
+        return decode(f'{{"n":{number}}}'.encode(), (field,))["n"]
     except Rejection as rejection:
         return rejection.reason
 
@@ -33,10 +33,10 @@ def expected(exact: Fraction, precision: int, scale: int) -> tuple[int, int] | s
     return (-whole if exact < 0 else whole), scale
 
 
-def in_units(number: Decimal | str) -> tuple[int, int] | str:
-    if isinstance(number, str):
-        return number
-    sign, digits, exponent = number.as_tuple()
+def in_units(value: Decimal | str) -> tuple[int, int] | str:
+    if isinstance(value, str):
+        return value
+    sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     whole = int("".join(map(str, digits)))
     assert whole or not sign, "zero has no sign"
@@ -45,11 +45,11 @@ def in_units(number: Decimal | str) -> tuple[int, int] | str:
 
 @st.composite
 def numbers(draw: st.DrawFn) -> str:
-    """Numbers as JSON may write them; ties and numbers just beside them occur often."""
+    """Numbers as JSON may write them; ties and numbers close to them occur often."""
     sign, whole = draw(st.sampled_from(["", "-"])), draw(st.integers(0, 10 ** draw(st.integers(0, 40))))
     parts = st.sampled_from(["5", "49", "50", "51", "9" * 40, "0" * 40 + "1", "5" + "0" * 60 + "1", "4" + "9" * 60])
-    beside = st.tuples(st.text("059", max_size=38), parts).map("".join)
-    places = draw(st.text("0123456789", max_size=40) | parts | beside)
+    near_ties = st.tuples(st.text("059", max_size=38), parts).map("".join)
+    places = draw(st.text("0123456789", max_size=40) | parts | near_ties)
     exponent = draw(st.sampled_from(["", "e0"]) | st.integers(-60, 60).map("e{}".format))
     return f"{sign}{whole}{'.' * bool(places)}{places}{exponent}"
 
@@ -63,14 +63,14 @@ def numbers(draw: st.DrawFn) -> str:
 @example("0.00000000000000000000000000000000000001", (38, 38))
 @example("-0", (38, 38))
 @example("0e60", (1, 1))
-def test_every_decimal_is_rounded_as_exact_arithmetic_rounds_it(written: str, type_: tuple[int, int]) -> None:
+def test_every_decimal_is_rounded_as_exact_arithmetic_rounds_it(number: str, type_: tuple[int, int]) -> None:
     precision, scale = type_
-    found = in_units(stored(written, f"DECIMAL({precision},{scale})"))
-    assert found == expected(Fraction(written), precision, scale)
+    units = in_units(stored(number, f"DECIMAL({precision},{scale})"))
+    assert units == expected(Fraction(number), precision, scale)
 
 
 @pytest.mark.parametrize(
-    ("written", "type_", "is_stored"),
+    ("number", "type_", "result"),
     [
         ("1e999999999", "DECIMAL(38,18)", "out_of_range"),
         ("1e999999999999999999", "DECIMAL(38,18)", "out_of_range"),
@@ -87,11 +87,13 @@ def test_every_decimal_is_rounded_as_exact_arithmetic_rounds_it(written: str, ty
         ("0e999999999", "DOUBLE", 0.0),
     ],
 )
-def test_a_huge_exponent_is_judged_without_writing_its_digits(written: str, type_: str, is_stored: object) -> None:
-    assert stored(written, type_) == is_stored
+def test_a_number_with_a_huge_exponent_is_decided_without_writing_its_digits(
+    number: str, type_: str, result: object
+) -> None:
+    assert stored(number, type_) == result
 
 
-def test_decimals_do_not_depend_on_the_context_of_whoever_calls() -> None:
+def test_decimals_do_not_depend_on_the_context_of_the_caller() -> None:
     with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_DOWN, Emax=9, Emin=-9, traps=[])):
         assert str(stored("12345678901.5555555555555555555", "DECIMAL(38,18)")) == "12345678901.555555555555555556"
         assert stored("1e999999999999999999999", "DECIMAL(38,18)") == "out_of_range"
@@ -100,7 +102,7 @@ def test_decimals_do_not_depend_on_the_context_of_whoever_calls() -> None:
 
 
 def test_a_bound_of_a_decimal_is_the_number_that_was_declared() -> None:
-    """As a binary fraction 0.1 is a little more than 0.1, and a record that says 0.1 would lie below it."""
+    """As a binary fraction 0.1 is a little more than 0.1, so 0.1 in a record would be below it."""
     assert stored("0.1", "DECIMAL(9,2)", between=(0.1, 0.3)) == Decimal("0.10")
     assert stored("0.3", "DECIMAL(9,2)", between=(0.1, 0.3)) == Decimal("0.30")
     assert stored("0.31", "DECIMAL(9,2)", between=(0.1, 0.3)) == "out_of_range"

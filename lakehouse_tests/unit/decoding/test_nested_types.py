@@ -1,4 +1,4 @@
-"""Values that hold others: arrays, maps and structs are read whole and strictly, by both paths alike."""
+"""Nested values: arrays, maps and structs are decoded completely and strictly, with equal results on both paths."""
 
 import json
 from datetime import UTC, date, datetime
@@ -16,14 +16,14 @@ from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.nested_types import as_spark_says, as_told, nested, plain_types
 from lakehouse.decoding.records import decode
-from lakehouse.decoding.unmapped_fields import others_in
-from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values, sliced
+from lakehouse.decoding.unmapped_fields import count_unmapped
+from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values, slice_bounds
 
 pytestmark = pytest.mark.invariant(8, 13)
 
 LINES = "ARRAY<STRUCT<sku: STRING, price: DECIMAL(10,2), tags: MAP<STRING, INT>>>"
-PLAIN = ["STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "DATE"]
-WRITTEN = {
+SCALAR_TYPES = ["STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "DATE"]
+TEXTS = {
     "STRING": ['"a"', '""', '"\\u00e9\\"{[\\\\"', '"\\ud800"', "1"],
     "BOOLEAN": ["true", "false", '"true"'],
     "INT": ["1", "-7", "1.0", "2e3", "0.5", "2147483648", "-0"],
@@ -34,46 +34,46 @@ WRITTEN = {
 }
 
 
-def column(type_: str, **said: Any) -> Column:
-    return Column("n", type_, "Nested.", **said)
+def column(type_: str, **options: Any) -> Column:
+    return Column("n", type_, "Nested.", **options)
 
 
-def of(type_: str, text: str, **said: Any) -> Any:
-    return decode(f'{{"n":{text}}}'.encode(), (column(type_, **said).field,))["n"]
+def decode_text(type_: str, text: str, **options: Any) -> Any:
+    return decode(f'{{"n":{text}}}'.encode(), (column(type_, **options).field,))["n"]
 
 
-def refused(type_: str, text: str, **said: Any) -> tuple[str, str]:
-    with pytest.raises(Rejection) as raised:
-        of(type_, text, **said)
-    return raised.value.reason, raised.value.detail
+def rejection(type_: str, text: str, **options: Any) -> tuple[str, str]:
+    with pytest.raises(Rejection) as rejected:
+        decode_text(type_, text, **options)
+    return rejected.value.reason, rejected.value.detail
 
 
-def test_a_type_tells_what_its_values_hold():
+def test_a_nested_type_is_parsed():
     assert nested("MAP<STRING, DECIMAL(10,2)>") == ("MAP", (("", "STRING"), ("", "DECIMAL(10,2)")))
     assert nested("STRUCT<a: INT,b:ARRAY<STRING>>") == ("STRUCT", (("a", "INT"), ("b", "ARRAY<STRING>")))
     assert nested("DECIMAL(10,2)") is None
     assert plain_types(LINES) == {"STRING", "DECIMAL(10,2)", "INT"}
 
 
-def test_values_are_read_whole_with_nulls_where_a_struct_lacks_a_field():
-    assert of(LINES, '[{"sku":"x","price":1.005,"tags":{"b":2,"a":null}},null,{}]') == [
+def test_values_are_decoded_completely_with_nulls_for_missing_fields_of_structs():
+    assert decode_text(LINES, '[{"sku":"x","price":1.005,"tags":{"b":2,"a":null}},null,{}]') == [
         {"sku": "x", "price": Decimal("1.01"), "tags": [("a", None), ("b", 2)]},
         None,
         {"sku": None, "price": None, "tags": None},
     ]
-    assert of("ARRAY<STRING>", "[]") == []
-    assert of("ARRAY<STRING>", "null") is None
+    assert decode_text("ARRAY<STRING>", "[]") == []
+    assert decode_text("ARRAY<STRING>", "null") is None
 
 
-def test_times_within_are_written_as_the_column_says():
+def test_nested_times_have_the_format_of_the_column():
     day = date(2026, 2, 28)
-    assert of("MAP<STRING, DATE>", '{"due":"28.02.2026"}', pattern="%d.%m.%Y") == [("due", day)]
+    assert decode_text("MAP<STRING, DATE>", '{"due":"28.02.2026"}', pattern="%d.%m.%Y") == [("due", day)]
     noon = datetime(2026, 2, 28, 12, tzinfo=UTC)
-    assert of("ARRAY<TIMESTAMP>", "[1772280000000]", epoch="milliseconds") == [noon]
+    assert decode_text("ARRAY<TIMESTAMP>", "[1772280000000]", epoch="milliseconds") == [noon]
 
 
 @pytest.mark.parametrize(
-    ("type_", "text", "reason", "told"),
+    ("type_", "text", "reason", "message"),
     [
         ("ARRAY<INT>", '{"0":1}', "wrong_type", "'n' is an object"),
         ("ARRAY<INT>", '[1,"2"]', "wrong_type", "'n[]' is text '2', expected INT"),
@@ -85,120 +85,120 @@ def test_times_within_are_written_as_the_column_says():
         ("ARRAY<DATE>", '["2026-02-30"]', "no_such_date", "'n[]'"),
     ],
 )
-def test_what_is_wrong_within_a_value_rejects_its_record_and_says_where(type_, text, reason, told):
-    said = {"pattern": "%Y-%m-%d"} if "DATE" in type_ else {}
-    found, detail = refused(type_, text, **said)
-    assert found == reason
-    assert told in detail
+def test_a_wrong_nested_value_rejects_its_record_and_is_reported(type_, text, reason, message):
+    options = {"pattern": "%Y-%m-%d"} if "DATE" in type_ else {}
+    actual_reason, detail = rejection(type_, text, **options)
+    assert actual_reason == reason
+    assert message in detail
 
 
-def test_what_stands_for_null_does_so_within():
-    said = {"null_values": ("n/a", "-9.5")}
-    assert of("ARRAY<DOUBLE>", '[1.5, "n/a", -9.5]', **said) == [1.5, None, None]
-    assert of("ARRAY<DOUBLE>", '"n/a"', **said) is None
-    rules = Rules((column("ARRAY<DOUBLE>", **said).field,), None)
+def test_null_values_are_null_in_nested_values():
+    options = {"null_values": ("n/a", "-9.5")}
+    assert decode_text("ARRAY<DOUBLE>", '[1.5, "n/a", -9.5]', **options) == [1.5, None, None]
+    assert decode_text("ARRAY<DOUBLE>", '"n/a"', **options) is None
+    rules = Rules((column("ARRAY<DOUBLE>", **options).field,), None)
     values = pa.array([b'{"n":[1.5,-9.50]}', b'{"n":["n/a"]}', b'{"n":[2]}'], pa.binary())
     assert decode_values(values, None, rules, decode_plain).verdicts.equals(decode_values(values, None, rules, None)[0])
 
 
-def test_a_record_whose_structs_lack_more_fields_than_it_has_room_for_is_rejected():
+def test_a_record_whose_structs_have_too_many_missing_fields_is_rejected():
     type_ = f"ARRAY<STRUCT<{', '.join(f'f{number}: STRING' for number in range(50))}>>"
-    deeper = f"MAP<STRING, STRUCT<more: {type_.removeprefix('ARRAY<')}>"
-    for nothing in ("{}", "null"):
-        assert len(of(type_, f"[{','.join([nothing] * 2_000)}]")) == 2_000
-        too_many = ("out_of_range", "'n' lacks more than 100,000 values")
-        assert refused(type_, f"[{','.join([nothing] * 2_001)}]") == too_many
-        named = ",".join(f'"{number}":{nothing}' for number in range(2_001))
-        assert refused(deeper, f"{{{named}}}") == too_many
-        named = ",".join(f'"{number}":{{"more":{nothing}}}' for number in range(2_001))
-        assert refused(deeper, f"{{{named}}}") == too_many
+    map_type = f"MAP<STRING, STRUCT<more: {type_.removeprefix('ARRAY<')}>"
+    for empty in ("{}", "null"):
+        assert len(decode_text(type_, f"[{','.join([empty] * 2_000)}]")) == 2_000
+        too_many = ("out_of_range", "structs in 'n' have more than 100,000 missing values")
+        assert rejection(type_, f"[{','.join([empty] * 2_001)}]") == too_many
+        entries = ",".join(f'"{number}":{empty}' for number in range(2_001))
+        assert rejection(map_type, f"{{{entries}}}") == too_many
+        entries = ",".join(f'"{number}":{{"more":{empty}}}' for number in range(2_001))
+        assert rejection(map_type, f"{{{entries}}}") == too_many
 
 
-def test_records_of_few_bytes_and_many_values_are_decoded_some_at_a_time():
+def test_small_records_with_many_values_are_decoded_in_slices():
     values, times = pa.array([b'{"n":[1,2]}'.ljust(1_000)] * 4_000, pa.binary()), pa.array(range(4_000), pa.int64())
     rules = Rules((column("ARRAY<INT>").field,), None)
-    slices = list(sliced(values, rules))
+    slices = list(slice_bounds(values, rules))
     assert len(slices) > 2
     assert [0, *(end for _, end in slices)] == [*(begin for begin, _ in slices), 4_000]
     wide = column(f"ARRAY<STRUCT<{', '.join(f'f{number}: INT' for number in range(200))}>>")
-    assert len(list(sliced(values, Rules((wide.field,), None)))) > 5 * len(slices)
-    assert list(sliced(values[:100], rules)) == [(0, 100)]
-    assert list(sliced(values[:0], rules)) == [(0, 0)]
-    for path in (decode_plain, None):
-        decoded = [some.verdicts for some in decode_slices(values, times, rules, path)]
-        assert [len(some) for some in decoded] == [end - begin for begin, end in slices]
-        assert pa.concat_arrays(decoded).field("n").to_pylist() == [[1, 2]] * 4_000
+    assert len(list(slice_bounds(values, Rules((wide.field,), None)))) > 5 * len(slices)
+    assert list(slice_bounds(values[:100], rules)) == [(0, 100)]
+    assert list(slice_bounds(values[:0], rules)) == [(0, 0)]
+    for decoder in (decode_plain, None):
+        verdicts = [decoded.verdicts for decoded in decode_slices(values, times, rules, decoder)]
+        assert [len(array) for array in verdicts] == [end - begin for begin, end in slices]
+        assert pa.concat_arrays(verdicts).field("n").to_pylist() == [[1, 2]] * 4_000
 
 
 def random_type(chance: Random, depth: int = 3) -> str:
-    kind = chance.choice(["ARRAY", "MAP", "STRUCT", *["plain"] * (4 - depth)])
-    if depth == 0 or kind == "plain":
-        return chance.choice(PLAIN)
-    inner = [random_type(chance, depth - 1) for _ in range(3)]
+    kind = chance.choice(["ARRAY", "MAP", "STRUCT", *["scalar"] * (4 - depth)])
+    if depth == 0 or kind == "scalar":
+        return chance.choice(SCALAR_TYPES)
+    inner_types = [random_type(chance, depth - 1) for _ in range(3)]
     if kind == "STRUCT":
-        return f"STRUCT<{', '.join(f'f{number}: {each}' for number, each in enumerate(inner))}>"
-    return f"{kind}<{'STRING, ' if kind == 'MAP' else ''}{inner[0]}>"
+        return f"STRUCT<{', '.join(f'f{number}: {inner_type}' for number, inner_type in enumerate(inner_types))}>"
+    return f"{kind}<{'STRING, ' if kind == 'MAP' else ''}{inner_types[0]}>"
 
 
 def random_text(chance: Random, type_: str) -> str:
-    """A value of a type as JSON, now and then a wrong one: mostly such that the record may enter."""
+    """A value of a type as JSON; rarely a wrong one, so that most records are valid."""
     if chance.random() < 0.04:
         return chance.choice(["null", "{}", "[]", '"x"', '{"f0":1}'])
-    found = nested(type_)
-    if found is None:
-        return chance.choice(WRITTEN[type_][: None if chance.random() < 0.1 else 2])
-    if found.kind == "STRUCT":
-        there = [each for each in found.inner if chance.random() < 0.8]
+    nested_type = nested(type_)
+    if nested_type is None:
+        return chance.choice(TEXTS[type_][: None if chance.random() < 0.1 else 2])
+    if nested_type.kind == "STRUCT":
+        fields = [field for field in nested_type.inner if chance.random() < 0.8]
         more = ['"other":"x"'] if chance.random() < 0.1 else []
-        return "{" + ",".join([*(f'"{name}":{random_text(chance, inner)}' for name, inner in there), *more]) + "}"
-    items = [random_text(chance, found.inner[-1][1]) for _ in range(chance.randrange(3))]
-    if found.kind == "ARRAY":
+        return "{" + ",".join([*(f'"{name}":{random_text(chance, inner)}' for name, inner in fields), *more]) + "}"
+    items = [random_text(chance, nested_type.inner[-1][1]) for _ in range(chance.randrange(3))]
+    if nested_type.kind == "ARRAY":
         return f"[{','.join(items)}]"
     names = [f'"k{number if chance.random() < 0.95 else 0}"' for number, _ in enumerate(items)]
     return "{" + ",".join(map(":".join, zip(names, items, strict=True))) + "}"
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_the_quick_path_decodes_them_as_the_strict_one_does(seed: int):
+def test_the_fast_path_decodes_nested_values_like_the_strict_path(seed: int):
     chance = Random(seed)
-    type_ = next(each for each in iter(lambda: random_type(chance), "") if nested(each))
+    type_ = next(name for name in iter(lambda: random_type(chance), "") if nested(name))
     rules = Rules((column(type_, pattern="%Y-%m-%d" if "DATE" in type_ else None).field,), None)
     values = pa.array([f'{{"n":{random_text(chance, type_)}}}'.encode() for _ in range(150)], pa.binary())
     strict = decode_values(values, None, rules, None)
-    found = decode_values(values, None, rules, decode_plain)
-    found.verdicts.validate(full=True)
-    assert found.verdicts.type == strict.verdicts.type
-    assert found.verdicts.field("n").type == arrow_type(type_)
-    assert repr(found.verdicts.to_pylist()) == repr(strict.verdicts.to_pylist()), type_
-    assert found.others == strict.others
+    fast = decode_values(values, None, rules, decode_plain)
+    fast.verdicts.validate(full=True)
+    assert fast.verdicts.type == strict.verdicts.type
+    assert fast.verdicts.field("n").type == arrow_type(type_)
+    assert repr(fast.verdicts.to_pylist()) == repr(strict.verdicts.to_pylist()), type_
+    assert fast.unmapped_counts == strict.unmapped_counts
 
 
-def test_records_that_hold_them_are_mostly_decoded_by_the_quick_path():
+def test_most_records_with_nested_values_are_decoded_on_the_fast_path():
     rules = Rules((column(LINES).field,), None)
-    written = json.dumps({"n": [{"sku": "é", "price": 12, "tags": {"a": 1}}], "more": ["x"]})
-    plain = decode_plain(pa.array([written.encode()] * 3), None, rules)
-    assert plain.doubtful == []
+    record = json.dumps({"n": [{"sku": "é", "price": 12, "tags": {"a": 1}}], "more": ["x"]})
+    plain = decode_plain(pa.array([record.encode()] * 3), None, rules)
+    assert plain.uncertain_rows == []
 
 
-def test_a_field_that_a_column_takes_whole_is_taken_whatever_others_take_of_it():
-    whole = Column("all", "MAP<STRING, STRING>", "All.", source="n")
-    assert others_in([{"n": {"a": "1", "x": "2"}}], (column("STRUCT<a: STRING>").field, whole.field)) == {}
+def test_a_field_that_a_column_reads_as_a_whole_is_not_unmapped():
+    map_column = Column("all", "MAP<STRING, STRING>", "All.", source="n")
+    assert count_unmapped([{"n": {"a": "1", "x": "2"}}], (column("STRUCT<a: STRING>").field, map_column.field)) == {}
 
 
-def test_spark_tells_types_in_lower_case_but_for_the_names_of_fields():
+def test_spark_names_types_in_lower_case_except_for_names_of_fields():
     assert as_spark_says("STRUCT<Zip: STRING, b: MAP<STRING, DECIMAL(10,2)>>") == (
         "struct<Zip:string,b:map<string,decimal(10,2)>>"
     )
 
 
-def test_fields_of_a_struct_that_nobody_takes_are_told():
+def test_unmapped_fields_of_structs_are_counted():
     fields = (column("STRUCT<a: INT, b: STRUCT<c: INT>>").field,)
     objects: list[dict[str, Any]] = [
         {"n": {"a": 1, "x": 2, "b": {"c": 1, "y": 2}}},
         {"n": None, "z": 1},
         {"n": {"b": None}},
     ]
-    assert others_in(objects, fields) == {"n.x": 1, "n.b.y": 1, "z": 1}
+    assert count_unmapped(objects, fields) == {"n.x": 1, "n.b.y": 1, "z": 1}
 
 
 @pytest.mark.parametrize(
@@ -223,12 +223,12 @@ def test_fields_of_a_struct_that_nobody_takes_are_told():
         "ARRAY<" * 5_000 + "INT" + ">" * 5_000,
     ],
 )
-def test_a_type_that_is_none_is_refused(type_: str):
+def test_an_invalid_type_is_rejected(type_: str):
     assert any(column_problems(column(type_)))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "options",
     [
         {"between": (1, 2)},
         {"default": "x"},
@@ -239,24 +239,24 @@ def test_a_type_that_is_none_is_refused(type_: str):
         {"epoch": "seconds"},
     ],
 )
-def test_what_is_for_plain_values_is_refused(said: dict[str, Any]):
-    assert any(column_problems(column("ARRAY<BIGINT>", **said)))
+def test_options_of_scalar_columns_are_refused(options: dict[str, Any]):
+    assert any(column_problems(column("ARRAY<BIGINT>", **options)))
 
 
-def test_a_time_within_needs_to_be_told_how_it_is_written():
+def test_a_nested_time_needs_a_format():
     assert any(column_problems(column("ARRAY<TIMESTAMP>")))
     assert any(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", epoch="days")))
     assert not any(column_problems(column("ARRAY<TIMESTAMP>", epoch="seconds")))
     assert "one epoch cannot serve" in next(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", epoch="days")))[0]
 
 
-def test_people_are_told_maps_by_their_names():
+def test_maps_are_shown_as_dicts():
     field = column(LINES).field
     (value,) = decode(b'{"n":[{"sku":"x","tags":{"b":2,"a":1}},null]}', (field,)).values()
     assert as_told(value, field) == [{"sku": "x", "price": None, "tags": {"a": 1, "b": 2}}, None]
 
 
-def test_how_a_type_is_spelled_declares_nothing():
+def test_the_spelling_of_a_type_does_not_change_the_fingerprint():
     tables = [
         StreamTable("t", "t", "T.", [column(type_), Column("id", "INT", "Id.", required=True)], ["id"])
         for type_ in ("ARRAY<STRUCT<x: INT, y: INT>>", "ARRAY<STRUCT<x:INT,y:INT>>", "ARRAY<STRUCT<x:INT,Y:INT>>")
@@ -265,7 +265,7 @@ def test_how_a_type_is_spelled_declares_nothing():
     assert first == same != other
 
 
-def test_fields_in_arrays_and_maps_that_nobody_takes_are_told_at_every_depth():
+def test_unmapped_fields_in_arrays_and_maps_are_counted_at_every_depth():
     type_ = "ARRAY<STRUCT<" + "".join(f"{name}: ARRAY<STRUCT<" for name in "dcb") + "a: INT" + ">>" * 4
     inner = {"a": 1, "x": 2}
     objects: list[dict[str, Any]] = [
@@ -275,6 +275,6 @@ def test_fields_in_arrays_and_maps_that_nobody_takes_are_told_at_every_depth():
         {},
     ]
     fields = (column(type_).field,)
-    assert others_in(objects, fields) == {"n[].y": 1, "n[].d[].c[].z": 1, "n[].d[].c[].b[].x": 2}
-    by_name = (column("MAP<STRING, STRUCT<a: INT>>").field,)
-    assert others_in([{"n": {"k": {"a": 1, "x.y": 2}, "l": {"z": 3}}}], by_name) == {"n[].`x.y`": 1, "n[].z": 1}
+    assert count_unmapped(objects, fields) == {"n[].y": 1, "n[].d[].c[].z": 1, "n[].d[].c[].b[].x": 2}
+    map_fields = (column("MAP<STRING, STRUCT<a: INT>>").field,)
+    assert count_unmapped([{"n": {"k": {"a": 1, "x.y": 2}, "l": {"z": 3}}}], map_fields) == {"n[].`x.y`": 1, "n[].z": 1}

@@ -25,14 +25,14 @@ class Kind(Kindless):
 
 EXAMPLES = [
     Example(
-        "format Unwritten is no frozen dataclass",
-        "Make it one: how it is written tells whether a table is declared otherwise than before.",
+        "format Unwritten is not a frozen dataclass",
+        "Make it a frozen dataclass: its repr shows whether the declaration of a table has changed.",
         with_columns(format=Unwritten()),
         with_columns(format=Barred(("id",))),
     ),
     Example(
-        "format Kindless needs schemas, and has no kind of them, or no id before a value",
-        "Set framed and schema_kind: an id tells which schema of that kind is asked for.",
+        "format Kindless needs schemas, but it is not framed or has no schema_kind",
+        "Set framed and schema_kind: the id in front of a value selects a schema of that kind.",
         with_columns(format=Kindless(("id",))),
         with_columns(format=Kind(("id",))),
     ),

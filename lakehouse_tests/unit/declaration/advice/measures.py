@@ -81,7 +81,7 @@ EXAMPLES = [
         with_measure("count(*)"),
     ),
     Example(
-        "rollup by_movie: measure n: no such type NUMBER",
+        "rollup by_movie: measure n: unknown type NUMBER",
         "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale).",
         with_rollup(measures=measures("n", type_="NUMBER")),
         with_rollup(measures=measures("n", type_="BIGINT")),

@@ -13,10 +13,10 @@ DEEP = "STRUCT<a: " * 9 + "INT" + ">" * 9
 DEEP_OBJECT = json.loads('{"a": ' * 9 + "5" + "}" * 9)
 EXAMPLES = [
     Example(
-        "column n: no such type FLOAT",
+        "column n: unknown type FLOAT",
         (
-            "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale), or of values "
-            "that hold others ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>."
+            "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale), or for nested "
+            "values ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>."
         ),
         with_column(type_="FLOAT"),
         with_column(type_="STRING"),
@@ -28,52 +28,52 @@ EXAMPLES = [
     ),
     Example(
         "column n: DECIMAL(99,2) has 99 digits",
-        "A decimal has at most 38: declare fewer.",
+        "A decimal has at most 38 digits: declare fewer.",
         with_column(type_="DECIMAL(99,2)"),
         with_column(type_="DECIMAL(38,2)"),
     ),
     Example(
-        "column n: DECIMAL(2,5) has more places than digits",
-        "The first number counts all digits, the second the places.",
+        "column n: DECIMAL(2,5) has more decimal places than digits",
+        "The first number is the count of all digits, the second the count of decimal places.",
         with_column(type_="DECIMAL(2,5)"),
         with_column(type_="DECIMAL(7,5)"),
     ),
     Example(
         "column n: its type has more than 200 fields",
-        "Declare those that you need.",
+        "Declare only the fields that you need.",
         with_column(type_=f"STRUCT<{FIELDS}, last: INT>"),
         with_column(type_=f"STRUCT<{FIELDS}>"),
     ),
     Example(
         "column n: its type has more than 8 levels",
-        "Leave out what is deeper; fields of objects in no array or map can be columns, by their paths.",
+        "Remove the deeper levels. Fields outside of arrays and maps can be columns, with their paths as source.",
         with_column(type_=DEEP),
         with_column(type_="STRUCT<a: " * 8 + "INT" + ">" * 8),
         accept(with_column(source=("n", *"a" * 9)), {"n": DEEP_OBJECT}, n=5),
     ),
     Example(
         "column n: its type has more than 8 levels",
-        "Leave out what is deeper; fields of objects in no array or map can be columns, by their paths.",
+        "Remove the deeper levels. Fields outside of arrays and maps can be columns, with their paths as source.",
         with_column(type_=f"ARRAY<{DEEP}>"),
         with_column(type_="ARRAY<" + "STRUCT<a: " * 7 + "INT" + ">" * 8),
     ),
     Example(
-        "column n: ARRAY<INT, INT> is no array",
-        "Its items have one type: declare ARRAY<type>.",
+        "column n: ARRAY<INT, INT> is not a valid array type",
+        "The items have one type: declare ARRAY<type>.",
         with_column(type_="ARRAY<INT, INT>"),
         with_column(type_="ARRAY<INT>"),
     ),
     Example(
-        "column n: MAP<INT, INT> is no map",
-        "Names in records are texts: declare MAP<STRING, type>.",
+        "column n: MAP<INT, INT> is not a valid map type",
+        "The keys are field names, which are strings: declare MAP<STRING, type>.",
         with_column(type_="MAP<INT, INT>"),
         accept(with_column(type_="MAP<STRING, INT>"), {"n": {"1": 2}}, n=[("1", 2)]),
     ),
     Example(
-        "column n: STRUCT<a-b: INT, c: INT> has a field 'a-b'",
+        "column n: STRUCT<a-b: INT, c: INT> has the invalid field name 'a-b'",
         (
-            "Declare STRUCT<name: type>: names of letters, digits and _; a field of another name can be a column, by "
-            "its path as source, where no array or map leads to it."
+            "Declare STRUCT<name: type> with names of letters, digits and _. A field with another name can be a column,"
+            " with its path as source, unless it is inside an array or a map."
         ),
         with_column(type_="STRUCT<a-b: INT, c: INT>"),
         with_column(type_="STRUCT<a_b: INT, c: INT>"),
@@ -86,7 +86,7 @@ EXAMPLES = [
     ),
     Example(
         "column n: STRUCT<a: INT, A: INT> has two fields a",
-        "Spark tells no names apart by their case: leave one out.",
+        "Spark ignores case in field names: remove one of the fields.",
         with_column(type_="STRUCT<a: INT, A: INT>"),
         with_column(type_="STRUCT<a: INT>"),
     ),

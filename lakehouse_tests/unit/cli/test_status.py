@@ -124,7 +124,7 @@ def test_an_order_by_offset_alone_that_another_topic_breaks_is_told(
 ) -> None:
     monkeypatch.setattr(looked, "look", lambda *_, **__: LOSSES["another topic"][0])
     found = status(settings, replace(temperatures, order="offset"))
-    assert "Offsets begin again there" in (found.loss or "")
+    assert "Offsets start again there" in (found.loss or "")
 
 
 @pytest.mark.parametrize("name", DERIVED)

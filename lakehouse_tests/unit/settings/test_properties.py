@@ -48,7 +48,7 @@ def test_what_no_client_of_ours_takes_is_for_spark_alone() -> None:
 )
 def test_a_value_of_the_wrong_type_is_told_without_it(name: str, expected: str) -> None:
     properties = Settings(kafka_properties={name: "s3cret"}, _env_file=None).client_properties
-    with pytest.raises(SettingsError, match=f"{name} has to be {expected}") as told:
+    with pytest.raises(SettingsError, match=f"{name} must be {expected}") as told:
         arguments(properties, AIOKafkaConsumer)
     assert "s3cret" not in str(told.value)
 

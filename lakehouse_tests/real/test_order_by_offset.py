@@ -74,7 +74,7 @@ def test_no_verb_merges_by_offsets_alone_beside_rows_of_a_topic_that_is_no_more(
     """Refused before Spark is asked for anything, or something is written."""
     here = look(settings, table.topic).source
     merged_up_to(settings, table.name, 2, here, reached={former(here, "before").text: {0: 900}})
-    with pytest.raises(DeclarationError, match="a topic that is no more"):
+    with pytest.raises(DeclarationError, match="a deleted topic"):
         verb(TableContext(NO_SPARK, settings, table))
     assert [folder.name for folder in Path(settings.tables_root).glob("[!.]*")] == [table.name]
 

@@ -80,7 +80,7 @@ def test_a_topic_that_is_there_needs_no_right_to_create_one(broker: Secured) -> 
     assert publish(broker.with_sasl(), stream, [b"one"]) == 1
     limited = broker.creating_nothing()
     assert publish(limited, stream, [b"two"]) == 1
-    with pytest.raises(TopicError, match="The broker refused.*the rights of this user"):
+    with pytest.raises(TopicError, match="The broker refused.*this user's rights"):
         create_topic(limited, table())
 
 
@@ -113,30 +113,30 @@ CAUSES = {
     ),
     "no client certificate": (
         lambda broker, _: broker.with_certificate(),
-        ("asks for a client certificate, and none is set", OWN),
+        ("requires a client certificate, and none is set", OWN),
     ),
     "a client certificate of another authority": (other_authority, ("refuses the client certificate", OWN)),
     "plaintext to a TLS port": (
         lambda broker, _: Settings(kafka_bootstrap_servers=broker.sasl, _env_file=None),
-        ("speaks TLS, and we do not", PROTOCOL),
+        ("requires TLS, and the client does not use it", PROTOCOL),
     ),
     "a password in plaintext to a TLS port": (
         lambda broker, _: broker.with_sasl(kafka_security_protocol="SASL_PLAINTEXT"),
-        ("speaks TLS, and we do not", PROTOCOL),
+        ("requires TLS, and the client does not use it", PROTOCOL),
     ),
     "TLS to a plaintext port": (
         lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.plain),
-        ("does not speak TLS, and we do", PROTOCOL),
+        ("does not support TLS, and the client uses it", PROTOCOL),
     ),
     "no password where one is wanted": (
         lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.sasl),
-        ("asks for a user name and a password", PROTOCOL),
+        ("requires a user name and a password", PROTOCOL),
     ),
     "a password where none is taken": (
         lambda broker, _: broker.with_sasl(
             kafka_bootstrap_servers=broker.plain, kafka_security_protocol="SASL_PLAINTEXT"
         ),
-        ("takes no user name and password", PROTOCOL),
+        ("does not accept a user name and password", PROTOCOL),
     ),
 }
 
@@ -167,7 +167,7 @@ def test_spark_names_the_same_cause(spark: SparkSession, broker: Secured, tmp_pa
 
 def test_a_file_without_a_certificate_is_a_wrong_setting(broker: Secured, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
-    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CA_FILE is no readable PEM file"):
+    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CA_FILE is not a readable PEM file"):
         look(broker.with_sasl(kafka_ca_file=tmp_path / "ca.pem"), "any")
 
 
@@ -181,7 +181,7 @@ def test_a_key_without_its_password_is_a_wrong_setting(known: Settings, password
 @pytest.mark.parametrize(
     ("form", "fact"),
     [
-        ({"key_format": PrivateFormat.TraditionalOpenSSL}, "holds no private key in PKCS#8"),
+        ({"key_format": PrivateFormat.TraditionalOpenSSL}, "has no private key in PKCS#8"),
         ({"password": "pass word"}, "encrypted with PBES2"),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_key_that_spark_cannot_read_is_told_with_the_command_that_rewrites_it(
 
 def test_a_property_of_the_wrong_type_is_named_without_its_value(broker: Secured) -> None:
     settings = broker.with_sasl(kafka_properties={"metadata.max.age.ms": "a while"})
-    with pytest.raises(SettingsError, match="metadata.max.age.ms has to be a whole number") as caught:
+    with pytest.raises(SettingsError, match="metadata.max.age.ms must be a whole number") as caught:
         look(settings, "any")
     assert "a while" not in str(caught.value)
 

@@ -90,7 +90,7 @@ def test_a_table_whose_key_is_not_in_the_lines_is_refused_with_advice(
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
     (tmp_path / "lines.jsonl").write_text('{"n": 1}\n')
     assert main.run(["publish", "keyed", str(tmp_path / "lines.jsonl")]) == main.FAILED
-    assert "send its records with a client of Kafka" in " ".join(capsys.readouterr().err.split())
+    assert "Send its records with a Kafka client" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_file_with_a_wrong_line_is_not_sent_without_force(

@@ -126,7 +126,7 @@ def test_status_reports_a_recreated_topic_that_breaks_the_order_by_offset(
 ) -> None:
     monkeypatch.setattr(status_module, "look", lambda *_, **__: LOSSES["another topic"][0])
     table_status = status(settings, replace(temperatures, order="offset"))
-    assert "Offsets begin again there" in (table_status.loss or "")
+    assert "Offsets start again there" in (table_status.loss or "")
 
 
 @pytest.mark.parametrize("name", DERIVED)

@@ -73,7 +73,7 @@ def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
     value = writing.write(b'{"id": 1, "city": "Oslo", "visits": 3, "other": null}')
     assert value == VALUES[0]
     assert record_key(value, (TABLE.by_name["id"].field,), writing.parser) == b"1"
-    with pytest.raises(TopicError, match="name no schema"):
+    with pytest.raises(TopicError, match="has no schemas"):
         _writing_of(Settings(), TABLE, "{}")
 
 

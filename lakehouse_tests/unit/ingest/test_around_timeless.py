@@ -1,4 +1,4 @@
-"""What is said where Spark fails as it does on a record with an impossible time, and there is none."""
+"""Errors when Spark fails as it does on a record whose time is out of range, but there is no such record."""
 
 from typing import Any
 
@@ -19,38 +19,38 @@ OVERFLOW = "Lost task 0.0 in stage 7.0 (TID 9) (h executor driver): java.lang.Ar
 TIMELESS = Record(0, 4, 2**62, None, b"{}")
 
 
-def taken_for_a_time(error: Exception) -> TimelessRecordError:
-    with pytest.raises(TimelessRecordError) as told, read_failures(PLAN, "lakehouse merge t"):
+def timeless_error(error: Exception) -> TimelessRecordError:
+    with pytest.raises(TimelessRecordError) as raised, read_failures(PLAN, "lakehouse merge t"):
         raise error
-    return told.value
+    return raised.value
 
 
-def hold_around(monkeypatch: pytest.MonkeyPatch, failure: TimelessRecordError, *found: Record) -> None:
+def stage(monkeypatch: pytest.MonkeyPatch, failure: TimelessRecordError, *timeless_records: Record) -> None:
     none: Any = None
-    monkeypatch.setattr(around_timeless, "cut_around", lambda *_: CutPlan(PLAN, (PLAN,), (), found))
-    around_timeless.hold_around(TableContext(none, Settings(), temperatures), PLAN, "batch", failure)
+    monkeypatch.setattr(around_timeless, "cut_around", lambda *_: CutPlan(PLAN, (PLAN,), (), timeless_records))
+    around_timeless.stage_around_timeless(TableContext(none, Settings(), temperatures), PLAN, "batch", failure)
 
 
-def test_where_no_record_has_such_a_time_the_error_of_spark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_no_record_is_timeless_the_error_of_spark_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     error = PySparkException(OVERFLOW)
-    with pytest.raises(PySparkException) as told:
-        hold_around(monkeypatch, taken_for_a_time(error))
-    assert told.value is error
+    with pytest.raises(PySparkException) as raised:
+        stage(monkeypatch, timeless_error(error))
+    assert raised.value is error
 
 
-def test_where_such_records_are_left_out_another_overflow_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_overflow_without_timeless_records_is_raised_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     error = PySparkException(OVERFLOW)
 
-    def fails(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(around_timeless, "_hold_all", fails)
-    with pytest.raises(PySparkException) as told:
-        hold_around(monkeypatch, taken_for_a_time(PySparkException(OVERFLOW)), TIMELESS)
-    assert told.value is error
+    monkeypatch.setattr(around_timeless, "_stage_cut", fail)
+    with pytest.raises(PySparkException) as raised:
+        stage(monkeypatch, timeless_error(PySparkException(OVERFLOW)), TIMELESS)
+    assert raised.value is error
 
 
-def test_records_are_only_to_be_deleted_where_spark_names_one() -> None:
-    named = "Record at topic t partition 0 offset 7 has timestamp value 9223372036854775807 that overflows"
-    assert "delete the records up to it" in str(taken_for_a_time(PySparkException(named)))
-    assert "before any is deleted" in str(taken_for_a_time(PySparkException(OVERFLOW)))
+def test_an_error_advises_to_delete_records_only_if_spark_names_one() -> None:
+    message = "Record at topic t partition 0 offset 7 has timestamp value 9223372036854775807 that overflows"
+    assert "delete the records up to it" in str(timeless_error(PySparkException(message)))
+    assert "before you delete any" in str(timeless_error(PySparkException(OVERFLOW)))

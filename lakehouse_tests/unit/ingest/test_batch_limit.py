@@ -1,4 +1,4 @@
-"""How many positions a batch takes at most: what the declaration says, unless somebody says otherwise."""
+"""The maximum number of positions in a batch: the limit of the declaration, unless a request overrides it."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -19,50 +19,51 @@ from lakehouse.settings import Settings
 
 pytestmark = pytest.mark.invariant(12)
 
-HERE = SourceId("kafka", "cluster/topic")
-STATE = TopicState("temperatures", HERE, {0: 0, 1: 0}, {0: 900, 1: 300})
-TEN = replace(temperatures, max_records=10)
+SOURCE = SourceId("kafka", "cluster/topic")
+STATE = TopicState("temperatures", SOURCE, {0: 0, 1: 0}, {0: 900, 1: 300})
+LIMITED = replace(temperatures, max_records=10)
 
 
-def test_a_declaration_has_a_limit_by_itself() -> None:
+def test_a_declaration_has_a_default_limit() -> None:
     assert temperatures.max_records == 500_000
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None, "10"])
-def test_a_limit_that_is_no_count_is_refused(wrong: Any) -> None:
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, None, "10"])
+def test_a_limit_must_be_a_positive_whole_number(limit: Any) -> None:
     with pytest.raises(DeclarationError, match="max_records"):
-        replace(temperatures, max_records=wrong)
+        replace(temperatures, max_records=limit)
 
 
-@pytest.mark.parametrize(("asked", "limit"), [(None, 10), (3, 3), (5000, 5000)], ids=["nobody", "less", "more"])
-def test_what_somebody_says_wins_over_the_declaration(asked: int | None, limit: int) -> None:
-    assert Request(max_records=asked).limit(TEN) == limit
+@pytest.mark.parametrize(("requested", "limit"), [(None, 10), (3, 3), (5000, 5000)], ids=["none", "less", "more"])
+def test_a_request_overrides_the_limit_of_the_declaration(requested: int | None, limit: int) -> None:
+    assert Request(max_records=requested).limit(LIMITED) == limit
 
 
-@pytest.mark.parametrize(("asked", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["nobody", "less", "more"])
-def test_the_next_batch_is_planned_within_it(monkeypatch: pytest.MonkeyPatch, asked: int | None, span: int) -> None:
+@pytest.mark.parametrize(("requested", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["none", "less", "more"])
+def test_the_next_batch_is_planned_within_the_limit(
+    monkeypatch: pytest.MonkeyPatch, requested: int | None, span: int
+) -> None:
     monkeypatch.setattr(batches, "merged_ledger", lambda *_: Ledger("t"))
     monkeypatch.setattr(batches, "look", lambda *_: STATE)
-    assert plan_next(Settings(_env_file=None), TEN, Request(max_records=asked)).span == span
+    assert plan_next(Settings(_env_file=None), LIMITED, Request(max_records=requested)).span == span
 
 
-def test_a_run_without_configuration_asks_for_nothing_of_its_own() -> None:
+def test_a_run_without_configuration_uses_the_limit_of_the_declaration() -> None:
     plan = plan_batch(STATE, None, Bounds())
-    assert MergeConfig().request(plan).limit(TEN) == 10
-    assert MergeConfig(max_records=7).request(plan).limit(TEN) == 7
+    assert MergeConfig().request(plan).limit(LIMITED) == 10
+    assert MergeConfig(max_records=7).request(plan).limit(LIMITED) == 7
 
 
 def test_a_replay_reads_every_position_once_within_the_limit() -> None:
-    whole = plan_batch(STATE, None)
-    plans = list(in_batches(whole, 250))
+    plans = list(in_batches(plan_batch(STATE, None), 250))
     assert [plan.span for plan in plans] == [250, 250, 250, 250, 200]
-    assert {plan.source for plan in plans} == {HERE}
+    assert {plan.source for plan in plans} == {SOURCE}
     for partition, end in STATE.end.items():
-        parts = [part for plan in plans for part in plan.ranges if part.partition == partition and part.span]
-        assert parts[0].start == 0 and parts[-1].end == end
-        assert all(before.end == after.start for before, after in pairwise(parts))
+        ranges = [part for plan in plans for part in plan.ranges if part.partition == partition and part.span]
+        assert ranges[0].start == 0 and ranges[-1].end == end
+        assert all(before.end == after.start for before, after in pairwise(ranges))
 
 
-def test_nothing_to_replay_is_no_batch() -> None:
+def test_an_empty_plan_has_no_batch() -> None:
     assert list(in_batches(plan_batch(replace(STATE, end={0: 0, 1: 0}), None), 10)) == []
     assert Range(0, 0, 0).span == 0

@@ -1,4 +1,4 @@
-"""Decoding runs where this package is not: on Spark's workers, which get it by value."""
+"""Decoding runs without an installed package on Spark's workers: it is shipped by value."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from lakehouse.decoding import records
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder
 
-ELSEWHERE = """
+WORKER_WITHOUT_PACKAGE = """
 import pickle, sys
 sys.modules["lakehouse"] = None  # an import of it fails
 decode, fields = pickle.load(sys.stdin.buffer)
@@ -30,10 +30,11 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
         Column("few", "INT", "A count."),
     ]
     cloudpickle.register_pickle_by_value(decoding)
-    shipped = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
-    done = subprocess.run([sys.executable, "-c", ELSEWHERE], input=shipped, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"Decimal('12345678901.500000000000000000')" in done.stdout
+    pickled = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
+    command = [sys.executable, "-c", WORKER_WITHOUT_PACKAGE]
+    process = subprocess.run(command, input=pickled, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    assert b"Decimal('12345678901.500000000000000000')" in process.stdout
 
 
 WORKER = """
@@ -52,19 +53,19 @@ LATE = Late("observed_at", timedelta(days=9_000), "accept")
 
 @pytest.mark.parametrize("late", [None, LATE])
 @pytest.mark.parametrize(
-    ("missing", "quick"), [([], True), (["orjson"], False), (["numpy"], False), (["orjson", "numpy"], False)]
+    ("missing", "is_fast"), [([], True), (["orjson"], False), (["numpy"], False), (["orjson", "numpy"], False)]
 )
-def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], quick: bool, late: Late | None) -> None:
-    """Where records may be late, the broker's times are sent with them."""
+def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], is_fast: bool, late: Late | None) -> None:
+    """If records may be late, the broker's times are sent with them."""
     values = pa.array([GOOD, None, b"{", GOOD[:-1] + b',"time":1}', GOOD], pa.binary())
     batch = (values, pa.array([1, 2, None, 4, 2**61], pa.int64())) if late else values
     decode = _decoder(replace(temperatures, late=late))
-    shipped = cloudpickle.dumps((decode, [batch, batch]))
-    done = subprocess.run([sys.executable, "-c", WORKER, *missing], input=shipped, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    here = [verdicts.to_pylist() for verdicts in decode(iter([batch, batch]))]
-    assert [row["_reason"] for row in here[0]] == [None, "tombstone", "truncated", "duplicate_name", None]
-    assert [row["_late"] for row in here[0]] == [False, False, False, False, late is not None]
-    rows, used = done.stdout.decode().splitlines()
-    assert rows == repr(here)
-    assert used == str(quick)
+    pickled = cloudpickle.dumps((decode, [batch, batch]))
+    process = subprocess.run([sys.executable, "-c", WORKER, *missing], input=pickled, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    expected = [verdicts.to_pylist() for verdicts in decode(iter([batch, batch]))]
+    assert [row["_reason"] for row in expected[0]] == [None, "tombstone", "truncated", "duplicate_name", None]
+    assert [row["_late"] for row in expected[0]] == [False, False, False, False, late is not None]
+    rows, has_parser = process.stdout.decode().splitlines()
+    assert rows == repr(expected)
+    assert has_parser == str(is_fast)

@@ -1,4 +1,4 @@
-"""What records become while they are decoded fits into a worker; ``full`` has more kinds, and a search."""
+"""Records fit into the memory of a worker while they are decoded; ``full`` has more cases, and a search."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.invariant(8)
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["Avro, many records", "JSON of lists in lists"])
-def test_a_worker_takes_little_memory_whatever_records_hold(name: str, tmp_path: Path) -> None:
+def test_decoding_hostile_records_needs_little_memory(name: str, tmp_path: Path) -> None:
     table, records, schemas = CASES[name]()
     assert peak_of(tmp_path, table, records, schemas) < MOST
 

@@ -1,4 +1,4 @@
-"""Which gaps a declaration may accept by itself: what retention removed from the front of a partition, nothing else."""
+"""A declaration may accept only gaps of expired records, which retention removed from the start of a partition."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,162 +18,167 @@ ACCEPTING = replace(temperatures, gaps="accept")
 MERGED = Progress(SourceId("kafka", "c/t"), {0: 3, 1: 4})
 
 
-def merged(kind: Kind, **told: Any) -> Entry:
-    """The first commit of a table, of such a kind."""
-    said = Commit(kind=kind, number=1, attempt="a", table_version=0, **told)
-    return Entry(1, datetime.now(UTC), said, Metrics())
+def entry(kind: Kind, **fields: Any) -> Entry:
+    """Return the first commit of a table, of this kind."""
+    commit = Commit(kind=kind, number=1, attempt="a", table_version=0, **fields)
+    return Entry(1, datetime.now(UTC), commit, Metrics())
 
 
-LEDGER = Ledger("t", entries=(merged("batch", source=MERGED.source, progress=MERGED.positions),), transaction=1)
+LEDGER = Ledger("t", entries=(entry("batch", source=MERGED.source, progress=MERGED.positions),), transaction=1)
 UNDONE = Ledger("t", exists=True, transaction=2, undone=frozenset({1, 2}), unread=True)
 
 
-def looked(earliest: dict[int, int], end: dict[int, int], **changes: Any) -> TopicState:
+def topic_state(earliest: dict[int, int], end: dict[int, int], **changes: Any) -> TopicState:
     return TopicState("readings", Incarnation(**{"cluster_id": "c", "topic_id": "t"} | changes).source, earliest, end)
 
 
-EXPIRED = looked({0: 5, 1: 4}, {0: 9, 1: 9})
-OTHERS = {
-    "another cluster": looked({0: 0, 1: 0}, {0: 9, 1: 9}, cluster_id="other"),
-    "another cluster with the topic's id": looked({0: 5, 1: 5}, {0: 9, 1: 9}, cluster_id="other"),
-    "a topic made anew": looked({0: 0, 1: 0}, {0: 9, 1: 9}, topic_id="other"),
-    "a topic made anew, of which records expired": looked({0: 5, 1: 5}, {0: 9, 1: 9}, topic_id="other"),
-    "a partition that is gone": looked({0: 0}, {0: 9}),
-    "a topic that ends behind the progress": looked({0: 0, 1: 0}, {0: 2, 1: 9}),
-    "an empty topic that ends behind the progress": looked({0: 2, 1: 0}, {0: 2, 1: 9}),
-    "one partition expired, another gone": looked({0: 5}, {0: 9}),
-    "one partition expired, another cut off": looked({0: 5, 1: 0}, {0: 9, 1: 3}),
+EXPIRED = topic_state({0: 5, 1: 4}, {0: 9, 1: 9})
+OTHER_GAPS = {
+    "another cluster": topic_state({0: 0, 1: 0}, {0: 9, 1: 9}, cluster_id="other"),
+    "another cluster with the topic's id": topic_state({0: 5, 1: 5}, {0: 9, 1: 9}, cluster_id="other"),
+    "a recreated topic": topic_state({0: 0, 1: 0}, {0: 9, 1: 9}, topic_id="other"),
+    "a recreated topic with expired records": topic_state({0: 5, 1: 5}, {0: 9, 1: 9}, topic_id="other"),
+    "a partition that is gone": topic_state({0: 0}, {0: 9}),
+    "a topic that ends before the progress": topic_state({0: 0, 1: 0}, {0: 2, 1: 9}),
+    "an empty topic that ends before the progress": topic_state({0: 2, 1: 0}, {0: 2, 1: 9}),
+    "one partition expired, another gone": topic_state({0: 5}, {0: 9}),
+    "one partition expired, another cut off": topic_state({0: 5, 1: 0}, {0: 9, 1: 3}),
 }
 
 
-def planned(state: TopicState, table: Any = ACCEPTING, ledger: Ledger = LEDGER) -> Plan:
+def plan(state: TopicState, table: Any = ACCEPTING, ledger: Ledger = LEDGER) -> Plan:
     return plan_table(table, state, ledger, Bounds())
 
 
-def test_what_retention_removed_is_accepted_by_the_declaration() -> None:
-    plan = planned(EXPIRED)
-    assert plan.gap
-    assert plan.gap.ranges == (Range(0, 3, 5),)
-    assert [(part.start, part.end) for part in plan.ranges] == [(5, 9), (4, 9)]
+def test_a_declaration_accepts_a_gap_of_expired_records() -> None:
+    planned = plan(EXPIRED)
+    assert planned.gap
+    assert planned.gap.ranges == (Range(0, 3, 5),)
+    assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
 
 
-def test_a_topic_of_which_all_expired_is_accepted_as_well() -> None:
-    assert planned(looked({0: 9, 1: 9}, {0: 9, 1: 9})).gap == plan_batch(looked({0: 9, 1: 9}, {0: 9, 1: 9}), MERGED).gap
+def test_a_declaration_accepts_a_topic_whose_records_all_expired() -> None:
+    state = topic_state({0: 9, 1: 9}, {0: 9, 1: 9})
+    assert plan(state).gap == plan_batch(state, MERGED).gap
 
 
-@pytest.mark.parametrize("state", OTHERS.values(), ids=OTHERS)
-def test_nothing_else_is_accepted_by_the_declaration(state: TopicState) -> None:
+@pytest.mark.parametrize("state", OTHER_GAPS.values(), ids=OTHER_GAPS)
+def test_a_declaration_accepts_no_other_gap(state: TopicState) -> None:
     with pytest.raises(DataLossError, match="lakehouse accept-gap temperatures"):
-        planned(state)
+        plan(state)
 
 
-@pytest.mark.parametrize("state", [EXPIRED, *OTHERS.values()])
+@pytest.mark.parametrize("state", [EXPIRED, *OTHER_GAPS.values()])
 def test_a_declaration_that_does_not_accept_gaps_accepts_none(state: TopicState) -> None:
     with pytest.raises(DataLossError):
-        planned(state, temperatures)
+        plan(state, temperatures)
 
 
-@pytest.mark.parametrize("state", [EXPIRED, *OTHERS.values()])
-def test_a_person_may_accept_every_gap(state: TopicState) -> None:
-    """``accept-gap`` plans without the declaration's word."""
+@pytest.mark.parametrize("state", [EXPIRED, *OTHER_GAPS.values()])
+def test_a_user_may_accept_every_gap(state: TopicState) -> None:
+    """``accept-gap`` plans without the setting of the declaration."""
     assert plan_batch(state, MERGED).gap
 
 
-def test_a_gap_says_of_no_declaration_that_the_table_has_its_columns() -> None:
-    """They are added later: a column that is missing then would seem to have been dropped."""
+def test_a_gap_commit_records_no_declaration() -> None:
+    """Its columns are added later: a missing column would seem to have been dropped."""
     assert gap_commit(Ledger("t"), plan_batch(EXPIRED, MERGED), "cli").declaration == ""
 
 
-@pytest.mark.parametrize("ledger", [UNDONE, replace(UNDONE, entries=(merged("base"),), transaction=3)])
-def test_where_a_restore_undid_all_batches_what_expired_meanwhile_is_a_gap(ledger: Ledger) -> None:
+@pytest.mark.parametrize("ledger", [UNDONE, replace(UNDONE, entries=(entry("base"),), transaction=3)])
+def test_after_a_restore_that_undid_all_batches_expired_records_are_a_gap(ledger: Ledger) -> None:
     with pytest.raises(DataLossError, match=r"records from 0 to 4.* lakehouse accept-gap temperatures"):
-        planned(EXPIRED, temperatures, ledger)
-    assert planned(EXPIRED, ledger=ledger).gap == plan_next_of(ledger, EXPIRED, Bounds()).gap
-    plan = plan_next_of(ledger, EXPIRED, Bounds())
-    assert plan.gap and plan.gap.ranges == (Range(0, 0, 5), Range(1, 0, 4))
-    assert [(part.start, part.end) for part in plan.ranges] == [(5, 9), (4, 9)]
+        plan(EXPIRED, temperatures, ledger)
+    assert plan(EXPIRED, ledger=ledger).gap == plan_next_of(ledger, EXPIRED, Bounds()).gap
+    planned = plan_next_of(ledger, EXPIRED, Bounds())
+    assert planned.gap and planned.gap.ranges == (Range(0, 0, 5), Range(1, 0, 4))
+    assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
 
 
-def test_where_a_restore_undid_all_batches_and_nothing_expired_it_begins_at_the_first_record() -> None:
-    whole = looked({0: 0, 1: 0}, {0: 9, 1: 9})
-    assert planned(whole, temperatures, UNDONE) == plan_batch(whole, None)
+def test_after_a_restore_that_undid_all_batches_a_whole_topic_begins_at_its_first_record() -> None:
+    state = topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
+    assert plan(state, temperatures, UNDONE) == plan_batch(state, None)
 
 
-@pytest.mark.parametrize("ledger", [Ledger("t"), Ledger("t", entries=(merged("base"),), transaction=1)])
-def test_a_table_that_merged_no_record_yet_begins_at_the_earliest_without_a_gap(ledger: Ledger) -> None:
-    assert planned(EXPIRED, temperatures, ledger).gap is None
+@pytest.mark.parametrize("ledger", [Ledger("t"), Ledger("t", entries=(entry("base"),), transaction=1)])
+def test_a_table_without_merged_records_begins_at_the_earliest_record_without_a_gap(ledger: Ledger) -> None:
+    assert plan(EXPIRED, temperatures, ledger).gap is None
 
 
-def test_where_no_batch_was_undone_nothing_that_expired_was_ever_merged() -> None:
-    """As where a RESTORE undid the base rows alone: the table begins at the earliest record."""
+def test_a_restore_that_undid_no_batch_makes_no_gap_of_expired_records() -> None:
+    """As when a RESTORE undid only the base rows: the table begins at the earliest record."""
     ledger = Ledger("t", exists=True, transaction=1, undone=frozenset({1}))
-    plan = planned(EXPIRED, temperatures, ledger)
-    assert plan.gap is None
-    assert [(part.start, part.end) for part in plan.ranges] == [(5, 9), (4, 9)]
+    planned = plan(EXPIRED, temperatures, ledger)
+    assert planned.gap is None
+    assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
 
 
-def test_offsets_alone_decide_nothing_where_rows_are_of_a_topic_that_is_no_more() -> None:
-    """Declared after the gap was accepted with another order: every new record would be older than rows there are."""
-    anew = looked({0: 0}, {0: 9}, topic_id="other")
-    gap = gap_commit(LEDGER, plan_batch(anew, MERGED), "run")
-    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic() -> None:
+    """The order was declared after the gap was accepted: every new record would be older than the stored rows."""
+    recreated = topic_state({0: 0}, {0: 9}, topic_id="other")
+    gap = gap_commit(LEDGER, plan_batch(recreated, MERGED), "run")
+    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
     by_offset = replace(temperatures, order="offset")
-    assert planned(anew, ledger=since).span == 9
-    with pytest.raises(DeclarationError, match=r'of a topic that is no more.*order="timestamp"'):
-        planned(anew, by_offset, since)
-    assert planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset).span == 11
+    assert plan(recreated, ledger=ledger).span == 9
+    with pytest.raises(DeclarationError, match=r'from a deleted topic.*order="timestamp"'):
+        plan(recreated, by_offset, ledger)
+    assert plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset).span == 11
 
 
-def test_offsets_alone_decide_nothing_until_a_broker_that_was_rolled_back_is_where_it_was() -> None:
-    back, by_offset = looked({0: 0, 1: 0}, {0: 2, 1: 9}), replace(temperatures, order="offset")
-    gap = gap_commit(LEDGER, plan_batch(back, MERGED), "run")
-    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
-    with pytest.raises(DeclarationError, match="that a broker has lost"):
-        planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, since)
-    read = since.next_commit("batch", "run").model_copy(update={"progress": MERGED.positions})
-    there = Ledger("t", entries=(Entry(3, datetime.now(UTC), read, Metrics()),), transaction=read.number)
-    assert planned(looked({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, there).span == 11
+def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_former_end() -> None:
+    rolled_back, by_offset = topic_state({0: 0, 1: 0}, {0: 2, 1: 9}), replace(temperatures, order="offset")
+    gap = gap_commit(LEDGER, plan_batch(rolled_back, MERGED), "run")
+    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    with pytest.raises(DeclarationError, match="that the broker has lost"):
+        plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, ledger)
+    batch = ledger.next_commit("batch", "run").model_copy(update={"progress": MERGED.positions})
+    later_ledger = Ledger("t", entries=(Entry(3, datetime.now(UTC), batch, Metrics()),), transaction=batch.number)
+    assert plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, later_ledger).span == 11
 
 
-def test_rows_of_another_topic_that_a_restore_took_out_are_in_nobodys_way() -> None:
-    """As where the first batch was merged from the wrong broker."""
-    by_offset, state = replace(temperatures, order="offset"), looked({0: 0, 1: 0}, {0: 9, 1: 9})
+def test_an_order_by_offset_is_accepted_after_a_restore_removed_the_rows_of_another_topic() -> None:
+    """As when the first batch was merged from the wrong broker."""
+    by_offset, state = replace(temperatures, order="offset"), topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
     undone = replace(UNDONE, reread={"wrong/x": {0: 500}}).merged_by_key()
-    assert planned(state, by_offset, undone).span == 18
-    first = undone.next_commit("batch", "run").model_copy(update={"source": state.source, "progress": {0: 5, 1: 5}})
-    since = replace(undone, entries=(Entry(3, datetime.now(UTC), first, Metrics()),), transaction=first.number)
-    assert planned(state, by_offset, since).span == 8
+    assert plan(state, by_offset, undone).span == 18
+    first_batch = undone.next_commit("batch", "run").model_copy(
+        update={"source": state.source, "progress": {0: 5, 1: 5}}
+    )
+    ledger = replace(
+        undone, entries=(Entry(3, datetime.now(UTC), first_batch, Metrics()),), transaction=first_batch.number
+    )
+    assert plan(state, by_offset, ledger).span == 8
 
 
-WIDENED = looked({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
+WIDENED = topic_state({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
 
 
-def test_what_expired_of_a_partition_before_it_was_first_seen_stops_or_is_accepted_by_the_declaration() -> None:
+def test_records_that_expired_in_a_new_partition_are_a_gap() -> None:
     with pytest.raises(DataLossError, match=r"Partition 2: records from 0 to 4.* lakehouse accept-gap temperatures"):
-        planned(WIDENED, temperatures)
-    plan = planned(WIDENED)
-    assert plan.gap and plan.gap.ranges == (Range(2, 0, 5),)
-    assert gap_commit(LEDGER, plan, "run").progress == {0: 3, 1: 4, 2: 5}
+        plan(WIDENED, temperatures)
+    planned = plan(WIDENED)
+    assert planned.gap and planned.gap.ranges == (Range(2, 0, 5),)
+    assert gap_commit(LEDGER, planned, "run").progress == {0: 3, 1: 4, 2: 5}
 
 
-def test_a_topic_made_anew_begins_at_its_earliest_record_once_the_loss_is_accepted() -> None:
-    """It was never followed; a partition that it gets later is."""
-    anew = looked({0: 5}, {0: 9}, topic_id="other")
-    gap = gap_commit(LEDGER, plan_next_of(LEDGER, anew, Bounds()), "run")
+def test_a_recreated_topic_begins_at_its_earliest_record_once_the_loss_is_accepted() -> None:
+    """Records that expired before are no gap; in a partition that it gets later they are."""
+    recreated = topic_state({0: 5}, {0: 9}, topic_id="other")
+    gap = gap_commit(LEDGER, plan_next_of(LEDGER, recreated, Bounds()), "run")
     assert gap.progress == {0: 5}
-    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
-    assert planned(anew, temperatures, since).span == 4
+    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    assert plan(recreated, temperatures, ledger).span == 4
     with pytest.raises(DataLossError, match="Partition 1: records from 0 to 1 were deleted"):
-        planned(looked({0: 5, 1: 2}, {0: 9, 1: 2}, topic_id="other"), temperatures, since)
+        plan(topic_state({0: 5, 1: 2}, {0: 9, 1: 2}, topic_id="other"), temperatures, ledger)
 
 
-def test_a_topic_that_was_read_before_another_one_names_what_expired_since() -> None:
-    """As where a wrong address was accepted, and is corrected."""
-    wrong = looked({0: 0}, {0: 9}, cluster_id="wrong")
-    gap = gap_commit(LEDGER, plan_next_of(LEDGER, wrong, Bounds()), "run")
-    since = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
-    back = plan_next_of(since, looked({0: 5, 1: 4, 2: 1}, {0: 9, 1: 9, 2: 3}), Bounds()).gap
-    assert back and not back.expired
-    assert back.ranges == (Range(0, 0, 0), Range(0, 3, 5), Range(2, 0, 1))
-    whole = plan_next_of(since, looked({0: 0, 1: 0}, {0: 9, 1: 9}), Bounds()).gap
-    assert whole and whole.ranges == (Range(0, 0, 0),)
+def test_a_topic_that_is_read_again_after_another_one_has_a_gap_of_expired_records() -> None:
+    """As when a wrong address was accepted and is corrected."""
+    other_topic = topic_state({0: 0}, {0: 9}, cluster_id="wrong")
+    gap = gap_commit(LEDGER, plan_next_of(LEDGER, other_topic, Bounds()), "run")
+    ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
+    gap_after = plan_next_of(ledger, topic_state({0: 5, 1: 4, 2: 1}, {0: 9, 1: 9, 2: 3}), Bounds()).gap
+    assert gap_after and not gap_after.expired
+    assert gap_after.ranges == (Range(0, 0, 0), Range(0, 3, 5), Range(2, 0, 1))
+    whole_gap = plan_next_of(ledger, topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), Bounds()).gap
+    assert whole_gap and whole_gap.ranges == (Range(0, 0, 0),)

@@ -1,4 +1,4 @@
-"""Which source of a MERGE Spark may send to every executor."""
+"""The sources of a MERGE that Spark may broadcast."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from lakehouse.ingest.counts import Counts
 @pytest.mark.parametrize(
     ("rows", "text", "hint"), [(50_000, 1_000, "broadcast"), (50_001, 0, "merge"), (2_000, 2_000_000_000, "merge")]
 )
-def test_few_rows_are_sent_unless_there_is_much_text_in_them(rows: int, text: int, hint: str) -> None:
+def test_few_rows_with_little_text_are_broadcast(rows: int, text: int, hint: str) -> None:
     assert Counts(rows, 0, 0, 0, text=text).join == hint

@@ -1,4 +1,4 @@
-"""Fields of records that no column takes: the commonest are named, and of all others it is said how many they are."""
+"""Unmapped fields of records: the most common ones are listed, and the others are counted."""
 
 from datetime import UTC, datetime
 
@@ -7,37 +7,39 @@ import pytest
 from lakehouse.cli.merge_verbs import show_outcomes
 from lakehouse.defs.results import accounting
 from lakehouse.ingest.batches import Outcome, others_beyond, others_of
-from lakehouse.ingest.counts import MOST_OTHERS
+from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
 from lakehouse.ledger.commits import Commit, Entry, Metrics, Totals
 
 
-def outcome(fields: int, begin: str = "f") -> Outcome:
-    """A batch in whose records there are so many fields that no column takes."""
+def outcome(fields: int, prefix: str = "f") -> Outcome:
+    """A batch whose records have this number of unmapped fields."""
     commit = Commit(kind="batch", number=1, attempt="", table_version=0, read=5)
-    others = {f"{begin}{n}": 1 for n in range(fields)}
+    others = {f"{prefix}{n}": 1 for n in range(fields)}
     return Outcome(Entry(1, datetime.now(UTC), commit, Metrics()), None, 0, 0, 1.0, others=others)
 
 
-@pytest.mark.parametrize(("fields", "said"), [(0, ""), (20, ""), (21, "1 more"), (MOST_OTHERS, "at least 80 more")])
-def test_how_many_fields_are_not_named_is_said(fields: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("fields", "text"), [(0, ""), (20, ""), (21, "1 more"), (MAX_UNMAPPED_FIELDS, "at least 80 more")]
+)
+def test_fields_that_are_not_listed_are_counted(fields: int, text: str) -> None:
     outcomes = [outcome(fields), outcome(fields)]
     assert len(others_of(outcomes)) == min(fields, 20)
-    assert others_beyond(outcomes) == said
+    assert others_beyond(outcomes) == text
 
 
 def test_fields_of_several_batches_are_counted_once() -> None:
     assert others_beyond([outcome(15), outcome(15, "g"), outcome(15)]) == "10 more"
 
 
-def test_the_command_line_says_how_many_more_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_shows_how_many_more_fields_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     show_outcomes([outcome(23)], [], json=False)
     assert ", f19 (1 records), and 3 more." in " ".join(capsys.readouterr().out.split())
     show_outcomes([outcome(2)], [], json=False)
     assert "f0 (1 records), f1 (1 records)." in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_run_says_how_many_more_there_are() -> None:
-    told = accounting([outcome(23)], Totals())
-    assert len(told["other_fields"].records) == 20
-    assert told["other_fields_unnamed"] == "3 more"
+def test_a_run_reports_how_many_more_fields_there_are() -> None:
+    metadata = accounting([outcome(23)], Totals())
+    assert len(metadata["other_fields"].records) == 20
+    assert metadata["other_fields_unnamed"] == "3 more"
     assert "other_fields_unnamed" not in accounting([outcome(20)], Totals())

@@ -1,4 +1,4 @@
-"""Which ranges a replay of several reads: all of them."""
+"""A replay of several ranges reads all of them."""
 
 from lakehouse.ingest.replay import in_turns
 from lakehouse.ledger.positions import Range

@@ -1,4 +1,4 @@
-"""What becomes of ids that a registry does not let us read, or of which it tells no text that can be written."""
+"""Schema ids that a registry does not permit us to read, or whose schemas cannot be used or have changed."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
 from lakehouse.examples.tables.movie_ratings import movie_ratings
-from lakehouse.ingest.schema_resolution import _ask, _first_and_last, _likely_first, _means_the_same
+from lakehouse.ingest.schema_resolution import _first_and_last, _is_unchanged, _likely_first, _read_schemas
 from lakehouse.kafka.registry_client import SchemaRefusedError
 
 REGISTERED = RegisteredSchema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}', (), "AVRO")
@@ -17,8 +17,8 @@ SCHEMA = writer_schema(REGISTERED.text)
 REFUSED = SchemaRefusedError("refused")
 
 
-class Told:
-    """A registry that answers so."""
+class AnsweringRegistry:
+    """A registry with fixed answers."""
 
     def __init__(self, answers: dict[int, Any]) -> None:
         self.answers = answers
@@ -31,53 +31,53 @@ class Told:
         return answer
 
 
-def asked(answers: dict[int, Any], *, trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
-    registry: Any = Told(answers)
-    return _ask(registry, Avro(), list(answers), trusted=trusted)
+def read_schemas(answers: dict[int, Any], *, trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
+    registry: Any = AnsweringRegistry(answers)
+    return _read_schemas(registry, Avro(), list(answers), trusted=trusted)
 
 
-def test_a_schema_that_we_may_not_read_rejects_its_own_records_alone() -> None:
-    found, unusable = asked({1: REGISTERED, 2: REFUSED, 3: None})
-    assert found == {1: SCHEMA}
-    assert unusable == {2: "the registry does not let us read it"}
-    assert asked({2: REFUSED}, trusted=True)[1].keys() == {2}
+def test_a_refused_schema_rejects_only_its_own_records() -> None:
+    schemas, unusable = read_schemas({1: REGISTERED, 2: REFUSED, 3: None})
+    assert schemas == {1: SCHEMA}
+    assert unusable == {2: "the registry does not permit us to read it"}
+    assert read_schemas({2: REFUSED}, trusted=True)[1].keys() == {2}
 
 
-def test_a_registry_that_lets_us_read_nothing_is_no_verdict_on_a_record() -> None:
+def test_a_registry_that_refuses_every_schema_rejects_no_record() -> None:
     with pytest.raises(RegistryError, match="refused"):
-        asked({1: REFUSED, 2: None})
+        read_schemas({1: REFUSED, 2: None})
 
 
-def test_why_a_schema_is_of_no_use_can_be_written_down() -> None:
-    _, unusable = asked({1: UnusableSchemaError("it names \ud800")})
+def test_the_reason_of_an_unusable_schema_can_be_encoded() -> None:
+    _, unusable = read_schemas({1: UnusableSchemaError("it names \ud800")})
     assert unusable[1].encode() == b"it names ?"
 
 
-def test_ids_that_come_next_are_asked_for_before_bytes_that_are_no_ids() -> None:
+def test_the_next_ids_of_a_registry_are_requested_before_unlikely_ids() -> None:
     known = Schemas({7: SCHEMA}, {})
     assert _likely_first([900_000, 9, 3, 8, 900_001], known) == [8, 9, 900_000, 3, 900_001]
 
 
-def confirmed(kept: WriterSchema, answer: Any, *, met: bool = True) -> bool:
-    registry: Any = Told({1: answer})
-    return _means_the_same(registry, 1, Schemas({1: kept}, {}), movie_ratings, met=met)
+def is_confirmed(kept_schema: WriterSchema, answer: Any, *, is_in_batch: bool = True) -> bool:
+    registry: Any = AnsweringRegistry({1: answer})
+    return _is_unchanged(registry, 1, Schemas({1: kept_schema}, {}), movie_ratings, is_in_batch=is_in_batch)
 
 
-def test_a_kept_schema_that_would_not_be_kept_today_is_compared_with_nothing() -> None:
+def test_a_kept_schema_that_would_not_be_kept_today_is_not_compared() -> None:
     text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "Unheard"}]}'
-    assert not confirmed(WriterSchema(text), UnusableSchemaError("too deep"))
-    with pytest.raises(RegistryError, match="cannot be used any more"):
-        confirmed(SCHEMA, UnusableSchemaError("too deep"))
+    assert not is_confirmed(WriterSchema(text), UnusableSchemaError("too deep"))
+    with pytest.raises(RegistryError, match="can no longer be used"):
+        is_confirmed(SCHEMA, UnusableSchemaError("too deep"))
 
 
-def test_a_kept_schema_that_we_may_not_read_stops_a_batch_whose_records_name_it_and_no_other() -> None:
-    assert confirmed(SCHEMA, REGISTERED)
-    assert not confirmed(SCHEMA, None)
-    assert not confirmed(SCHEMA, REFUSED, met=False)
+def test_a_refused_kept_schema_stops_only_a_batch_whose_records_use_it() -> None:
+    assert is_confirmed(SCHEMA, REGISTERED)
+    assert not is_confirmed(SCHEMA, None)
+    assert not is_confirmed(SCHEMA, REFUSED, is_in_batch=False)
     with pytest.raises(RegistryError, match="refused"):
-        confirmed(SCHEMA, REFUSED)
+        is_confirmed(SCHEMA, REFUSED)
 
 
-def test_of_many_kept_ids_the_first_and_the_last_are_compared() -> None:
+def test_the_first_and_the_last_of_many_kept_ids_are_compared() -> None:
     assert _first_and_last(Schemas(dict.fromkeys(range(1, 1_001), SCHEMA), {})) == [*range(1, 101), *range(901, 1_001)]
     assert {*_first_and_last(Schemas({7: SCHEMA, 9: SCHEMA}, {}))} == {7, 9}

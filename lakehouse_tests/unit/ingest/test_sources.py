@@ -1,4 +1,4 @@
-"""Base files and reference files: what is read, and that a file which cannot be is named."""
+"""Base files and reference files: an error names the file, and the row, that cannot be loaded."""
 
 import json
 from collections.abc import Callable
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.invariant(6, 13)
 FILES = OpenMeteoFiles(DATA / "base")
 FIELDS = temperatures.fields
 LOCATIONS = temperatures.references[0]
-NO_SESSION: Any = None  # a file is refused before Spark is asked
+NO_SESSION: Any = None  # a file is refused before Spark is called
 FIRST = datetime(2022, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Callable[[str, str | bytes | pa.Table], BaseFileError]:
-    """Writes one file beside a good one, reads the folder and returns the error."""
+    """Write one file next to a good one, read the folder and return the error."""
 
     def read(name: str, content: str | bytes | pa.Table) -> BaseFileError:
         (tmp_path / "a.json").write_text(json.dumps(base_archive()))
@@ -48,14 +48,14 @@ def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(BaseFileError, match="no base files") as empty:
         FILES.read(NO_SESSION, tmp_path, FIELDS)
     assert empty.value.where == str(tmp_path)
-    with pytest.raises(BaseFileError, match="no such folder"):
+    with pytest.raises(BaseFileError, match="folder of base files does not exist"):
         FILES.read(NO_SESSION, tmp_path / "missing", FIELDS)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
-        ("notes.txt", "hello", "Neither a JSON nor a Parquet file"),
+        ("notes.txt", "hello", "This is neither a JSON nor a Parquet file"),
         ("lines.json", '{"latitude":1}\n{"latitude":2}', "trailing_bytes"),
         ("cut.json", json.dumps(base_archive())[:80], "truncated"),
         ("twice.json", '{"latitude":1,"latitude":2}', "duplicate_name"),
@@ -63,15 +63,19 @@ def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
         ("bytes.json", b'{"latitude":"\xff"}', "invalid_utf8"),
         ("array.json", "[]", "not_an_object"),
         ("empty.json", "", "empty_value"),
-        ("record.json", '{"latitude":1,"longitude":2,"time":"2022-01-01T00:00"}', "No Open-Meteo archive"),
-        ("hourless.json", json.dumps(base_archive(hourly={})), "not equally long"),
-        ("text.json", json.dumps(base_archive(hourly={"time": "2022"})), "No Open-Meteo archive"),
-        ("one.json", json.dumps(base_archive(hourly={"time": ["2022-01-01T00:00"]})), "No 'temperature_2m'"),
-        ("local.json", json.dumps(base_archive(utc_offset_seconds=-32400)), "-32400 seconds away from UTC"),
+        ("record.json", '{"latitude":1,"longitude":2,"time":"2022-01-01T00:00"}', "This is not an Open-Meteo archive"),
+        ("hourless.json", json.dumps(base_archive(hourly={})), "differ in length"),
+        ("text.json", json.dumps(base_archive(hourly={"time": "2022"})), "This is not an Open-Meteo archive"),
+        (
+            "one.json",
+            json.dumps(base_archive(hourly={"time": ["2022-01-01T00:00"]})),
+            "The file has no 'temperature_2m'",
+        ),
+        ("local.json", json.dumps(base_archive(utc_offset_seconds=-32400)), "differ from UTC by -32400 seconds"),
         ("units.json", json.dumps(base_archive(hourly_units={"temperature_2m": "°F"})), "The unit of 'temperature_2m'"),
-        ("broken.parquet", b"PAR1 is how it begins", "Not a readable Parquet file"),
-        ("empty.parquet", b"", "Not a readable Parquet file"),
-        ("column.parquet", base_table(time=None), "No 'time'"),
+        ("broken.parquet", b"PAR1 is how it begins", "The file is not a readable Parquet file"),
+        ("empty.parquet", b"", "The file is not a readable Parquet file"),
+        ("column.parquet", base_table(time=None), "The file has no 'time'"),
         ("null.parquet", base_table(latitude=[51.5, None]), "Row 1: null_field, 'latitude'"),
         ("nan.parquet", base_table(temperature_2m=[4.2, float("nan")]), "Row 1: not_finite"),
         ("type.parquet", base_table(temperature_2m=["4.2", "4.3"]), "Row 0: wrong_type"),
@@ -80,9 +84,9 @@ def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_loaded_is_named_with_its_reason(
-    refused: Callable[[str, Any], BaseFileError], name: str, content: Any, said: str
+    refused: Callable[[str, Any], BaseFileError], name: str, content: Any, message: str
 ) -> None:
-    assert said in refused(name, content).what
+    assert message in refused(name, content).what
 
 
 def test_arrays_of_unequal_length_are_refused(refused: Callable[[str, Any], BaseFileError]) -> None:
@@ -90,30 +94,30 @@ def test_arrays_of_unequal_length_are_refused(refused: Callable[[str, Any], Base
     assert "{'time': 2, 'temperature_2m': 1}" in refused("b.json", json.dumps(base_archive(hourly=hourly))).what
 
 
-def test_a_row_that_cannot_be_loaded_is_named_by_its_place(refused: Callable[[str, Any], BaseFileError]) -> None:
+def test_a_row_that_cannot_be_loaded_is_named_by_its_number(refused: Callable[[str, Any], BaseFileError]) -> None:
     hourly = {"time": ["2022-01-01T00:00", "2022-01-01 01:00"], "temperature_2m": [4.2, 4.3]}
     assert refused("b.json", json.dumps(base_archive(hourly=hourly))).what.startswith("Row 1: wrong_time_format")
 
 
 def test_a_folder_inside_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "2022.json").mkdir()
-    with pytest.raises(BaseFileError, match=r"Neither a JSON nor a Parquet file .*2022\.json"):
+    with pytest.raises(BaseFileError, match=r"This is neither a JSON nor a Parquet file .*2022\.json"):
         FILES.read(NO_SESSION, tmp_path, FIELDS)
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    ("line", "message"),
     [
         ('{"latitude":1,"longitude":2}', "Line 2: missing_field, 'name'"),
         ("", "Line 2: empty_value"),
         ("{", "Line 2: truncated"),
-        ('{"latitude":1.0000004,"longitude":2,"name":"again"}', "Line 2 repeats the key"),
+        ('{"latitude":1.0000004,"longitude":2,"name":"again"}', "Line 2 repeats the key of an earlier line"),
     ],
 )
-def test_a_reference_line_that_cannot_be_loaded_is_named(tmp_path: Path, second: str, said: str) -> None:
+def test_a_reference_line_that_cannot_be_loaded_is_named(tmp_path: Path, line: str, message: str) -> None:
     file = tmp_path / "places.jsonl"
-    file.write_text('{"latitude":1,"longitude":2,"name":"x"}\n' + second + "\n")
-    with pytest.raises(BaseFileError, match=said) as raised:
+    file.write_text('{"latitude":1,"longitude":2,"name":"x"}\n' + line + "\n")
+    with pytest.raises(BaseFileError, match=message) as raised:
         read_reference(NO_SESSION, LOCATIONS, file)
     assert raised.value.where == str(file)
 

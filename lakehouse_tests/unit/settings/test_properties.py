@@ -48,7 +48,7 @@ def test_properties_without_an_argument_are_only_for_spark() -> None:
 )
 def test_a_value_of_the_wrong_type_is_refused_and_not_shown(name: str, expected: str) -> None:
     properties = Settings(kafka_properties={name: "s3cret"}, _env_file=None).client_properties
-    with pytest.raises(SettingsError, match=f"{name} has to be {expected}") as refused:
+    with pytest.raises(SettingsError, match=f"{name} must be {expected}") as refused:
         arguments(properties, AIOKafkaConsumer)
     assert "s3cret" not in str(refused.value)
 

@@ -10,7 +10,7 @@ _TIMES = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    # as other writers do: Spark's default is INT96, in which many readers take the year 9999 for 1816
+    # not Spark's default, INT96, in which many readers take the year 9999 for 1816
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -61,7 +61,7 @@ _REASONS = (
     (_VALUES, "stored values depend on it"),
     (_STATEMENTS, "the meaning of a statement depends on it"),
     (_FILES, "the rows of a table depend on it"),
-    (_PLANS, "without it, Spark may never finish planning a merge"),
+    (_PLANS, "Spark may otherwise never finish planning a merge"),
 )
 EXACT: Mapping[str, str] = {name: value for settings, _ in _REASONS for name, value in settings.items()}
 """Settings of every lakehouse session; they override a server, another session and a file of defaults."""

@@ -226,7 +226,7 @@ def test_a_broker_that_came_back_with_older_data(spark, one, attack, tmp_path):
         one.start_with(tmp_path / "copy")
         stream.send(b"", *lines(40, 1))
         stream.table = replace(stream.table, gaps="accept")
-        assert_stops(stream, "Partition 0 ends at 6, but the table has merged up to 7", "Partition 3 is gone")
+        assert_stops(stream, "Partition 0 ends at 6, but the table has merged up to 7", "Partition 3 no longer exists")
         assert accepted(stream, declared=False) == [Range(0, 6, 7), Range(3, 1, 1)]
         assert_holds(stream, hours(*range(12), 21, 22, 30, 40))
         assert sorted(stream.rejected()) == [(0, 4, "empty_value"), (0, 4, "truncated")], "at an offset given twice"

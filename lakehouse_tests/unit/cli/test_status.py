@@ -86,7 +86,7 @@ LOSSES = {
         "Another topic was merged",
         6,
     ),
-    "a partition gone": (TopicState("temperatures", HERE, {}, {}), "Partition 0 is gone", 0),
+    "a partition gone": (TopicState("temperatures", HERE, {}, {}), "Partition 0 no longer exists", 0),
     "cut off at its end": (TopicState("temperatures", HERE, {0: 0}, {0: 4}), "Partition 0 ends at 4", 4),
     "expired": (
         TopicState("temperatures", HERE, {0: 12}, {0: 12}),

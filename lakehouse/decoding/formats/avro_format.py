@@ -128,4 +128,4 @@ class AvroParser(Parser):
                 self._unusable[schema_id] = rejection.detail
         if schema_id in self._unusable:
             raise Rejection("unusable_schema", f"schema {schema_id}: {self._unusable[schema_id]}")
-        raise Rejection("unknown_schema", f"schema {schema_id} is unknown")
+        raise Rejection("unknown_schema", f"schema {schema_id} is not known")

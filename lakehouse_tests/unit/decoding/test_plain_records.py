@@ -57,13 +57,13 @@ def exact_texts(row: dict[str, Any]) -> dict[str, str]:
 
 def decode_like_strictly(batch: Written) -> list[dict[str, Any]]:
     """Decode, compare each row with the strict rules, down to the sign of a zero, and return the rows."""
-    verdicts = decode_batch(batch)
-    verdicts.validate(full=True)
-    rows = verdicts.to_pylist()
+    decoded = decode_batch(batch)
+    decoded.validate(full=True)
+    rows = decoded.to_pylist()
     for value, broker_time, row in zip(batch.values, batch.arrived, rows, strict=True):
         assert exact_texts(row) == exact_texts(expected(value, broker_time, batch.rules)), value
     for field in batch.rules.fields:
-        assert verdicts.field(field.name).type == arrow_type(field.type)
+        assert decoded.field(field.name).type == arrow_type(field.type)
     return rows
 
 

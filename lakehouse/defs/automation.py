@@ -19,7 +19,7 @@ from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Plan
 
 _TICK_INTERVAL = 4  # seconds between two ticks: Dagster's daemon evaluates sensors every five
-_OFFSET_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
+_POSITION_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
 
 
 def build_automation(entry: CatalogEntry) -> dg.Definitions:
@@ -97,7 +97,7 @@ def _topic_events(last_cursor: str | None, entry: CatalogEntry, state: TopicStat
     cursor = _cursor(state)
     if last_cursor == cursor:
         return []
-    offsets = [
+    positions = [
         dg.TableRecord({"partition": partition, "earliest": state.earliest[partition], "end": end})
         for partition, end in sorted(state.end.items())
     ]
@@ -105,7 +105,7 @@ def _topic_events(last_cursor: str | None, entry: CatalogEntry, state: TopicStat
         entry.key(entry.topic_name),
         description=f"The end offsets of topic {entry.table.topic} changed.",
         metadata={
-            "offsets": dg.MetadataValue.table(offsets, schema=_OFFSET_SCHEMA),
+            "offsets": dg.MetadataValue.table(positions, schema=_POSITION_SCHEMA),
             "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
             **state.ids,
         },

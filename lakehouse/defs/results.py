@@ -112,11 +112,14 @@ def declaration_changes(changes: Sequence[Change]) -> dict[str, Any]:
 def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:
     """The lag before and after a run, and the offsets read of each partition; ``plan`` was made before the run."""
     batches = [outcome for outcome in outcomes if outcome.plan]
-    offsets: dict[int, tuple[int, int]] = {}
+    partition_ranges: dict[int, tuple[int, int]] = {}
     for part in (part for outcome in batches if outcome.plan for part in outcome.plan.ranges):
-        start, _ = offsets.get(part.partition, (part.start, part.end))
-        offsets[part.partition] = (start, part.end)
-    rows = [dg.TableRecord({"partition": p, "start": start, "end": end}) for p, (start, end) in sorted(offsets.items())]
+        start, _ = partition_ranges.get(part.partition, (part.start, part.end))
+        partition_ranges[part.partition] = (start, part.end)
+    rows = [
+        dg.TableRecord({"partition": p, "start": start, "end": end})
+        for p, (start, end) in sorted(partition_ranges.items())
+    ]
     schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
     return {
         "lag_before": plan.span,

@@ -83,9 +83,7 @@ def test_it_is_refused_too_after_other_changes_of_the_declaration(table: Table) 
 def test_from_the_field_that_it_took_it_is_told_what_its_rows_hold(table: Table, now: Column) -> None:
     table.run(ID)
     told = table.run(ID, now)
-    assert told == [
-        "column place is declared again: rows that no record has replaced since then keep their old values"
-    ]
+    assert told == ["column place is declared again: rows that no record has replaced since then keep their old values"]
     assert table.run(ID, now) == []
     assert table.told()[1:] == told
 

@@ -93,7 +93,7 @@ def test_a_name_of_another_declaration_is_refused_and_no_file_is_left(
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.DONE
     declared_table("orders")
     assert new_table("orders_changes", "--from-sample", "orders.jsonl") == main.FAILED
-    assert "orders_changes is also a name" in " ".join(capsys.readouterr().err.split())
+    assert "also uses the name orders_changes" in " ".join(capsys.readouterr().err.split())
     assert [file.name for file in folder.glob("*.py")] == ["orders.py"]
 
 

@@ -1,14 +1,17 @@
 """Batches: records or base rows → the merged table, in one commit each.
 
-``batches`` runs one batch from plan to commit and calls the other modules: ``gaps`` (may it continue after records
-that are gone), ``staging`` (decodes and stages records; ``around_timeless`` works around records that Spark cannot
-read), ``decode`` (records → rows, or a reason), ``kept_schemas`` (the schemas by which records were read;
-``schema_resolution`` requests them from a registry), ``counts`` (the counts of a batch, and a condition that prunes
-files), ``rejected_records`` (records that may not enter; ``unresolved_rejections`` selects those that still do not),
-``newest_per_key`` (one row for each key), ``merge`` (compares rows with the stored rows and stores them), and, for a
-log table, ``append``. Other sources of rows for the same merge: ``load`` and ``sources`` (base files), ``replay``
-(ranges again), and ``redrive`` (rejected records again).
+``batches`` runs one batch from plan to commit. It calls these modules:
 
-A new source of rows for the merge is a module next to ``replay``. It uses ``lakehouse.storage`` and
+- ``gaps``: whether a batch may continue after records that are gone.
+- ``staging``: decodes and stages records; ``around_timeless`` works around records that Spark cannot read.
+- ``decode``: records → rows, or a reason.
+- ``kept_schemas``: the schemas by which records were read; ``schema_resolution`` requests them from a registry.
+- ``counts``: the counts of a batch, and a condition that prunes files.
+- ``rejected_records``: records that may not enter; ``unresolved_rejections`` selects those that still may not.
+- ``newest_per_key``: one row for each key.
+- ``merge``: compares rows with the stored rows and stores them; for a log table, ``append``.
+
+Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again) and
+``redrive`` (rejected records again). A new source is a module next to ``replay``. It uses ``lakehouse.storage`` and
 ``lakehouse.kafka``, and knows nothing of the tables that are derived from a table.
 """

@@ -17,9 +17,8 @@ from lakehouse.storage.table_context import TableContext, again
 def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
     """Merge ranges again that were merged before; ``None`` means all that the source still holds.
 
-    Each commit reads at most as many positions as the declaration or the request allows, is recorded as a replay, and
-    does not change the progress; rows stay as they are. Raises ``LakehouseError`` for a range that is gone or was not
-    merged yet.
+    Each commit reads at most as many positions as the declaration or the request allows. It is recorded as a replay and
+    changes neither the progress nor the rows. Raises ``LakehouseError`` for a range that is gone or was not merged yet.
     """
     again(lambda: prepare(context))
     limit = request.limit(context.table)

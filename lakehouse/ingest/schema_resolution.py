@@ -20,7 +20,7 @@ _CONFIRMED = 100  # of the first and of the last ids
 _ID_LIMIT = 2**31  # the ids of a registry are lower
 
 
-def resolve_schemas(context: TableContext, known: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
+def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:
     """Request unknown ids from the registry, the first of ``ids`` first, and keep their schemas.
 
     With ``confirm``, known schemas must mean the same in the registry, if it still has them. Before new ones are kept,
@@ -28,26 +28,28 @@ def resolve_schemas(context: TableContext, known: Schemas, ids: Sequence[int], *
     registry does not answer, and if it permits us to read none. An id that it does not have stays unknown. The result
     also has the reasons why other schemas cannot be used.
     """
-    new_ids = [schema_id for schema_id in ids if schema_id not in known.known and schema_id < _ID_LIMIT]
-    unknown_ids = _likely_first(new_ids, known)[:MOST_ASKED]
-    known_ids = [schema_id for schema_id in ids if schema_id in known.known]
+    new_ids = [schema_id for schema_id in ids if schema_id not in known_schemas.known and schema_id < _ID_LIMIT]
+    unknown_ids = _likely_first(new_ids, known_schemas)[:MOST_ASKED]
+    known_ids = [schema_id for schema_id in ids if schema_id in known_schemas.known]
     ids_to_confirm = known_ids if confirm else []
     if unknown_ids:
-        ids_to_confirm = list(dict.fromkeys([*known_ids, *_first_and_last(known)]))
+        ids_to_confirm = list(dict.fromkeys([*known_ids, *_first_and_last(known_schemas)]))
     if not unknown_ids and not ids_to_confirm:
-        return known
+        return known_schemas
     with registry(context.settings) as client:
-        confirmed = [_is_unchanged(client, i, known, context.table, is_in_batch=i in ids) for i in ids_to_confirm]
+        confirmed = [
+            _is_unchanged(client, i, known_schemas, context.table, is_in_batch=i in ids) for i in ids_to_confirm
+        ]
         schemas, unusable = _read_schemas(client, context.table.format, unknown_ids, trusted=any(confirmed))
     if schemas:
         _keep_schemas(context, schemas)
-    return Schemas({**known.known, **schemas}, unusable)
+    return Schemas({**known_schemas.known, **schemas}, unusable)
 
 
 def look_up(
-    settings: Settings, record_format: Format, values: Iterable[bytes | None], known: Schemas = NO_SCHEMAS
+    settings: Settings, record_format: Format, values: Iterable[bytes | None], known_schemas: Schemas = NO_SCHEMAS
 ) -> Schemas:
-    """Return the ``known`` schemas, and those that the registry has for the other ids in records of a format.
+    """Return the ``known_schemas``, and those that the registry has for the other ids in records of a format.
 
     Keeps nothing. Raises ``RegistryError``.
     """
@@ -55,24 +57,24 @@ def look_up(
     for value in values:
         with suppress(Rejection):
             ids.add(unframed(value)[0])
-    unknown_ids = {schema_id for schema_id in ids - known.known.keys() if schema_id < _ID_LIMIT}
+    unknown_ids = {schema_id for schema_id in ids - known_schemas.known.keys() if schema_id < _ID_LIMIT}
     if not unknown_ids:
-        return known
+        return known_schemas
     with registry(settings) as client:
         first_ids = sorted(unknown_ids)[:MOST_ASKED]
-        schemas, unusable = _read_schemas(client, record_format, first_ids, trusted=bool(known.known))
-    return Schemas({**known.known, **schemas}, unusable)
+        schemas, unusable = _read_schemas(client, record_format, first_ids, trusted=bool(known_schemas.known))
+    return Schemas({**known_schemas.known, **schemas}, unusable)
 
 
-def _first_and_last(known: Schemas) -> list[int]:
+def _first_and_last(known_schemas: Schemas) -> list[int]:
     """Return the ids that a recreated registry gives to other schemas first; not all, as each needs a request."""
-    ids = sorted(known.known)
+    ids = sorted(known_schemas.known)
     return [*ids[:_CONFIRMED], *ids[-_CONFIRMED:]]
 
 
-def _likely_first(ids: list[int], known: Schemas) -> list[int]:
+def _likely_first(ids: list[int], known_schemas: Schemas) -> list[int]:
     """Return first the next ids of a registry, then the others in their order: they may be bytes of another format."""
-    last_id = max(known.known, default=0)
+    last_id = max(known_schemas.known, default=0)
     next_ids = sorted(schema_id for schema_id in ids if last_id < schema_id <= last_id + MOST_ASKED // 2)
     return [*next_ids, *(schema_id for schema_id in ids if schema_id not in {*next_ids})]
 
@@ -99,12 +101,14 @@ def _read_schemas(
     return schemas, unusable
 
 
-def _is_unchanged(client: Registry, schema_id: int, known: Schemas, table: StreamTable, *, is_in_batch: bool) -> bool:
+def _is_unchanged(
+    client: Registry, schema_id: int, known_schemas: Schemas, table: StreamTable, *, is_in_batch: bool
+) -> bool:
     """Whether the registry has the kept schema for an id; ``False`` if it was deleted: it has no other one then.
 
     Raises ``RegistryError`` if it has another schema. If we may not read the schema, raises only if it is in the batch.
     """
-    kept_schema, record_format = known.known[schema_id], table.format
+    kept_schema, record_format = known_schemas.known[schema_id], table.format
     try:
         schema = writer_schema_of(client, schema_id, record_format)
     except UnusableSchemaError as error:

@@ -23,14 +23,14 @@ def stage_records(context: TableContext, records: DataFrame, kind: Kind) -> Data
     schema were rejected before. Raises ``RegistryError``.
     """
     table = context.table
-    known = kept_schemas(context.settings, table)
-    decoded_records = decode_records(records, table, known).localCheckpoint()
+    known_schemas = kept_schemas(context.settings, table)
+    decoded_records = decode_records(records, table, known_schemas).localCheckpoint()
     if not table.has_schemas or kind == "replay":
         return decoded_records
     from lakehouse.ingest.schema_resolution import resolve_schemas  # noqa: PLC0415 - the registry is slow to import
 
-    schemas = resolve_schemas(context, known, _schema_ids(decoded_records), confirm=kind == "batch")
-    if schemas.known.keys() > known.known.keys():
+    schemas = resolve_schemas(context, known_schemas, _schema_ids(decoded_records), confirm=kind == "batch")
+    if schemas.known.keys() > known_schemas.known.keys():
         decoded_records = decode_records(records, table, schemas).localCheckpoint()
     return _explain_rejections(decoded_records, schemas.unusable)
 

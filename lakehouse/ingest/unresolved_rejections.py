@@ -30,9 +30,9 @@ def is_open(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> s
 
 
 def was_undone(row: str, merged: Ledger) -> str:
-    """Return the condition that a stored record passed in a commit that a RESTORE undid, or that the table does not have.
+    """Return the condition that a stored record passed in a commit that the merged table no longer has.
 
-    A table that was restored from a backup has none of the later commits, and reuses their numbers.
+    A RESTORE undid the commit, or the table was restored from a backup: then it reuses the numbers of later commits.
     """
     newest_number = next((e.commit.number for e in merged.entries if e.commit.kind in OF_RECORDS), merged.transaction)
     undone_numbers = ", ".join(map(str, sorted(merged.undone)))

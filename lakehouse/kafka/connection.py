@@ -46,8 +46,8 @@ _client_messages: ContextVar[list[tuple[str, BaseException | None]] | None] = Co
 def ask(settings: Settings, limit: float | None, question: Callable[[Clients], Awaitable[Answer]]) -> Answer:
     """Run a request, which opens the clients it needs, for at most ``limit`` seconds.
 
-    Raises ``BrokerError`` if the broker is down or does not answer in time, ``BrokerRefusedError`` if it answers with
-    a refusal, and ``SettingsError`` if the settings cannot be used.
+    Raises ``BrokerError`` if the broker is down or does not answer in time, and ``BrokerRefusedError`` if it refuses
+    the request. Raises ``SettingsError`` if the settings cannot be used.
     """
     clients = Clients(settings, limit)
     _capture_client_log()

@@ -43,8 +43,8 @@ def newest_records(settings: Settings, topic: str, count: int, limit: float = 15
     """Return at most ``count`` of the newest records of a topic, the newest last; the topic stays unchanged.
 
     The time that a record has in its topic decides which is newest. Records of open and aborted transactions are left
-    out. Raises ``BrokerError`` within ``limit`` seconds if the broker is down or reports no offsets, ``TopicError`` if
-    the topic is missing, and if the records cannot be read within that time.
+    out. Raises ``BrokerError`` within ``limit`` seconds if the broker is down or reports no offsets. Raises
+    ``TopicError`` if the topic is missing, or if the records cannot be read within that time.
     """
     deadline = time.monotonic() + 0.9 * limit  # before the limit of the request, so that the error can name the cause
 

@@ -24,7 +24,7 @@ def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
     An open transaction holds the end back: records after it are not committed. ``producer_time`` is also true if the
     broker does not report who sets the time of records.
 
-    Raises ``BrokerError`` within ``limit`` seconds if the broker is down or hangs, ``BrokerRefusedError`` if the
+    Raises ``BrokerError`` within ``limit`` seconds if the broker is down or hangs. Raises ``BrokerRefusedError`` if the
     cluster or the topic has no id, and ``TopicError`` if the topic is missing or changes during the call.
     """
 

@@ -1,4 +1,4 @@
-"""A topic or a cluster without an id is refused: a loss could not be told there."""
+"""A topic or a cluster without an id is refused: data loss could not be detected there."""
 
 import asyncio
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.defs.waiting import is_away
 from lakehouse.errors import BrokerRefusedError
-from lakehouse.kafka.metadata import describe, require_ids
+from lakehouse.kafka.metadata import describe_topics, require_ids
 
 pytestmark = pytest.mark.invariant(9)
 
@@ -16,7 +16,7 @@ TOPIC_ID = bytes(range(16))
 
 
 class Broker:
-    """Stands for a client of a broker that gives such ids: no broker that we can start leaves one out."""
+    """A client of a broker that reports these ids: no broker that tests can start omits one."""
 
     def __init__(self, cluster_id: str | None, topic_id: bytes) -> None:
         self._client = self
@@ -31,7 +31,7 @@ class Broker:
 
 
 @pytest.mark.parametrize(
-    ("cluster_id", "topic_id", "lacks"),
+    ("cluster_id", "topic_id", "message"),
     [
         (None, TOPIC_ID, "no id of its cluster:"),
         ("", TOPIC_ID, "no id of its cluster:"),
@@ -39,13 +39,13 @@ class Broker:
         (None, bytes(16), "no id of its cluster and the topic:"),
     ],
 )
-def test_a_topic_without_an_id_or_in_a_cluster_without_one_is_refused(cluster_id, topic_id, lacks):
-    (found,) = asyncio.run(describe(Broker(cluster_id, topic_id)))
-    with pytest.raises(BrokerRefusedError, match=f"{lacks}.*topic readings.*Nothing was written") as caught:
-        require_ids(found)
-    assert not is_away(caught.value), "no wait cures it: the sensor reports it"
+def test_a_topic_without_an_id_or_in_a_cluster_without_one_is_refused(cluster_id, topic_id, message):
+    (topic,) = asyncio.run(describe_topics(Broker(cluster_id, topic_id)))
+    with pytest.raises(BrokerRefusedError, match=f"{message}.*topic readings.*Nothing was written") as raised:
+        require_ids(topic)
+    assert not is_away(raised.value), "waiting does not help: the sensor reports it"
 
 
-def test_a_topic_with_ids_is_taken():
-    (found,) = asyncio.run(describe(Broker("c", TOPIC_ID)))
-    require_ids(found)
+def test_a_topic_with_ids_is_accepted():
+    (topic,) = asyncio.run(describe_topics(Broker("c", TOPIC_ID)))
+    require_ids(topic)

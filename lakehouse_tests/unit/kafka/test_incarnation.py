@@ -1,14 +1,14 @@
-"""A topic is a source of a kind for which people have words of their own."""
+"""The identity of a topic, and the terms for its kind of source."""
 
 from lakehouse.kafka.incarnation import Incarnation
 from lakehouse.ledger.positions import SourceId, Words, words_of
 
 
-def test_a_topic_is_told_by_its_cluster_and_its_id() -> None:
+def test_the_ids_of_its_cluster_and_of_the_topic_identify_a_topic() -> None:
     topic = Incarnation("c/1", "t")
     assert topic.source == SourceId("kafka", "c/1/t")
     assert Incarnation.of(topic.source) == topic
 
 
-def test_a_topic_has_offsets() -> None:
+def test_the_positions_of_a_topic_are_called_offsets() -> None:
     assert words_of(Incarnation("c", "t").source) == Words("topic", "offset")

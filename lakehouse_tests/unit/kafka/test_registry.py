@@ -1,4 +1,4 @@
-"""What a schema registry may answer: a schema, that there is none, or an error that says whose it is."""
+"""Answers of a schema registry: a schema, a missing schema, or an error with its cause."""
 
 import json
 import socket
@@ -28,7 +28,7 @@ def settings_of(url: str, **more: Any) -> Settings:
     return Settings(registry_url=url, **more)
 
 
-def test_an_id_is_a_schema_with_its_names_in_full_or_none() -> None:
+def test_an_id_has_a_schema_with_full_names_or_none() -> None:
     missing = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
     with answering_registry({"/schemas/ids/7": said(RECORD), "/schemas/ids/8": missing}) as (url, _):
         registry = Registry(settings_of(f"{url}/"))
@@ -37,14 +37,11 @@ def test_an_id_is_a_schema_with_its_names_in_full_or_none() -> None:
         assert registry.schema(8) is None
 
 
-def test_schemas_that_others_refer_to_come_with_them() -> None:
+def test_a_schema_comes_with_the_schemas_that_it_refers_to() -> None:
     inner = {"type": "record", "name": "Inner", "namespace": "n", "fields": [{"name": "x", "type": "int"}]}
     middle = {"type": "record", "name": "Middle", "namespace": "n", "fields": [{"name": "i", "type": "Inner"}]}
-    outer = {
-        "type": "record",
-        "name": "O",
-        "fields": [{"name": "m", "type": "n.Middle"}, {"name": "i", "type": "n.Inner"}],
-    }
+    fields = [{"name": "m", "type": "n.Middle"}, {"name": "i", "type": "n.Inner"}]
+    outer = {"type": "record", "name": "O", "fields": fields}
     to_inner = {"name": "n.Inner", "subject": "in/ner", "version": 1}
     to_middle = {"name": "n.Middle", "subject": "middle", "version": 3}
     answers = {
@@ -52,18 +49,16 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
         "/subjects/middle/versions/3": said(middle, references=[to_inner]),
         "/subjects/in%2Fner/versions/1": said(inner),
     }
-    with answering_registry(answers) as (url, asked):
+    with answering_registry(answers) as (url, requests):
         schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
     assert schema
-    assert [json.loads(each)["name"] for each in schema.references] == ["n.Inner", "n.Middle"]
-    assert [each.path for each in asked[1:]] == [
-        "/subjects/middle/versions/3?deleted=true",
-        "/subjects/in%2Fner/versions/1?deleted=true",
-    ]
+    assert [json.loads(text)["name"] for text in schema.references] == ["n.Inner", "n.Middle"]
+    paths = ["/subjects/middle/versions/3?deleted=true", "/subjects/in%2Fner/versions/1?deleted=true"]
+    assert [request.path for request in requests[1:]] == paths
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("answer", "reason"),
     [
         (said(RECORD, schemaType="PROTOBUF"), "^it is a schema of PROTOBUF, not of Avro$"),
         (said("{"), "not an Avro schema"),
@@ -78,33 +73,33 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
         ),
     ],
 )
-def test_a_schema_that_is_none_of_avro_is_of_no_use(told: Answer, why: str) -> None:
+def test_a_schema_that_is_not_of_avro_cannot_be_used(answer: Answer, reason: str) -> None:
     gone = {"/subjects/gone/versions/1": (404, '{"error_code": 40401, "message": "no subject"}')}
     with (
-        answering_registry({"/schemas/ids/1": told, **gone}) as (url, _),
-        pytest.raises(UnusableSchemaError, match=why),
+        answering_registry({"/schemas/ids/1": answer, **gone}) as (url, _),
+        pytest.raises(UnusableSchemaError, match=reason),
     ):
         writer_schema_of(Registry(settings_of(url)), 1, Avro())
 
 
 @pytest.mark.parametrize(("kind", "references"), [("PROTOBUF", ("inner",)), ("AVRO", ()), ("JSON", ()), (None, ())])
-def test_what_a_schema_refers_to_is_asked_for_by_a_format_of_its_kind_alone(kind, references) -> None:
-    told = said("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
-    with answering_registry({"/schemas/ids/1": told, "/subjects/inner/versions/1": said("inner")}) as (url, asked):
+def test_only_a_format_of_its_kind_requests_the_references_of_a_schema(kind, references) -> None:
+    answer = said("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
+    with answering_registry({"/schemas/ids/1": answer, "/subjects/inner/versions/1": said("inner")}) as (url, requests):
         assert Registry(settings_of(url)).schema(1, kind) == RegisteredSchema("outer", references, "PROTOBUF")
-    assert len(asked) == 1 + len(references)
+    assert len(requests) == 1 + len(references)
 
 
-def test_a_schema_that_was_just_learnt_is_the_one_that_is_kept() -> None:
-    spaced = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
-    with answering_registry({"/schemas/ids/1": said(spaced)}) as (url, _):
-        learnt = writer_schema_of(Registry(settings_of(url)), 1, Avro())
-    assert learnt == WriterSchema(learnt.text, learnt.references, "AVRO")
-    assert learnt.text != spaced and json.loads(learnt.text)["doc"] == "Words."
+def test_a_schema_is_normalized_before_it_is_kept() -> None:
+    formatted = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
+    with answering_registry({"/schemas/ids/1": said(formatted)}) as (url, _):
+        schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
+    assert schema == WriterSchema(schema.text, schema.references, "AVRO")
+    assert schema.text != formatted and json.loads(schema.text)["doc"] == "Words."
 
 
-def test_schemas_that_refer_to_each_other_end() -> None:
-    to_a, to_b = ({"name": each, "subject": each, "version": 1} for each in "ab")
+def test_schemas_that_refer_to_each_other_are_an_error() -> None:
+    to_a, to_b = ({"name": name, "subject": name, "version": 1} for name in "ab")
     answers = {
         "/schemas/ids/1": said(RECORD, references=[to_a]),
         "/subjects/a/versions/1": said(RECORD, references=[to_b]),
@@ -117,13 +112,13 @@ def test_schemas_that_refer_to_each_other_end() -> None:
 @pytest.mark.parametrize(
     ("answer", "fact"),
     [
-        ((404, "<html>not here</html>"), "no schema registry"),
-        ((200, "<html>welcome</html>"), "no schema registry"),
-        ((200, "[]"), "no schema registry"),
-        ((200, "{}"), "no schema registry"),
-        ((200, '{"schema": 5}'), "no schema registry"),
-        ((200, '{"schema": "{}", "references": ["x"]}'), "no schema registry"),
-        ((200, '{"schema": "{}", "references": 1}'), "no schema registry"),
+        ((404, "<html>not here</html>"), "is not a schema registry"),
+        ((200, "<html>welcome</html>"), "is not a schema registry"),
+        ((200, "[]"), "is not a schema registry"),
+        ((200, "{}"), "is not a schema registry"),
+        ((200, '{"schema": 5}'), "is not a schema registry"),
+        ((200, '{"schema": "{}", "references": ["x"]}'), "is not a schema registry"),
+        ((200, '{"schema": "{}", "references": 1}'), "is not a schema registry"),
         ((401, '{"error_code": 401, "message": "who are you"}'), "refuses schemas/ids/1, with 401: who are you"),
         ((403, "Forbidden"), "refuses schemas/ids/1, with 403"),
         ((403, '{"error_code": 40403, "message": "not for you"}'), "refuses schemas/ids/1, with 403: not for you"),
@@ -132,38 +127,38 @@ def test_schemas_that_refer_to_each_other_end() -> None:
         ((422, '{"error_code": 42201, "message": "no"}'), "answers with 422 to schemas/ids/1: no"),
     ],
 )
-def test_every_other_answer_is_an_error_and_never_a_missing_schema(answer: Answer, fact: str) -> None:
+def test_every_other_answer_is_an_error_and_not_a_missing_schema(answer: Answer, fact: str) -> None:
     with answering_registry({"/schemas/ids/1": answer}) as (url, _), pytest.raises(RegistryError, match=fact) as raised:
         Registry(settings_of(url), patience=0).schema(1)
     assert url in str(raised.value)
 
 
-def test_a_registry_that_is_started_again_is_waited_for() -> None:
+def test_requests_wait_for_a_registry_that_restarts() -> None:
     answers = {"/schemas/ids/1": (503, "later")}
-    with answering_registry(answers) as (url, asked):
+    with answering_registry(answers) as (url, requests):
         threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
         assert Registry(settings_of(url)).schema(1) == RegisteredSchema(RECORD, (), "AVRO")
-        assert len(asked) > 1
+        assert len(requests) > 1
 
 
-def test_a_registry_that_hangs_is_waited_for_as_long_as_one_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of a question counts: at a pause of half a second after each, three would fit into one second."""
+def test_requests_wait_for_a_hung_registry_as_long_as_for_one_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a request counts: with only the pauses of half a second, three would fit into one second."""
     monkeypatch.setattr(registry_client, "_READ", 0.3)
     with socket.create_server(("127.0.0.1", 0), backlog=9) as server:
         server.settimeout(0)
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(RegistryError, match="cannot be reached"):
             Registry(settings_of(url), patience=1.0).schema(1)
-        asked = 0
+        request_count = 0
         with suppress(BlockingIOError):
             while True:
                 server.accept()[0].close()
-                asked += 1
-    assert asked == 2
+                request_count += 1
+    assert request_count == 2
 
 
 @pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n", b""])
-def test_an_answer_that_breaks_off_is_one_that_did_not_come(sent: bytes) -> None:
+def test_an_incomplete_answer_is_no_answer(sent: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -178,7 +173,7 @@ def test_an_answer_that_breaks_off_is_one_that_did_not_come(sent: bytes) -> None
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"HTTP/1.1 200 OK\r\nA: "])
-def test_an_answer_that_drips_is_broken_off(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+def test_a_slow_answer_ends_at_its_time_limit(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
     for limit in ("_ANSWER", "_CONNECT", "_READ"):
         monkeypatch.setattr(registry_client, limit, 0.3)
     ended = threading.Event()
@@ -199,7 +194,7 @@ def test_an_answer_that_drips_is_broken_off(monkeypatch: pytest.MonkeyPatch, hea
 
 
 @pytest.mark.parametrize("secret", ["t0ken\n", " t0ken", "t0\nken"])
-def test_a_secret_that_no_header_holds_is_refused_and_not_shown(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_with_white_space_is_refused_and_not_shown(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TOKEN", "PASSWORD"):
         with monkeypatch.context() as patch:
             patch.setenv(f"LAKEHOUSE_REGISTRY_{name}", secret)
@@ -208,13 +203,13 @@ def test_a_secret_that_no_header_holds_is_refused_and_not_shown(secret: str, mon
         assert "t0" not in str(raised.value)
 
 
-def test_a_password_of_any_letters_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering_registry({"/schemas/ids/1": said(RECORD)}) as (url, asked):
+def test_a_password_may_have_any_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering_registry({"/schemas/ids/1": said(RECORD)}) as (url, requests):
         Registry(settings_of(url, registry_username="\u0141", registry_password="\u0142")).schema(1)
-    assert asked[0].told == "Basic xYE6xYI="
+    assert requests[0].told == "Basic xYE6xYI="
 
 
-def test_an_embedded_registry_is_none_for_an_outside_broker(tmp_path: Path) -> None:
+def test_an_external_broker_has_no_embedded_registry(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, kafka_bootstrap_servers="broker:9092")
     with pytest.raises(RegistryError, match="LAKEHOUSE_REGISTRY_URL"):
         Registry(settings)
@@ -222,7 +217,7 @@ def test_an_embedded_registry_is_none_for_an_outside_broker(tmp_path: Path) -> N
         pass
 
 
-def test_nobody_there_is_an_error_that_names_the_setting() -> None:
+def test_an_unreachable_registry_is_an_error_that_names_the_setting() -> None:
     with pytest.raises(RegistryError, match="cannot be reached.*LAKEHOUSE_REGISTRY_URL"):
         Registry(settings_of("http://127.0.0.1:1"), patience=0).schema(1)
 
@@ -235,45 +230,45 @@ def test_nobody_there_is_an_error_that_names_the_setting() -> None:
         ({}, None),
     ],
 )
-def test_the_registry_is_told_who_asks_and_nobody_else(secrets: dict[str, str], header: str | None) -> None:
-    with answering_registry({"/schemas/ids/1": (403, "Forbidden")}) as (url, asked):
+def test_only_the_registry_gets_the_credentials(secrets: dict[str, str], header: str | None) -> None:
+    with answering_registry({"/schemas/ids/1": (403, "Forbidden")}) as (url, requests):
         settings = settings_of(url, **secrets)
         with pytest.raises(RegistryError) as raised:
             Registry(settings).schema(1)
-    assert asked[0].told == header
+    assert requests[0].told == header
     shown = f"{raised.value} {settings!r}"
-    assert not [each for each in ("s3cret", "t0ken") if each in shown]
+    assert not [secret for secret in ("s3cret", "t0ken") if secret in shown]
 
 
 @pytest.mark.parametrize(
     "url", ["registry:8081", "ftp://r", "http://", "http://ann:secret@r", "http://r/?key=1", "http://r/a b"]
 )
-def test_an_address_that_cannot_be_one_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_address_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_URL", url)
     with pytest.raises(SettingsError, match="LAKEHOUSE_REGISTRY_URL") as raised:
         Settings.load()
     assert "secret" not in str(raised.value)
 
 
-def test_a_fingerprint_is_of_what_a_schema_means() -> None:
-    spaced = json.dumps({**json.loads(RECORD), "doc": "Words."}, indent=4)
-    assert fingerprint(writer_schema(spaced)) == fingerprint(writer_schema(RECORD))
-    for told, other in (("long", "int"), ('"a"', '"b"')):
-        assert fingerprint(writer_schema(RECORD.replace(told, other))) != fingerprint(writer_schema(RECORD))
+def test_a_fingerprint_depends_only_on_the_meaning_of_a_schema() -> None:
+    formatted = json.dumps({**json.loads(RECORD), "doc": "Words."}, indent=4)
+    assert fingerprint(writer_schema(formatted)) == fingerprint(writer_schema(RECORD))
+    for text, other in (("long", "int"), ('"a"', '"b"')):
+        assert fingerprint(writer_schema(RECORD.replace(text, other))) != fingerprint(writer_schema(RECORD))
     money = '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": %d}'
     scales = {fingerprint(writer_schema(RECORD.replace('"long"', money % scale))) for scale in (1, 2)}
     assert len(scales) == 2
 
 
-def test_what_only_says_that_it_is_a_decimal_means_nothing_more() -> None:
-    """As a schema may have been kept, word for word."""
-    for misfit in ('{"type": "bytes", "logicalType": "decimal"}', '{"type": "string", "logicalType": "decimal"}'):
-        kept = WriterSchema(RECORD.replace('"long"', misfit))
+def test_an_invalid_decimal_does_not_change_a_fingerprint() -> None:
+    """An earlier schema may have been kept unchanged."""
+    for invalid_type in ('{"type": "bytes", "logicalType": "decimal"}', '{"type": "string", "logicalType": "decimal"}'):
+        kept = WriterSchema(RECORD.replace('"long"', invalid_type))
         assert fingerprint(writer_schema(kept.text)) == fingerprint(kept)
 
 
 @pytest.mark.parametrize(
-    ("type_", "more", "written", "value"),
+    ("type_", "attributes", "data", "value"),
     [
         ("string", {"default": None}, b"\x02x", "x"),
         ({"type": "double"}, {"default": 0}, b"\x00" * 8, 0.0),
@@ -282,6 +277,6 @@ def test_what_only_says_that_it_is_a_decimal_means_nothing_more() -> None:
         ({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 2}, {}, b"\x02\x05", Decimal("0.05")),
     ],
 )
-def test_what_reads_no_value_makes_no_schema_useless(type_: Any, more: Any, written: bytes, value: Any) -> None:
-    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": type_, **more}]})
-    assert reader_of(writer_schema(text))(written, 0) == {"a": value}
+def test_an_attribute_without_effect_is_ignored(type_: Any, attributes: Any, data: bytes, value: Any) -> None:
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": type_, **attributes}]})
+    assert reader_of(writer_schema(text))(data, 0) == {"a": value}

@@ -1,4 +1,4 @@
-"""A registry over TLS is asked where the authority of the settings signed it, and nowhere else."""
+"""A registry over TLS gets requests only if the authority of the settings signed its certificate."""
 
 import json
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ TOKEN = "t0ken"
 
 @pytest.fixture(scope="module")
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, str, list[Asked]]]:
-    """An authority, the address of a registry that it signed, and what it was asked."""
+    """An authority, the address of a registry with its certificate, and the requests to that registry."""
     authority = Authority(tmp_path_factory.mktemp("authority"))
     answers = {"/schemas/ids/1": said(SCHEMA)}
-    with answering_registry(answers, certificate=authority.sign("127.0.0.1")) as (url, asked):
-        yield authority, url, asked
+    with answering_registry(answers, certificate=authority.sign("127.0.0.1")) as (url, requests):
+        yield authority, url, requests
 
 
 @pytest.fixture
@@ -34,26 +34,26 @@ def set_up(signed: tuple[Authority, str, list[Asked]], monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("set_up")
-def test_a_registry_that_the_authority_of_the_settings_signed_is_asked(signed, monkeypatch) -> None:
-    authority, _, asked = signed
+def test_a_registry_with_a_certificate_of_the_authority_gets_requests(signed, monkeypatch) -> None:
+    authority, _, requests = signed
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_CA_FILE", str(authority.file))
     assert Registry(Settings.load(), patience=0).schema(1) == RegisteredSchema(SCHEMA, (), "AVRO")
-    assert [each.told for each in asked] == [f"Bearer {TOKEN}"]
+    assert [request.told for request in requests] == [f"Bearer {TOKEN}"]
 
 
 @pytest.mark.usefixtures("set_up")
-@pytest.mark.parametrize("named", ["none", "another", "one of this machine"])
-def test_a_registry_that_another_authority_signed_is_not_asked_and_the_error_names_the_setting(
-    named: str, signed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("configured", ["none", "another", "one of this machine"])
+def test_a_registry_with_another_certificate_gets_no_request_and_the_error_names_the_setting(
+    configured: str, signed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    authority, url, asked = signed
-    if named == "another":
+    authority, url, requests = signed
+    if configured == "another":
         monkeypatch.setenv("LAKEHOUSE_REGISTRY_CA_FILE", str(Authority(tmp_path).file))
-    if named == "one of this machine":  # settings count, not what the machine trusts besides
+    if configured == "one of this machine":  # only the settings count, not the authorities of the machine
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority.file))
     with pytest.raises(RegistryError, match="is not trusted") as raised:
         Registry(Settings.load()).schema(1)
     assert raised.value.where == url
     assert raised.value.action == "Set LAKEHOUSE_REGISTRY_CA_FILE to the authority that signed it."
     assert TOKEN not in str(raised.value)
-    assert asked == [], "who we are is told to nobody whom we do not trust"
+    assert requests == [], "credentials are only sent to a trusted registry"

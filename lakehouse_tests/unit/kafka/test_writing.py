@@ -1,4 +1,4 @@
-"""Lines of JSON are written by a schema of Avro as what they mean there, or not at all."""
+"""Lines of JSON are written by an Avro schema with the same meaning, or not at all."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, Unwr
 from lakehouse_tests.helpers.brokers.registries import COLUMNS, order_table
 
 
-def of(type_: Any) -> str:
+def schema_of(type_: Any) -> str:
     return json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": type_}]})
 
 
@@ -34,7 +34,7 @@ MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 
 @pytest.mark.parametrize(
-    ("type_", "told", "value"),
+    ("type_", "text", "value"),
     [
         ("long", "7", 7),
         ("int", "7.0", 7),
@@ -54,8 +54,8 @@ MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
         ({"type": "map", "values": ["null", "long"]}, '{"a": 1, "b": null}', {"a": 1, "b": None}),
     ],
 )
-def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) -> None:
-    assert read_back(of(type_), f'{{"v": {told}}}'.encode()) == {"v": value}
+def test_a_value_keeps_its_meaning(type_: Any, text: str, value: Any) -> None:
+    assert read_back(schema_of(type_), f'{{"v": {text}}}'.encode()) == {"v": value}
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_a_value_is_written_as_what_it_means(type_: Any, told: str, value: Any) 
         (NODE, b'{"v": ' + b'{"next": ' * 400 + b"null" + b"}" * 400 + b"}"),
     ],
 )
-def test_a_line_that_means_nothing_there_is_an_error_with_its_schema(type_: Any, line: bytes) -> None:
-    writer = writer_schema(of(type_))
+def test_a_line_that_does_not_fit_the_schema_is_an_error(type_: Any, line: bytes) -> None:
+    writer = writer_schema(schema_of(type_))
     with pytest.raises(UnwritableError, match="it does not fit schema 1: "):
         line_writer(1, writer)(line)
 
 
-def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None:
-    more = [
+def test_a_schema_generated_from_a_declaration_writes_what_the_declaration_reads() -> None:
+    more_columns = [
         Column("paid", "BOOLEAN", "Whether."),
         Column("number", "INT", "A number.", required=True),
         Column("day", "DATE", "A day."),
@@ -100,7 +100,7 @@ def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None
         Column("city", "STRING", "Where.", source=("customer", "address", "city")),
         Column("trace", "STRING", "Of a header.", source=RecordHeader("trace")),
     ]
-    table: StreamTable = replace(order_table(), columns=[*COLUMNS, *more])
+    table: StreamTable = replace(order_table(), columns=[*COLUMNS, *more_columns])
     line = {
         "id": 5,
         "at": "2026-01-01T12:00:00Z",
@@ -129,9 +129,9 @@ def test_a_schema_that_follows_from_a_declaration_writes_what_it_reads() -> None
 
 
 def nested_schema(*columns: Column) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(schema_of_fields("R", order_table(columns=[*COLUMNS, *columns]).fields))
-    writer_schema(json.dumps(made))
-    return {each["name"]: each["type"] for each in made["fields"]}
+    schema: dict[str, Any] = json.loads(schema_of_fields("R", order_table(columns=[*COLUMNS, *columns]).fields))
+    writer_schema(json.dumps(schema))
+    return {field["name"]: field["type"] for field in schema["fields"]}
 
 
 STREET = Column("street", "STRUCT<street: STRING>", "Where.", source="address")
@@ -139,16 +139,16 @@ CITY = Column("city", "STRING", "Where.", source=("address", "city"))
 
 
 @pytest.mark.parametrize("columns", [(STREET, CITY), (CITY, STREET)])
-def test_a_schema_has_what_a_struct_takes_of_an_object_and_what_columns_take_beside_it(columns) -> None:
+def test_a_schema_has_the_fields_of_a_struct_and_of_other_columns_of_the_same_object(columns) -> None:
     _, address = nested_schema(*columns)["address"]
-    assert {each["name"] for each in address["fields"]} == {"street", "city"}
+    assert {field["name"] for field in address["fields"]} == {"street", "city"}
 
 
-def test_a_schema_has_arrays_and_maps_of_what_may_be_null() -> None:
+def test_the_elements_of_arrays_and_maps_in_a_schema_may_be_null() -> None:
     lines = Column("lines", "ARRAY<STRUCT<sku: STRING, by: MAP<STRING, INT>>>", "What.")
     _, array = nested_schema(lines)["lines"]
     _, item = array["items"]
-    assert [each["type"] for each in item["fields"]] == [
+    assert [field["type"] for field in item["fields"]] == [
         ["null", "string"],
         ["null", {"type": "map", "values": ["null", "int"]}],
     ]
@@ -161,15 +161,15 @@ def test_a_field_of_two_types_has_no_schema() -> None:
 
 
 @pytest.mark.parametrize("columns", [(0, 1), (1, 0)])
-def test_a_field_that_is_taken_whole_and_in_parts_has_no_schema(columns) -> None:
-    taken = (CITY, Column("all", "MAP<STRING, STRING>", "All.", source="address"))
+def test_a_field_that_columns_read_whole_and_in_parts_has_no_schema(columns) -> None:
+    address_columns = (CITY, Column("all", "MAP<STRING, STRING>", "All.", source="address"))
     with pytest.raises(UnusableSchemaError, match="'address' both as a whole and by its fields"):
-        nested_schema(*(taken[number] for number in columns))
+        nested_schema(*(address_columns[number] for number in columns))
 
 
-def test_a_schema_is_of_use_or_none_however_deep_in_a_program_it_is_asked() -> None:
+def test_the_depth_limit_of_a_schema_does_not_depend_on_the_call_stack() -> None:
     deep: Any = "long"
     for number in range(60):
         deep = ["null", {"type": "record", "name": f"R{number}", "fields": [{"name": "in", "type": deep}]}]
     with pytest.raises(UnusableSchemaError, match="its JSON has more than 150 levels"):
-        writer_schema(of(deep))
+        writer_schema(schema_of(deep))

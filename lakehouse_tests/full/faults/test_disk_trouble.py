@@ -58,11 +58,8 @@ def table_versions(stream: Stream) -> dict[str, int]:
 
 @pytest.mark.parametrize("free_kib", range(0, 64, 4))
 def test_a_full_disk_changes_no_table_and_the_next_run_continues(disk_stream, disk, attack, free_kib):
-    ledger_before, hours_before, rejected_before = (
-        disk_stream.ledger,
-        set(disk_stream.temperatures()),
-        len(disk_stream.rejected()),
-    )
+    ledger_before = disk_stream.ledger
+    hours_before, rejected_before = set(disk_stream.temperatures()), len(disk_stream.rejected())
     (new_hour,) = disk_stream.hours(1)
     disk_stream.send(record(time=new_hour), b"[")
     disk.fill(free_kib * 1024)

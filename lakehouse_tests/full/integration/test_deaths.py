@@ -73,8 +73,8 @@ class World:
 
     def job(self, step: str, name: str) -> Job:
         do, _ = STEPS[step]
-        is_redriven = list(STEPS).index(step) >= list(STEPS).index("redrive")
-        return Job(do, name, self.topic, max_records=22, folder=self.folder, hottest=100.0 if is_redriven else 70.0)
+        allows_hot = list(STEPS).index(step) >= list(STEPS).index("redrive")
+        return Job(do, name, self.topic, max_records=22, folder=self.folder, hottest=100.0 if allows_hot else 70.0)
 
     def run(self, step: str) -> None:
         self.job(step, self.names[0]).run(self.spark, self.settings)

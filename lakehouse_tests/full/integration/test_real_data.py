@@ -1,4 +1,4 @@
-"""The whole path on real weather: the counts that are known of it come out exactly."""
+"""The whole path with real weather data: the published counts are exact."""
 
 import gzip
 import tarfile
@@ -27,8 +27,8 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
     stream = Stream.create(spark, broker)
     with tarfile.open(REAL / "open_meteo" / "base_2019_2022.tar.gz") as archive:
         archive.extractall(tmp_path / "base", filter="data")
-    loaded = load_base(TableContext(spark, broker, stream.table), tmp_path / "base")
-    assert (loaded.files, loaded.rows, loaded.duplicate) == (24, 210_384, 0)
+    base_outcome = load_base(TableContext(spark, broker, stream.table), tmp_path / "base")
+    assert (base_outcome.files, base_outcome.rows, base_outcome.duplicate) == (24, 210_384, 0)
     stream.merge()
     assert stream.sql("SELECT count(*), count(_record.position) FROM {t}") == [(210_384, 0)]
 

@@ -84,10 +84,10 @@ def test_refreshes_and_base_loads_continue_after_a_full_disk(disk_stream, disk, 
         "a rollup": lambda: refresh.refresh_rollup(TableContext(spark, settings, table), table.rollups[0]),
         "a base load": lambda: load_base(TableContext(spark, settings, table), base),
     }
-    for when in ("it is created", "it exists"):
+    for state in ("it is created", "it exists"):
         for name, step in steps.items():
-            with attack(LOST, f"disk full during {name}, when {when}"):
-                versions_before = table_versions(disk_stream) if when == "it exists" else {}
+            with attack(LOST, f"disk full during {name}, when {state}"):
+                versions_before = table_versions(disk_stream) if state == "it exists" else {}
                 disk.fill()
                 with pytest.raises(TableError, match="No space left on device"):
                     step()

@@ -18,7 +18,7 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.invariant(2, 9)
 
-UNTIL = {0: 4, 1: 2, 2: 0}  # the ends of the first batch: it merges nothing of the last partition
+FIRST_ENDS = {0: 4, 1: 2, 2: 0}  # the ends of the first batch: it merges nothing of the last partition
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def merge_first_records(stream: Stream) -> Stream:
     """Send four hours into each of three partitions, and merge some of the first two."""
     for partition in range(3):
         stream.send(*lines(partition * 4, 4), partition=partition)
-    stream.merge(until=UNTIL)
+    stream.merge(until=FIRST_ENDS)
     return stream
 
 
@@ -196,11 +196,11 @@ def test_records_with_an_impossible_time_are_rejected_and_all_others_merged(spar
     with attack("Nothing is silent", f"{invalid_count:,} records whose time is in nanoseconds"):
         with_client(AIOKafkaProducer, broker, send)
         outcomes = stream.merge()
-        rejected = min(invalid_count, len(range(1, total, 6)))
+        rejected_count = min(invalid_count, len(range(1, total, 6)))
         assert len(outcomes) == 1, "all records fit into one batch"
         assert sum(outcome.entry.commit.read for outcome in outcomes) == total
-        assert sum(outcome.entry.commit.rejected for outcome in outcomes) == rejected
-        assert len(stream.sql("SELECT 1 FROM {t}")) == total - rejected
+        assert sum(outcome.entry.commit.rejected for outcome in outcomes) == rejected_count
+        assert len(stream.sql("SELECT 1 FROM {t}")) == total - rejected_count
         stream.assert_accounted()
 
 

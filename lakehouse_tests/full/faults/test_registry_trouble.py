@@ -56,10 +56,10 @@ def assert_holds(stream: Stream, *orders: tuple[int, float, str | None]) -> None
 
 def assert_stops(stream: Stream, match: str) -> None:
     """The batch ends with an error and stores nothing."""
-    version, rejected = stream.ledger.version, stream.rejected()
+    version_before, rejected_before = stream.ledger.version, stream.rejected()
     with pytest.raises(RegistryError, match=match):
         stream.merge()
-    assert (stream.ledger.version, stream.rejected()) == (version, rejected)
+    assert (stream.ledger.version, stream.rejected()) == (version_before, rejected_before)
 
 
 def merge_first_order(stream: Stream) -> int:

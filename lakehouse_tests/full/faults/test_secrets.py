@@ -65,14 +65,14 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedR
         secured_broker(folder / "broker", passwords) as broker,
         answering_registry(ANSWERS, allowed=(PASSWORD, TOKEN)) as (url, requests),
     ):
-        certificate, plain = broker.authority.sign("client")
-        key = encrypted_for_java(plain, f"{MARK}-of-key")
+        certificate, plain_key = broker.authority.sign("client")
+        key = encrypted_for_java(plain_key, f"{MARK}-of-key")
         home = folder / "home"
         (home / "tmp").mkdir(parents=True)
         keys = {"CERTIFICATE_FILE": str(certificate), "KEY_FILE": str(key), "KEY_PASSWORD": f"{MARK}-of-key"}
         environment = {
             **{f"LAKEHOUSE_KAFKA_CLIENT_{name}": value for name, value in keys.items()},
-            **access(broker, url),
+            **access_settings(broker, url),
             "LAKEHOUSE_HOME": str(home),
             "LAKEHOUSE_DECLARATIONS": str(write_declarations(folder)),
             "LAKEHOUSE_SPARK_MASTER": "local[2]",
@@ -84,7 +84,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedR
         yield FinishedRun(output, home, arguments, secrets, frozenset(request.told or "" for request in requests))
 
 
-def access(broker: Secured, registry: str) -> dict[str, str]:
+def access_settings(broker: Secured, registry: str) -> dict[str, str]:
     """The settings that give access to the broker and the schema registry."""
     return {
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": broker.sasl,

@@ -152,13 +152,13 @@ def test_deleted_tables_are_created_again(stream, tmp_path, attack):
             load_base(stream.context, base)
             stream.send(record(time=hour(201 + number)), b"[")
             rows = {} if "name" in names else stream.temperatures()
-            rejected = [] if "rejected_name" in names else stream.rejected()
+            rejected_before = [] if "rejected_name" in names else stream.rejected()
             stream.merge()
             topic_hours = hours_in_topic(stream) if "name" in names else set()
             temperatures = stream.temperatures()
             assert set(temperatures) >= {*rows, *topic_hours, hour(201 + number)}
             assert temperatures[hour(200)] == 30.0 + number
-            assert len(stream.rejected()) == (number if "name" in names else len(rejected)) + 1
+            assert len(stream.rejected()) == (number if "name" in names else len(rejected_before)) + 1
             assert_all_is_right(stream)
 
 

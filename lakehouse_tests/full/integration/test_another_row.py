@@ -23,15 +23,15 @@ def writer(request):
 
 @pytest.fixture
 def stream(spark, broker) -> Stream:
-    added = [Column("station", "STRING", doc="d"), Column("revision", "BIGINT", doc="d")]
-    return Stream.create(spark, broker, columns=[*temperatures.columns, *added], version="revision")
+    added_columns = [Column("station", "STRING", doc="d"), Column("revision", "BIGINT", doc="d")]
+    return Stream.create(spark, broker, columns=[*temperatures.columns, *added_columns], version="revision")
 
 
 def run_before_the_write(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str]:
     """Run the work once, between comparison and write; return the writers of all attempts."""
     attempts: list[str] = []
 
-    def wrap(writer: str, store: Any) -> Any:
+    def interfere_with(writer: str, store: Any) -> Any:
         def interfere_and_store(*arguments: Any) -> Any:
             attempts.append(writer)
             if len(attempts) == 1:
@@ -41,7 +41,7 @@ def run_before_the_write(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str
         return interfere_and_store
 
     for writer in ("commit_merge", "store_quickly"):
-        monkeypatch.setattr(stored_table, writer, wrap(writer, getattr(stored_table, writer)))
+        monkeypatch.setattr(stored_table, writer, interfere_with(writer, getattr(stored_table, writer)))
     return attempts
 
 

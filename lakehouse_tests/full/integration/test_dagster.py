@@ -48,8 +48,8 @@ def test_a_run_of_the_sensor_merges_all_records_that_exist_at_its_start(lakehous
     with context:
         (request,) = lakehouse.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context).run_requests
     publish(lakehouse.settings, lakehouse.table, FIRST)
-    merged = facts(lakehouse.run("merge_temperatures", request.run_config))["temperatures"]
-    assert merged["read"] == len(SECOND) + len(FIRST)
+    run_facts = facts(lakehouse.run("merge_temperatures", request.run_config))["temperatures"]
+    assert run_facts["read"] == len(SECOND) + len(FIRST)
 
 
 def test_a_row_written_twice_fails_the_check_of_the_keys_and_is_named(lakehouse, spark):

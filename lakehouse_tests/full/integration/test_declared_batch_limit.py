@@ -18,7 +18,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(12)
 
-WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+WIDER_COLUMN = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_merge_replay_and_redrive_respect_the_declared_batch_limit(stream: Strea
     assert read_counts(stream.merge()) == [2, 2]
     assert read_counts(stream.replay()) == [2, 2]
     assert stream.temperatures() == {}
-    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
+    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER_COLUMN])
     outcomes = redrive(stream.context)
     assert read_counts(outcomes) == [2, 2]
     assert stream.temperatures() == {hour(number): 80.0 + number for number in range(3)}

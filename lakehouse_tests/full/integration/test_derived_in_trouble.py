@@ -73,32 +73,32 @@ def test_a_feed_whose_log_has_no_commit_of_our_own_repeats_no_change(stream):
 
 
 def test_the_feed_records_a_restore_as_the_changes_it_made(stream):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0, second: 2.0})
+    first_hour, second_hour = stream.hours(2)
+    take(stream, {first_hour: 1.0, second_hour: 2.0})
     version = stream.ledger.version
-    take(stream, {first: 9.0})
+    take(stream, {first_hour: 9.0})
     stream.refresh()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
-    assert told(stream, second) == [("insert", None, 2.0, False)], "an update to the same value is not a change"
+    assert told(stream, first_hour)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
+    assert told(stream, second_hour) == [("insert", None, 2.0, False)], "an update to the same value is not a change"
     assert (changes.rebuilt, rollup.rebuilt) == (False, False)
 
 
 def test_without_change_data_the_rollup_rebuilds_and_the_feed_reconciles_and_warns(stream):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0})
+    first_hour, second_hour = stream.hours(2)
+    take(stream, {first_hour: 1.0})
     stream.refresh()
     consumed_version = stream.ledger.version
-    take(stream, {first: 5.0, second: 3.0})
-    take(stream, {first: 6.0})
+    take(stream, {first_hour: 5.0, second_hour: 3.0})
+    take(stream, {first_hour: 6.0})
     shutil.rmtree(Path(stream.uri, "_change_data"))
     changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 6.0, True)]
-    assert told(stream, second) == [("insert", None, 3.0, True)]
+    assert told(stream, first_hour)[1:] == [("update", 1.0, 6.0, True)]
+    assert told(stream, second_hour) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
     feed_rows = rows_of(stream.settings, stream.table.changes_name)
-    spans = {(row["since_version"], row["source_version"]) for row in feed_rows if hour_of(row) == second}
+    spans = {(row["since_version"], row["source_version"]) for row in feed_rows if hour_of(row) == second_hour}
     assert spans == {(consumed_version, stream.ledger.version)}
     finding = every_change_kept(ledger_of(stream, stream.table.changes_name))
     assert not finding.passed
@@ -119,18 +119,18 @@ def test_feed_and_rollup_follow_a_recreated_source(stream):
 
 
 def test_feed_and_rollup_notice_a_backup_that_repeats_version_numbers(stream, tmp_path):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0})
+    first_hour, second_hour = stream.hours(2)
+    take(stream, {first_hour: 1.0})
     shutil.copytree(stream.uri, tmp_path / "backup")
-    take(stream, {first: 2.0})
+    take(stream, {first_hour: 2.0})
     stream.refresh()
     consumed_version = stream.ledger.version
     shutil.rmtree(stream.uri)
     shutil.copytree(tmp_path / "backup", stream.uri)
-    take(stream, {second: 3.0})  # a change that is not in the backup, in the version that was consumed
+    take(stream, {second_hour: 3.0})  # a change that is not in the backup, in the version that was consumed
     assert stream.ledger.version == consumed_version
     changes, rollup = stream.refresh()
-    assert told(stream, second) == [("insert", None, 3.0, True)]
+    assert told(stream, second_hour) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
 
 

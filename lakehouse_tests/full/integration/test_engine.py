@@ -30,7 +30,7 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = [pytest.mark.invariant(11), pytest.mark.timeout(600)]
 
-_SQL = """
+_SQL_PROGRAM = """
 import sys
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
@@ -40,7 +40,7 @@ session.sql(sys.argv[2]).collect()
 stop_session(session)
 """
 # each written row takes at least a third of a second
-_SLOWLY = "length(regexp_replace(repeat(CAST(observed_at AS STRING), 300000), '[0-9]+', 'x')) >= 0"
+_SLOW_CONDITION = "length(regexp_replace(repeat(CAST(observed_at AS STRING), 300000), '[0-9]+', 'x')) >= 0"
 
 
 @dataclass
@@ -89,8 +89,10 @@ def world(broker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         new_world = World(engine_home, other_home, engine, Job("merge", table.name, table.topic))
         new_world.send(1)
         assert new_world.worker(engine_home).do(new_world.job) == {"done": [1]}
-        statement = f"ALTER TABLE delta.`{engine_home.table_uri(table.name)}` ADD CONSTRAINT slow CHECK ({_SLOWLY})"
-        subprocess.run([sys.executable, "-c", _SQL, str(engine_home.home), statement], check=True)
+        statement = (
+            f"ALTER TABLE delta.`{engine_home.table_uri(table.name)}` ADD CONSTRAINT slow CHECK ({_SLOW_CONDITION})"
+        )
+        subprocess.run([sys.executable, "-c", _SQL_PROGRAM, str(engine_home.home), statement], check=True)
         yield new_world
         for worker in new_world.workers:
             worker.stop()
@@ -204,8 +206,8 @@ def test_up_restarts_its_engine_follow_continues_and_no_log_has_the_token(tmp_pa
         assert not [token for token in tokens for text in texts if token in text]
         assert "Traceback" not in follow_log.read_text()
     finally:
-        _, remaining = stack.stop()
-    assert remaining == {}
+        _, remaining_processes = stack.stop()
+    assert remaining_processes == {}
 
 
 def run_merge(home: Path, memory: str = "1g") -> subprocess.CompletedProcess[str]:

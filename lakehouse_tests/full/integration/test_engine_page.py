@@ -21,7 +21,7 @@ _CONF = {
     "spark.driver.extraJavaOptions": "-Djava.ticket=mark3r",
     "spark.redaction.string.regex": "(?x)nothing",
 }
-_READ = """
+_READ_PROGRAM = """
 import sys
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
@@ -54,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_spark_s_page_shows_no_secret_of_a_read_or_a_setting(home: Settings, tmp_path: Path, attack: Attack) -> None:
     (tmp_path / "rows.csv").write_text("1,2\n")
     with running_engine(home):
-        subprocess.run([sys.executable, "-c", _READ, str(tmp_path / "rows.csv")], check=True)
+        subprocess.run([sys.executable, "-c", _READ_PROGRAM, str(tmp_path / "rows.csv")], check=True)
         address = address_of(home)
         assert address.ui.startswith("http://127.0.0.1:"), "the address is not the public name of the machine"
         (app,) = json.loads(page(f"{address.ui}/api/v1/applications"))

@@ -25,7 +25,7 @@ from lakehouse_tests.helpers.places import DATA
 pytestmark = pytest.mark.invariant(13)
 
 BASE = DATA / "base"
-HOSTILE = [
+HOSTILE_VALUES = [
     "'; DROP TABLE prices; --",
     "' OR '1'='1",
     '"; DROP VIEW prices; --',
@@ -88,37 +88,39 @@ def stream(spark: SparkSession, odd_home: Settings) -> Iterator[Stream]:
 
 def test_hostile_values_are_stored_unchanged(stream: Stream) -> None:
     table = stream.table
-    assert publish(stream.settings, table, [line(shop=value) for value in HOSTILE]) == len(HOSTILE)
+    assert publish(stream.settings, table, [line(shop=value) for value in HOSTILE_VALUES]) == len(HOSTILE_VALUES)
     stream.merge()
-    changed_lines = [line(shop=value, price=2) for value in HOSTILE]
-    assert publish(stream.settings, table, changed_lines) == len(HOSTILE)
+    changed_lines = [line(shop=value, price=2) for value in HOSTILE_VALUES]
+    assert publish(stream.settings, table, changed_lines) == len(HOSTILE_VALUES)
     (outcome,) = stream.merge()
-    assert outcome.entry.metrics.updated == len(HOSTILE)
+    assert outcome.entry.metrics.updated == len(HOSTILE_VALUES)
     stream.refresh()
     rows = stream.spark.read.format("delta").load(stream.uri).select("shop", "price").collect()
-    assert sorted(row.shop for row in rows) == sorted(HOSTILE)
+    assert sorted(row.shop for row in rows) == sorted(HOSTILE_VALUES)
     assert {int(row.price) for row in rows} == {2}
     rollup = stream.spark.read.format("delta").load(stream.settings.table_uri(table.rollups[0].name)).collect()
-    assert sorted((row.shop, row.prices) for row in rollup) == sorted((value, 1) for value in HOSTILE)
+    assert sorted((row.shop, row.prices) for row in rollup) == sorted((value, 1) for value in HOSTILE_VALUES)
     answer = query.query(stream.settings, f"SELECT shop FROM {table.name}")
-    assert sorted(row[0] for row in answer.rows) == sorted(HOSTILE)
+    assert sorted(row[0] for row in answer.rows) == sorted(HOSTILE_VALUES)
     stream.assert_accounted()
 
 
 def test_the_detail_of_a_rejected_record_is_printable(stream: Stream, capsys: pytest.CaptureFixture[str]) -> None:
     """In the stored detail, and in the table that a command prints."""
-    invalid_values = [value for value in HOSTILE if value]
+    invalid_values = [value for value in HOSTILE_VALUES if value]
     lines = [line(shop="x", price=value) for value in invalid_values] + [
         f'{{"{"a" * 9}\\u001b[2J": 1, "a": 2, "a": 3}}'.encode()
     ]
     stream.send(*lines, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
     stream.merge()
-    rejected = stream.spark.read.format("delta").load(stream.settings.table_uri(stream.table.rejected_name))
-    details = [row.detail for row in rejected.collect()]
+    rejected_rows = stream.spark.read.format("delta").load(stream.settings.table_uri(stream.table.rejected_name))
+    details = [row.detail for row in rejected_rows.collect()]
     assert len(details) == len(lines) + 3
     assert [detail for detail in details if not detail.isprintable()] == []
     assert max(map(len, details)) <= 500
-    print_table(["value", "detail"], [*((value, "") for value in HOSTILE[:16]), *(("", detail) for detail in details)])
+    print_table(
+        ["value", "detail"], [*((value, "") for value in HOSTILE_VALUES[:16]), *(("", detail) for detail in details)]
+    )
     output = capsys.readouterr().out
     assert [text for text in output.split("\n") if not text.isprintable()] == []
     assert "[/nothing]" in output

@@ -100,8 +100,8 @@ def test_small_files_become_one_and_no_row_changes(maintenance_runs):
 
 def test_maintenance_changes_neither_feed_nor_rollup(maintenance_runs):
     stream, states = maintenance_runs
-    for before, after in zip(states["derived"], stream.refresh(), strict=True):
-        assert (after.source_version, after.changed, after.rebuilt) == (before.source_version, 0, False)
+    for outcome_before, outcome in zip(states["derived"], stream.refresh(), strict=True):
+        assert (outcome.source_version, outcome.changed, outcome.rebuilt) == (outcome_before.source_version, 0, False)
     stream.assert_rollup_is_right()
 
 
@@ -117,12 +117,15 @@ def test_a_second_run_does_nothing(maintenance_runs):
 
 def test_maintenance_carries_the_ledger_forward_without_foreign_commits(maintenance_runs):
     stream, states = maintenance_runs
-    before, after = states["ledger"], stream.ledger
-    assert (after.newest.commit.kind, after.newest.commit.number) == ("maintenance", before.next_number)
+    ledger_before, ledger_after = states["ledger"], stream.ledger
+    assert (ledger_after.newest.commit.kind, ledger_after.newest.commit.number) == (
+        "maintenance",
+        ledger_before.next_number,
+    )
     for name in ("progress", "totals", "consumed", "rows_version"):
-        assert getattr(after, name) == getattr(before, name), name
+        assert getattr(ledger_after, name) == getattr(ledger_before, name), name
     assert stream.operations()[:4] == ["MERGE", "VACUUM END", "VACUUM START", "OPTIMIZE"]
-    assert after.foreign == ()
+    assert ledger_after.foreign == ()
     stream.assert_accounted()
 
 
@@ -242,8 +245,8 @@ def test_after_a_foreign_vacuum_the_rollup_is_rebuilt_and_the_feed_warns(stream)
     changes, rollup = stream.refresh()
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
     feed = "SELECT date_format(observed_at, 'HH'), change, temperature_2m_before, temperature_2m_after"
-    reconciled = stream.sql(f"{feed} FROM {{changes}} WHERE reconciled ORDER BY 1")
-    assert reconciled == [("01", "update", 1.0, 5.0), ("03", "insert", None, 3.0)]
+    reconciled_rows = stream.sql(f"{feed} FROM {{changes}} WHERE reconciled ORDER BY 1")
+    assert reconciled_rows == [("01", "update", 1.0, 5.0), ("03", "insert", None, 3.0)]
     stream.assert_rollup_is_right()
     stream.send_and_merge(record(time=hour(4)))
     changes, _ = stream.refresh()

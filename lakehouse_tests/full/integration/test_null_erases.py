@@ -25,7 +25,7 @@ def test_a_null_erases_older_values_in_any_order_and_no_newer_value(
             (outcome,) = replay(TableContext(self.spark, self.settings, self.table), [Range(0, offset, offset + 1)])
             self._expect(outcome, self.model.replay({0: (offset, offset + 1)}))
 
-    def new_record(temperature: float | None, hours: int, way: Ways = "null") -> Letter:
+    def record(temperature: float | None, hours: int, way: Ways = "null") -> Letter:
         return Letter(KEYS[0], temperature, timedelta(hours=hours), way)
 
     def stored_temperature() -> float | None:
@@ -33,32 +33,25 @@ def test_a_null_erases_older_values_in_any_order_and_no_newer_value(
         return history.model.now.rows[KEYS[0]].temperature
 
     history = NullHistory()
-    history.begin([new_record(20.0, 2)])
-    history.send_and_merge([new_record(None, 3)], 0, None)
+    history.begin([record(20.0, 2)])
+    history.send_and_merge([record(None, 3)], 0, None)
     assert stored_temperature() == 20.0  # the declaration does not let a null erase
     history.declare(Rules(null_erases=True))
     history.replay_offset(1)
     assert stored_temperature() is None  # a replay applies the new rule to an earlier null
-    old_records = [
-        new_record(0.0, 1),
-        new_record(-5.5, 2),
-        new_record(None, 4, "missing"),
-        new_record(None, 5, "placeholder"),
-    ]
+    old_records = [record(0.0, 1), record(-5.5, 2), record(None, 4, "missing"), record(None, 5, "placeholder")]
     for old_record in old_records:
         history.send_and_merge([old_record], 0, None)
         assert stored_temperature() is None
     history.reload_base({KEYS[0]: 20.25})
     history.merge(None)
     assert stored_temperature() is None
-    history.send_and_merge(
-        [new_record(20.0, 9), new_record(None, 8), new_record(None, 10, "missing"), new_record(-5.5, 7)], 0, None
-    )
+    history.send_and_merge([record(20.0, 9), record(None, 8), record(None, 10, "missing"), record(-5.5, 7)], 0, None)
     assert stored_temperature() == 20.0
-    history.send_and_merge([new_record(0.0, 11), new_record(None, 12), new_record(None, 13, "placeholder")], 1, None)
+    history.send_and_merge([record(0.0, 11), record(None, 12), record(None, 13, "placeholder")], 1, None)
     assert stored_temperature() is None
     history.declare(Rules())
-    history.send_and_merge([new_record(-5.5, 11)], 0, None)
+    history.send_and_merge([record(-5.5, 11)], 0, None)
     assert stored_temperature() is None  # an erased value stays erased
-    history.send_and_merge([new_record(-5.5, 14)], 0, None)
+    history.send_and_merge([record(-5.5, 14)], 0, None)
     assert stored_temperature() == -5.5

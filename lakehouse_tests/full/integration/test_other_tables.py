@@ -13,7 +13,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 pytestmark = pytest.mark.invariant(13)
 
-HOSTILE = 'O\'Brien`s \\ "shop"; DROP TABLE prices; -- \u2028${x}'
+HOSTILE_NAME = 'O\'Brien`s \\ "shop"; DROP TABLE prices; -- \u2028${x}'
 
 
 def prices() -> StreamTable:
@@ -33,7 +33,7 @@ def prices() -> StreamTable:
 
 
 def line(**fields: object) -> bytes:
-    return json.dumps({"shop": HOSTILE, "product": 7, "price": 1.005, **fields}).encode()
+    return json.dumps({"shop": HOSTILE_NAME, "product": 7, "price": 1.005, **fields}).encode()
 
 
 @pytest.fixture
@@ -57,15 +57,15 @@ def test_text_keys_and_every_type_are_merged_replayed_and_derived(stream):
     )
     assert rows == [
         ("", 7, "1.01", 2, None, None, None),
-        (HOSTILE, 7, "1.01", 3, True, "2024-02-29", "2024-03-01 10:00:01"),
-        (HOSTILE, 8, None, None, None, None, None),
+        (HOSTILE_NAME, 7, "1.01", 3, True, "2024-02-29", "2024-03-01 10:00:01"),
+        (HOSTILE_NAME, 8, None, None, None, None, None),
     ]
     assert sorted(reason for _, _, reason in stream.rejected()) == ["out_of_range", "wrong_type"]
     rows_before = stream.snapshot_of("shop, product")
     stream.replay()
     assert stream.snapshot_of("shop, product") == rows_before
     stream.refresh()
-    assert dict(stream.sql("SELECT * FROM {rollup}")) == {"": 1, HOSTILE: 1}
+    assert dict(stream.sql("SELECT * FROM {rollup}")) == {"": 1, HOSTILE_NAME: 1}
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed
     assert verify_keys(stream.context).passed
     stream.assert_accounted()

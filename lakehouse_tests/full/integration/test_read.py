@@ -24,7 +24,7 @@ def test_exactly_the_ranges_of_a_plan_are_read(
     plan = plan_batch(state, None)
     middle_ranges = tuple(Range(p.partition, p.start + p.span // 4, p.start + p.span // 2) for p in plan.ranges)
     rows = read_records(spark, broker, replace(plan, ranges=middle_ranges)).collect()
-    actual = sorted((row._partition, row._position, bytes(row._value)) for row in rows)
+    read_rows = sorted((row._partition, row._position, bytes(row._value)) for row in rows)
     expected = [
         (stored_record.partition, stored_record.offset, stored_record.value)
         for stored_record in stored(broker, topic)
@@ -32,8 +32,8 @@ def test_exactly_the_ranges_of_a_plan_are_read(
         <= stored_record.offset
         < middle_ranges[stored_record.partition].end
     ]
-    assert actual == sorted(expected)
-    assert len(actual) == sum(offset_range.span for offset_range in middle_ranges) > 0
+    assert read_rows == sorted(expected)
+    assert len(read_rows) == sum(offset_range.span for offset_range in middle_ranges) > 0
 
 
 def test_a_record_is_read_with_its_key_time_and_headers(spark: SparkSession, broker: Settings, topic: str) -> None:

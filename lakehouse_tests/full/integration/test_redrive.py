@@ -16,7 +16,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(8)
 
-WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+WIDER_COLUMN = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def stream(spark, broker):
 
 def widen(stream: Stream) -> None:
     """Declare a wider range that accepts the hot records."""
-    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
+    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER_COLUMN])
 
 
 def run_redrive(stream: Stream, reason: str | None = None) -> list[batches.Outcome]:

@@ -129,16 +129,16 @@ def test_records_redriven_after_a_backup_are_rejected_again_after_its_restore(st
 
 
 def test_records_of_each_topic_identity_are_redriven_in_their_own_commit(stream):
-    (first,) = hot(stream, 1)
+    (first_hour,) = hot(stream, 1)
     stream.merge()
     delete_topic(stream.settings, stream.table.topic)
     create_topic(stream.settings, stream.table)
     stream.accept_gap()
-    (second,) = hot(stream, 1)
+    (second_hour,) = hot(stream, 1)
     stream.merge()
     progress = stream.ledger.progress
     assert [outcome.entry.metrics.inserted for outcome in redriven(stream, "out_of_range")] == [1, 1]
-    assert {first, second} <= set(stream.temperatures())
+    assert {first_hour, second_hour} <= set(stream.temperatures())
     assert stream.ledger.progress == progress
 
 

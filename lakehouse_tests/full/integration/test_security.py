@@ -128,11 +128,11 @@ CAUSES = {
         lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.plain),
         ("does not support TLS, and the client uses it", PROTOCOL),
     ),
-    "no password where one is wanted": (
+    "no password although one is required": (
         lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.sasl),
         ("requires a user name and a password", PROTOCOL),
     ),
-    "a password where none is taken": (
+    "a password that the broker does not accept": (
         lambda broker, _: broker.with_sasl(
             kafka_bootstrap_servers=broker.plain, kafka_security_protocol="SASL_PLAINTEXT"
         ),
@@ -143,9 +143,9 @@ CAUSES = {
 
 @pytest.mark.parametrize("case", CAUSES)
 def test_an_error_names_its_cause_and_the_setting(broker: Secured, tmp_path: Path, case: str) -> None:
-    make, (fact, setting) = CAUSES[case]
+    make_settings, (fact, setting) = CAUSES[case]
     with pytest.raises(BrokerError) as error_info:
-        look(make(broker, tmp_path), "any")
+        look(make_settings(broker, tmp_path), "any")
     assert fact in error_info.value.what
     assert setting in error_info.value.action
     assert "wrong" not in str(error_info.value)
@@ -155,12 +155,12 @@ def test_an_error_names_its_cause_and_the_setting(broker: Secured, tmp_path: Pat
     "case", ["a wrong password", "an unknown authority", "a client certificate of another authority"]
 )
 def test_spark_names_the_same_cause(spark: SparkSession, broker: Secured, tmp_path: Path, case: str) -> None:
-    make, (fact, setting) = CAUSES[case]
+    make_settings, (fact, setting) = CAUSES[case]
     stream = table()
     publish(broker.with_sasl(), stream, [b"one"])
     plan: Plan = plan_batch(look(broker.with_sasl(), stream.topic), None)
     with pytest.raises(BrokerError) as error_info, read_failures(plan, "lakehouse merge"):
-        read_records(spark, make(broker, tmp_path), plan).collect()
+        read_records(spark, make_settings(broker, tmp_path), plan).collect()
     assert fact in error_info.value.what
     assert setting in error_info.value.action
 

@@ -40,8 +40,8 @@ def find_spark_pids(up: "Up") -> list[int]:
 
 def find_registry_pids(up: "Up") -> list[int]:
     """The Java processes of a schema registry."""
-    running = started_by(up.process.pid).items()
-    return [pid for pid, args in running if args.split()[0].endswith("java") and "apicurio" in args]
+    processes = started_by(up.process.pid).items()
+    return [pid for pid, args in processes if args.split()[0].endswith("java") and "apicurio" in args]
 
 
 class Up:
@@ -137,18 +137,18 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_no_process_even_during_a_run(
     stack = started_by(first_stack.process.pid)
     assert len(listening(stack)) > 5, "the broker, its controller and the webserver too"
     assert exposed(stack) == {}
-    seconds, remaining = first_stack.stop()
+    seconds, remaining_processes = first_stack.stop()
     assert seconds < 10
-    assert remaining == {}
+    assert remaining_processes == {}
     assert first_stack.process.returncode == 0
 
     second_stack = up()
     assert second_stack.wait_for_log("Dagster is at")
     assert sum(look(settings, "temperatures").end.values()) == 23
     assert wait_until(lambda: read_ledger(uri, "temperatures").totals.read == 23, 150), second_stack.log.read_text()
-    seconds, remaining = second_stack.stop(signal.SIGTERM)
+    seconds, remaining_processes = second_stack.stop(signal.SIGTERM)
     assert seconds < 10
-    assert remaining == {}
+    assert remaining_processes == {}
 
 
 def test_a_registry_runs_if_a_declared_table_needs_it_and_ends_on_ctrl_c(
@@ -170,9 +170,9 @@ def test_a_registry_runs_if_a_declared_table_needs_it_and_ends_on_ctrl_c(
     assert schema is not None
     assert [field["name"] for field in json.loads(schema.text)["fields"]] == ["id"]
     assert exposed(started_by(stack.process.pid)) == {}
-    seconds, remaining = stack.stop()
+    seconds, remaining_processes = stack.stop()
     assert seconds < 10
-    assert remaining == {}
+    assert remaining_processes == {}
     assert stack.process.returncode == 0
 
 

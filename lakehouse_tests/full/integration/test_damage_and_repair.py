@@ -36,10 +36,10 @@ def test_a_commit_damaged_by_a_power_failure_is_reported_restored_and_read_again
     """As after a power failure, a data file is empty and the sync marker is that of an earlier version."""
     stream.refresh()
     marker = Path(stream.uri).parent / ".locks" / f"{stream.table.name}.synced"
-    synced_before, version_before, rows = marker.read_bytes(), stream.ledger.version, {*stream.temperatures()}
+    synced_content, version_before, rows = marker.read_bytes(), stream.ledger.version, {*stream.temperatures()}
     stream.send(record(time=hour(5)), record(time=hour(6)))
     stream.merge()
-    marker.write_bytes(synced_before)
+    marker.write_bytes(synced_content)
     (damaged_file,) = {*DeltaTable(stream.uri).file_uris()} - {
         *DeltaTable(stream.uri, version=version_before).file_uris()
     }
@@ -60,14 +60,14 @@ def test_a_commit_damaged_by_a_power_failure_is_reported_restored_and_read_again
 def test_duplicate_and_misplaced_keys_are_found_and_restored(stream):
     version, rows = stream.ledger.version, stream.snapshot()
     stream.sql("INSERT INTO {t} SELECT * FROM {t}")
-    duplicates = verify.verify_keys(stream.context)
-    assert duplicates.detail.count(" has 2 rows.") == 2
-    assert f"lakehouse audit {stream.table.name}" in duplicates.detail
+    duplicate_finding = verify.verify_keys(stream.context)
+    assert duplicate_finding.detail.count(" has 2 rows.") == 2
+    assert f"lakehouse audit {stream.table.name}" in duplicate_finding.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.sql("UPDATE {t} SET observed_month = DATE'2022-12-01' WHERE latitude = 1")
-    misplaced = verify.verify_keys(stream.context)
-    assert misplaced.detail.count(" is in the wrong partition 2022-12-01.") == 1
-    assert "RESTORE" in misplaced.detail
+    misplaced_finding = verify.verify_keys(stream.context)
+    assert misplaced_finding.detail.count(" is in the wrong partition 2022-12-01.") == 1
+    assert "RESTORE" in misplaced_finding.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.merge()
     assert verify.verify_keys(stream.context).passed, "the advised RESTORE repairs the table"

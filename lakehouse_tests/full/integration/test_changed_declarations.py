@@ -69,8 +69,8 @@ def test_a_column_that_becomes_kept_starts_with_the_value_of_its_row(spark, brok
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): None}
     stream.send(record(time=hour(0), temperature_2m=ABSENT))
     stream.merge()
-    stored = stream.sql("SELECT _record.position, _kept.temperature_2m.position FROM {t} ORDER BY observed_at")
-    assert stored[0] == (4, 1), "the kept value is from an older record"
+    positions = stream.sql("SELECT _record.position, _kept.temperature_2m.position FROM {t} ORDER BY observed_at")
+    assert positions[0] == (4, 1), "the kept value is from an older record"
     stream.replay()
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): 30.0}
     declare_keep(stream, keep=False)

@@ -12,7 +12,7 @@ CONNECT = (
     "real/test_rejected.py::test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_other",
     "real/test_quoted_words.py",
     "full/integration/test_derived_in_trouble.py"
-    "::test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
+    "::test_without_change_data_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",
 )
 ENGINE = (*CONNECT, "full/integration/test_another_row.py", "full/integration/test_deaths.py", "real/test_restore.py")
 PLANS = (

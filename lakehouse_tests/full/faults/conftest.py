@@ -1,4 +1,4 @@
-"""Brokers and a registry of the tests' own, which they harm: started once, where a test asks for them."""
+"""Brokers and a registry that the tests harm; each starts once, when the first test requests it."""
 
 from collections.abc import Iterator
 
@@ -12,26 +12,26 @@ from lakehouse_tests.helpers.brokers.servers import OneServer
 
 
 @pytest.fixture(scope="session")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
-    """One broker, which is killed, frozen and restarted."""
+def fragile_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
+    """One broker that tests kill, freeze and restart."""
     settings = Settings(home=tmp_path_factory.mktemp("one"), _env_file=None)
-    one = OneServer(settings, EmbeddedBroker(settings))
-    with one.embedded.running():
-        yield one
+    server = OneServer(settings, EmbeddedBroker(settings))
+    with server.embedded.running():
+        yield server
 
 
 @pytest.fixture(scope="session")
-def one_registry(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
-    """One schema registry beside the broker of all tests, which is killed, frozen and made anew."""
-    own = Settings(home=tmp_path_factory.mktemp("registry"), _env_file=None)
-    one = OneServer(own, EmbeddedRegistry(own))
-    with one.embedded.running():
-        yield one
+def fragile_registry(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServer]:
+    """One schema registry next to the shared broker; tests kill, freeze and recreate it."""
+    settings = Settings(home=tmp_path_factory.mktemp("registry"), _env_file=None)
+    server = OneServer(settings, EmbeddedRegistry(settings))
+    with server.embedded.running():
+        yield server
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three brokers, of which one at a time is killed."""
+    """Three brokers; tests kill one at a time."""
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
         cluster.start()

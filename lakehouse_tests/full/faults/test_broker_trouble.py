@@ -1,4 +1,4 @@
-"""Brokers that are killed, hang or lose the leader of a partition, while records are read and while they are sent."""
+"""Brokers that are killed, hang or lose the leader of a partition while records are read or sent."""
 
 import signal
 import time
@@ -19,20 +19,20 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(2, 9)
 
-PARTITIONS = 4  # more than the session has cores, so that some are read later than others
-READ_LIMIT = 45.0  # seconds in which a read of a broker that hangs ends
+PARTITIONS = 4  # more than the cores of the session, so that some are read later
+READ_LIMIT = 45.0  # seconds within which a read from a hanging broker ends
 HOURS = [hour(number) for number in range(40)]
 LINES = [record(time=hour(number % 240), temperature_2m=float(number % 60)) for number in range(6_000)]
 
 
-def filled(spark: SparkSession, settings: Settings) -> Stream:
-    """A topic with records in every partition, not merged yet."""
+def create_filled_topic(spark: SparkSession, settings: Settings) -> Stream:
+    """Create a topic with records in every partition; none is merged."""
     stream = Stream.create(spark, settings, partitions=PARTITIONS)
-    fill(stream)
+    fill_partitions(stream)
     return stream
 
 
-def fill(stream: Stream) -> None:
+def fill_partitions(stream: Stream) -> None:
     """Send one record for each hour; an hour always goes to the same partition."""
     for partition in range(PARTITIONS):
         stream.send(*(record(time=time) for time in HOURS[partition::PARTITIONS]), partition=partition)
@@ -44,8 +44,8 @@ def assert_holds(stream: Stream, hours: list[str]) -> None:
     stream.assert_accounted()
 
 
-def patient(work: Callable[[], Any]) -> Any:
-    """Do it, and once more where the broker was in trouble the first time."""
+def retry_once(work: Callable[[], Any]) -> Any:
+    """Do the work, and repeat it once after a broker error."""
     try:
         return work()
     except BrokerError:
@@ -53,50 +53,53 @@ def patient(work: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_a_broker_killed_and_restarted_while_records_are_read(spark, one, attack, interference, turn):
-    stream = filled(spark, one.settings)
+def test_a_broker_killed_and_restarted_during_a_read_loses_no_record(spark, fragile_broker, attack, interference, turn):
+    stream = create_filled_topic(spark, fragile_broker.settings)
     with attack("Nothing is lost", "broker killed and restarted while records are read"):
-        killed = interference.while_reading(one.embedded.pid, signal.SIGKILL)
-        with one.restarted_when_dead():
-            outcomes = patient(stream.merge)
-        assert killed.exists()
+        kill_marker = interference.while_reading(fragile_broker.embedded.pid, signal.SIGKILL)
+        with fragile_broker.restarted_when_dead():
+            outcomes = retry_once(stream.merge)
+        assert kill_marker.exists()
         assert sum(outcome.entry.commit.read for outcome in outcomes) == len(HOURS)
         assert_holds(stream, HOURS)
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_a_broker_killed_and_restarted_while_records_are_sent(spark, one, attack, turn):
-    stream = Stream.create(spark, one.settings)
+def test_a_broker_killed_and_restarted_during_a_publish_loses_no_record(spark, fragile_broker, attack, turn):
+    stream = Stream.create(spark, fragile_broker.settings)
     with attack("Nothing is lost", "broker killed and restarted while records are sent"):
-        with one.restarted_when_dead():
-            sent = publish(one.settings, stream.table, interrupted(lambda: one.signal(signal.SIGKILL)))
-        assert_sent_and_merged(stream, sent)
+        with fragile_broker.restarted_when_dead():
+            sent_count = publish(
+                fragile_broker.settings, stream.table, interrupted_lines(lambda: fragile_broker.signal(signal.SIGKILL))
+            )
+        assert_sent_and_merged(stream, sent_count)
 
 
-def interrupted(action: Callable[[], object]) -> Iterator[bytes]:
-    """Lines to send, with something happening in the middle of them."""
+def interrupted_lines(action: Callable[[], object]) -> Iterator[bytes]:
+    """Yield the lines to send, and run the action in the middle of them."""
     for number, line in enumerate(LINES):
         if number == len(LINES) // 2:
             action()
         yield line
 
 
-def assert_sent_and_merged(stream: Stream, sent: int) -> None:
-    """Every line is in the topic once, and the last of each hour in the table."""
-    assert sent == len(LINES)
-    assert Counter(found.value for found in stored(stream.settings, stream.table.topic)) == Counter(LINES)
+def assert_sent_and_merged(stream: Stream, sent_count: int) -> None:
+    """Every line is in the topic once, and the last line of each hour is in the table."""
+    assert sent_count == len(LINES)
+    values = [stored_record.value for stored_record in stored(stream.settings, stream.table.topic)]
+    assert Counter(values) == Counter(LINES)
     stream.merge()
-    newest = {hour(number % 240): float(number % 60) for number in range(len(LINES))}
-    assert stream.temperatures() == newest
+    expected = {hour(number % 240): float(number % 60) for number in range(len(LINES))}
+    assert stream.temperatures() == expected
     stream.assert_accounted()
 
 
-def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, interference):
-    stream = filled(spark, one.settings)
-    stream.merge()  # else the read also pays for the first statements of a new session
-    fill(stream)
-    interference.while_reading(one.embedded.pid, signal.SIGSTOP)
-    questions: dict[str, tuple[Callable[[], object], float]] = {
+def test_every_request_to_a_hanging_broker_ends_in_time(spark, fragile_broker, attack, interference):
+    stream = create_filled_topic(spark, fragile_broker.settings)
+    stream.merge()  # otherwise the read includes the first statements of a new session
+    fill_partitions(stream)
+    interference.while_reading(fragile_broker.embedded.pid, signal.SIGSTOP)
+    requests: dict[str, tuple[Callable[[], object], float]] = {
         "read": (stream.merge, READ_LIMIT),
         "looked at": (lambda: look(stream.settings, stream.table.topic), 5),
         "planned": (lambda: batches.plan_next(stream.settings, stream.table), 10),
@@ -104,62 +107,62 @@ def test_a_broker_that_hangs_ends_every_question_in_time(spark, one, attack, int
         "sent to": (lambda: publish(stream.settings, stream.table, LINES), 18),
     }
     try:
-        for what, (question, limit) in questions.items():
-            with attack("Nothing is silent", f"broker hangs when it is {what}"):
-                began = time.monotonic()
+        for request_name, (request, limit) in requests.items():
+            with attack("Nothing is silent", f"broker hangs when it is {request_name}"):
+                start_time = time.monotonic()
                 with pytest.raises(BrokerError):
-                    question()
-                assert time.monotonic() - began < limit
+                    request()
+                assert time.monotonic() - start_time < limit
     finally:
-        one.signal(signal.SIGCONT)
+        fragile_broker.signal(signal.SIGCONT)
     with attack("Nothing is lost", "broker hung while records were read"):
         stream.merge()
         assert_holds(stream, HOURS)
 
 
-def test_a_broker_that_stays_dead_while_records_are_read(spark, one, attack, interference):
-    stream = filled(spark, one.settings)
+def test_a_read_from_a_dead_broker_fails_and_the_next_run_continues(spark, fragile_broker, attack, interference):
+    stream = create_filled_topic(spark, fragile_broker.settings)
     with attack("Nothing is lost", "broker dead while records are read, and back for the next run"):
-        interference.while_reading(one.embedded.pid, signal.SIGKILL)
+        interference.while_reading(fragile_broker.embedded.pid, signal.SIGKILL)
         with pytest.raises(BrokerError, match=f"{stream.table.topic}, partition 0.*lakehouse merge"):
             stream.merge()
-        one.embedded.start()
+        fragile_broker.embedded.start()
         stream.merge()
         assert_holds(stream, HOURS)
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_the_leader_of_a_partition_is_killed_between_plan_and_read(spark, cluster, attack, interference, turn):
-    stream = filled(spark, cluster.settings)
+def test_a_leader_killed_between_plan_and_read_loses_no_record(spark, cluster, attack, interference, turn):
+    stream = create_filled_topic(spark, cluster.settings)
     with (
         attack("Nothing is lost", "leader killed in a cluster of three between plan and read"),
         cluster.leader_killed(stream.table.topic) as kill,
     ):
         interference.before_reading(kill)
-        patient(stream.merge)
+        retry_once(stream.merge)
         assert_holds(stream, HOURS)
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_the_leader_of_a_partition_is_killed_while_records_are_sent(spark, cluster, attack, turn):
+def test_a_leader_killed_during_a_publish_loses_no_record(spark, cluster, attack, turn):
     stream = Stream.create(spark, cluster.settings)
     with (
         attack("Nothing is lost", "leader killed in a cluster of three while records are sent"),
         cluster.leader_killed(stream.table.topic) as kill,
     ):
-        sent, seen = publish_and_look(stream, kill)
-        assert sorted(seen.end) == [0, 1, 2], "a look waits for the next leader"
-        assert_sent_and_merged(stream, sent)
+        sent_count, topic_state = publish_and_look(stream, kill)
+        assert sorted(topic_state.end) == [0, 1, 2], "look waits for the next leader"
+        assert_sent_and_merged(stream, sent_count)
 
 
 def publish_and_look(stream: Stream, kill: Callable[[], None]) -> tuple[int, TopicState]:
-    """Send all lines, and look at the topic as soon as the leader is killed in the middle of them."""
-    looks: list[Future[TopicState]] = []
+    """Send all lines; in the middle of them kill the leader and read the state of the topic at once."""
+    futures: list[Future[TopicState]] = []
     with ThreadPoolExecutor(1) as pool:
 
         def kill_and_look() -> None:
             kill()
-            looks.append(pool.submit(look, stream.settings, stream.table.topic, 15.0))
+            futures.append(pool.submit(look, stream.settings, stream.table.topic, 15.0))
 
-        sent = publish(stream.settings, stream.table, interrupted(kill_and_look))
-    return sent, looks[0].result()
+        sent_count = publish(stream.settings, stream.table, interrupted_lines(kill_and_look))
+    return sent_count, futures[0].result()

@@ -1,4 +1,4 @@
-"""A process is killed at every point of its work; a plain rerun makes everything as if nothing had happened."""
+"""A process is killed at every point of its work; a plain rerun gives the tables of an undisturbed run."""
 
 import random
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ SCENES = {
     "base": ("merge", "load_base", "merge", "refresh"),
     "redrive": ("merge", "redrive", "refresh"),
     "replay": ("merge", "replay", "refresh"),
-    # base rows come in a file of their own: there is something to compact
+    # base rows are in a file of their own, so maintenance has files to compact
     "maintain": ("merge", "load_base", "merge", "refresh", "maintain"),
     "log": ("merge", "redrive", "replay", "refresh"),
     "avro": ("merge", "refresh"),
@@ -42,39 +42,39 @@ SCENES = {
 
 @dataclass(frozen=True)
 class Case:
-    """One kill: in which step of which scene, and at which point of it."""
+    """One kill: the scene, the step of the scene and the point in the step."""
 
-    how: str
+    label: str
     point: Point
     scene: str = "merge"
     step: int = 0
 
 
-# of the statement in which a process dies at these points: whether its commit is there
-COMMITTED = {"file": 0, "version": 1}
+# how many commits the interrupted statement has made at these points
+COMMITS_AT_POINT = {"file": 0, "version": 1}
 CASES = [
     Case("before reading", Point("ingest.batches.read_records", nth=1)),
     Case("after the rejected write", write("after", "_rejected")),
     Case("MERGE: first data file", write("file", nth=1)),
-    Case("after the commit, before anybody heard", write("after")),
+    Case("after the commit, before it is reported", write("after")),
     Case("MERGE: Python alone", write("file", alone=True)),
     Case("change feed: first data file", write("file", "_changes"), step=1),
-    Case("before the tables are made", Point("storage.schema_change.apply._create")),
+    Case("before the tables are created", Point("storage.schema_change.apply._create")),
     Case("between the tables", Point("storage.schema_change.apply._create", "after")),
-    Case("after the tables are made", Point("storage.schema_change.apply._create", "after", nth=1)),
+    Case("after the tables are created", Point("storage.schema_change.apply._create", "after", nth=1)),
     Case("after reading", Point("ingest.batches.merge_decided")),
     Case("rejected write: first data file", write("file", "_rejected")),
     Case("rejected write: log entry", write("version", "_rejected")),
     Case("before the MERGE", write("before", nth=1)),
     Case("MERGE: log entry is written", write("log")),
     Case("MERGE: log entry", write("version", nth=1)),
-    Case("after the last commit, before anybody heard", write("after", nth=1)),
+    Case("after the last commit, before it is reported", write("after", nth=1)),
     Case("MERGE: Python alone", write("log", nth=1, alone=True)),
     *(Case("MERGE: some time", write("delay", nth=n % 2, delay=0.2 * 1.6**n)) for n in range(7)),
     *(Case("without Spark: some time", write("delay", delay=0.001 * 1.9**n, quick=True)) for n in range(7)),
     Case("change feed: log entry", write("version", "_changes"), step=1),
     Case("change feed: after the commit", write("after", "_changes"), step=1),
-    Case("rollup: before it is made", Point("storage.schema_change.apply._create", nth=1), step=1),
+    Case("rollup: before it is created", Point("storage.schema_change.apply._create", nth=1), step=1),
     Case("rollup: first data file", write("file", "_by_location"), step=1),
     Case("rollup: after the commit", write("after", "_by_location"), step=1),
     Case("base load: first data file", write("file", "_base"), "base", 1),
@@ -88,13 +88,13 @@ CASES = [
     Case("replay: after the commit", write("after"), "replay", 1),
     Case("maintenance: first file of OPTIMIZE", write("file"), "maintain", 4),
     Case("maintenance: OPTIMIZE done", write("after"), "maintain", 4),
-    Case("maintenance: VACUUM begun", write("version", nth=1), "maintain", 4),
+    Case("maintenance: VACUUM started", write("version", nth=1), "maintain", 4),
     Case("maintenance: VACUUM done", write("after", nth=1), "maintain", 4),
-    Case("maintenance: ledger carried on", write("after", nth=2), "maintain", 4),
+    Case("maintenance: ledger carried forward", write("after", nth=2), "maintain", 4),
     Case("log table: after the rejected write", write("after", "_rejected"), "log"),
     Case("log table, append: first data file", write("file", nth=1), "log"),
     Case("log table, append: log entry", write("version", nth=1), "log"),
-    Case("log table, append: after the commit, before anybody heard", write("after"), "log"),
+    Case("log table, append: after the commit, before it is reported", write("after"), "log"),
     Case("log table, append: Python alone", write("log", alone=True), "log"),
     *(
         Case("log table, without Spark: some time", write("delay", delay=n, quick=True), "log")
@@ -104,7 +104,7 @@ CASES = [
     Case("log table, redrive: after the commit", write("after"), "log", 1),
     Case("log table, replay: after the commit", write("after"), "log", 2),
     Case("log table, rollup: first data file", write("file", "_by_location"), "log", 3),
-    Case("Avro, schemas: before they are kept", write("before", "_schemas"), "avro"),
+    Case("Avro, schemas: before they are stored", write("before", "_schemas"), "avro"),
     Case("Avro, schemas: first data file", write("file", "_schemas"), "avro"),
     Case("Avro, schemas: log entry", write("version", "_schemas"), "avro"),
     Case("Avro, schemas: after the commit", write("after", "_schemas"), "avro"),
@@ -114,7 +114,7 @@ CASES = [
 
 @dataclass
 class World:
-    """A topic, base files, a session that is warm, and workers to lose."""
+    """A topic, base files, a warm session, and workers to kill."""
 
     spark: SparkSession
     settings: Settings
@@ -122,68 +122,70 @@ class World:
     topic: str
     avro_topic: str
     folder: str
-    sent: int
-    undisturbed: dict[str, Any] = field(default_factory=dict)
+    sent_count: int
+    expected_states: dict[str, Any] = field(default_factory=dict)
 
     def jobs(self, scene: str) -> list[Job]:
-        """The steps of a scene over tables of their own."""
+        """The steps of a scene, over new tables."""
         form: Any = scene if scene in ("log", "avro") else "json"
         topic = self.avro_topic if form == "avro" else self.topic
-        said: dict[str, Any] = dict(max_records=self.sent // 2 + 1, folder=self.folder, form=form)
-        first = Job("", f"c_{uuid4().hex[:12]}", topic, **said)
-        after = [do for do in SCENES[scene] if do == "redrive"]
-        return [replace(first, do=do, hottest=100.0 if after and do != "merge" else 70.0) for do in SCENES[scene]]
+        options: dict[str, Any] = dict(max_records=self.sent_count // 2 + 1, folder=self.folder, form=form)
+        first = Job("", f"c_{uuid4().hex[:12]}", topic, **options)
+        redrives = [do for do in SCENES[scene] if do == "redrive"]
+        return [replace(first, do=do, hottest=100.0 if redrives and do != "merge" else 70.0) for do in SCENES[scene]]
 
     def run(self, jobs: list[Job]) -> None:
         for job in jobs:
             job.run(self.spark, self.settings)
 
-    def expected(self, scene: str) -> Any:
-        if scene not in self.undisturbed:
+    def expected_state(self, scene: str) -> Any:
+        if scene not in self.expected_states:
             jobs = self.jobs(scene)
             self.run(jobs)
-            self.undisturbed[scene] = told(self.settings, jobs[-1])
-        return self.undisturbed[scene]
+            self.expected_states[scene] = told(self.settings, jobs[-1])
+        return self.expected_states[scene]
 
 
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, registry: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     topic = f"crash-{uuid4().hex[:8]}"
-    avro = Job("", "t", f"{topic}-avro", form="avro").table
+    avro_table = Job("", "t", f"{topic}-avro", form="avro").table
     base = base_folder(tmp_path_factory.mktemp("base"), {hour(number): float(number) for number in range(3, 9)})
     create_topic(registry, Job("", "t", topic).table)
-    create_topic(registry, avro)
-    ids = register(registry, avro, AS_TEXT), register(registry, avro, WITH_STATION)
-    drawn = random.Random(4)
+    create_topic(registry, avro_table)
+    ids = register(registry, avro_table, AS_TEXT), register(registry, avro_table, WITH_STATION)
+    rng = random.Random(4)
     for partition in range(3):
-        values = records(drawn, 10)
+        values = records(rng, 10)
         send(registry, topic, values, partition)
-        send(registry, avro.topic, as_avro(ids, values), partition)
+        send(registry, avro_table.topic, as_avro(ids, values), partition)
     with standby(registry) as workers:
-        yield World(spark, registry, workers, topic, avro.topic, str(base), sent=42)
+        yield World(spark, registry, workers, topic, avro_table.topic, str(base), sent_count=42)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.how)
-def test_a_plain_rerun_after_a_kill_makes_everything_as_if_nothing_had_happened(case, world, attack):
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
+def test_a_plain_rerun_after_a_kill_gives_the_tables_of_an_undisturbed_run(case, world, attack):
     jobs = world.jobs(case.scene)
     world.run(jobs[: case.step])
-    expected = world.expected(case.scene)
-    with attack(CRASH, f"SIGKILL, {case.how}"):
+    expected_state = world.expected_state(case.scene)
+    with attack(CRASH, f"SIGKILL, {case.label}"):
         uri = world.settings.table_uri(jobs[case.step].name + case.point.suffix)
-        version, left = footprint(uri)
+        version_before, files_before = footprint(uri)
         with world.standby.take() as worker:
             worker.die(jobs[case.step], case.point)
-        if case.point.when in COMMITTED:
-            version_after, left_after = footprint(uri)
-            more = version_after - version - case.point.nth - COMMITTED[case.point.when]
-            assert more in ((0, 1) if case.point.alone else (0,)), (
-                "a JVM without its Python may end its statement first"
+        if case.point.when in COMMITS_AT_POINT:
+            version_after, files_after = footprint(uri)
+            extra_commits = version_after - version_before - case.point.nth - COMMITS_AT_POINT[case.point.when]
+            assert extra_commits in ((0, 1) if case.point.alone else (0,)), (
+                "only a JVM without its Python process may still finish its statement"
             )
-            assert more or case.point.when != "file" or left_after - left, "it died before there was a file"
+            assert extra_commits or case.point.when != "file" or files_after - files_before, (
+                "the worker died before it wrote a file"
+            )
         world.run(jobs[case.step :])
-        found = told(world.settings, jobs[-1])
-        assert found[0].read == world.sent
-        assert found == expected
+        state = told(world.settings, jobs[-1])
+        assert state[0].read == world.sent_count
+        assert state == expected_state
 
 
 GAP_POINTS = {
@@ -194,24 +196,24 @@ GAP_POINTS = {
 
 
 def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
-    table = Job("merge", "t", f"gap-{uuid4().hex[:8]}")
-    create_topic(world.settings, table.table)
-    recorded = ("its log entry", "after its commit")
-    jobs = {how: replace(table, name=f"g_{uuid4().hex[:12]}") for how in ["undisturbed", *GAP_POINTS]}
-    send(world.settings, table.topic, [record(time=hour(number)) for number in range(5)])
+    template = Job("merge", "t", f"gap-{uuid4().hex[:8]}")
+    create_topic(world.settings, template.table)
+    committed_labels = ("its log entry", "after its commit")
+    jobs = {label: replace(template, name=f"g_{uuid4().hex[:12]}") for label in ["undisturbed", *GAP_POINTS]}
+    send(world.settings, template.topic, [record(time=hour(number)) for number in range(5)])
     world.run(list(jobs.values()))
-    send(world.settings, table.topic, [record(time=hour(number)) for number in range(5, 12)])
-    gone = {TopicPartition(table.topic, 0): RecordsToDelete(before_offset=8)}
-    with_client(AIOKafkaAdminClient, world.settings, lambda admin: admin.delete_records(gone))
-    found = {}
-    for how, job in jobs.items():
-        accept = replace(job, do="accept_gap")
-        if how in GAP_POINTS:
-            with attack(CRASH, f"SIGKILL, accepting a gap, {how}"), world.standby.take() as worker:
-                worker.die(accept, GAP_POINTS[how])
-        with suppress(LakehouseError) if how in recorded else nullcontext():
-            world.run([accept])
+    send(world.settings, template.topic, [record(time=hour(number)) for number in range(5, 12)])
+    deletion = {TopicPartition(template.topic, 0): RecordsToDelete(before_offset=8)}
+    with_client(AIOKafkaAdminClient, world.settings, lambda admin: admin.delete_records(deletion))
+    states = {}
+    for label, job in jobs.items():
+        acceptance = replace(job, do="accept_gap")
+        if label in GAP_POINTS:
+            with attack(CRASH, f"SIGKILL, accepting a gap, {label}"), world.standby.take() as worker:
+                worker.die(acceptance, GAP_POINTS[label])
+        with suppress(LakehouseError) if label in committed_labels else nullcontext():
+            world.run([acceptance])
         world.run([job, replace(job, do="refresh")])
         gaps = [entry.commit.gap for entry in Tables(world.settings, job.table).ledger().entries if entry.commit.gap]
-        found[how] = (gaps, told(world.settings, job))
-    assert all(one == found["undisturbed"] for one in found.values())
+        states[label] = (gaps, told(world.settings, job))
+    assert all(state == states["undisturbed"] for state in states.values())

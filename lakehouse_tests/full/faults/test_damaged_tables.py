@@ -1,4 +1,4 @@
-"""Folders of tables are damaged: whoever looks or merges is told in one sentence, and nothing is lost."""
+"""Table folders are damaged: every command reports it in one sentence, and nothing is lost."""
 
 import os
 import re
@@ -30,7 +30,7 @@ LOST, SILENT = "Nothing is lost", "Nothing is silent"
 
 @pytest.fixture(scope="module")
 def stream(spark, broker) -> Stream:
-    """A table with a checkpoint, for tests that put back what they damage."""
+    """A table with a checkpoint; tests that damage it restore it."""
     stream = Stream.create(spark, broker)
     stream.send(record(time=hour(0)))
     stream.merge()
@@ -41,59 +41,65 @@ def stream(spark, broker) -> Stream:
     return stream
 
 
-def commit(folder: Path, version: int) -> Path:
+def commit_file(folder: Path, version: int) -> Path:
     return folder / "_delta_log" / f"{version:020d}.json"
 
 
-def cut(file: Path) -> None:
+def cut_short(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:40])
 
 
-def replaced_by_a_file(folder: Path) -> None:
+def replace_by_a_file(folder: Path) -> None:
     shutil.rmtree(folder)
     folder.write_text("not a folder")
 
 
-def unlink(file: Path) -> None:
+def remove(file: Path) -> None:
     shutil.rmtree(file) if file.is_dir() else file.unlink()
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "the newest commit cut short": (lambda folder: cut(commit(folder, 3)), "is incomplete, as after a power failure"),
+    "the newest commit cut short": (
+        lambda folder: cut_short(commit_file(folder, 3)),
+        "is incomplete, as after a power failure",
+    ),
     "garbage in a commit": (
-        lambda folder: commit(folder, 2).write_text("garbage\n"),
+        lambda folder: commit_file(folder, 2).write_text("garbage\n"),
         "log (is damaged and )?cannot be read",
     ),
-    "a commit missing": (lambda folder: commit(folder, 2).unlink(), "log (is damaged and )?cannot be read.* [Gg]ap"),
+    "a commit missing": (
+        lambda folder: commit_file(folder, 2).unlink(),
+        "log (is damaged and )?cannot be read.* [Gg]ap",
+    ),
     "a checkpoint cut short": (
-        lambda folder: [cut(file) for file in folder.glob("_delta_log/*.checkpoint.parquet")],
+        lambda folder: [cut_short(file) for file in folder.glob("_delta_log/*.checkpoint.parquet")],
         "(log (is damaged and )?cannot be read|is incomplete, as after a power failure)",
     ),
     "a file instead of the log": (
-        lambda folder: [unlink(folder / "_delta_log"), (folder / "_delta_log").write_text("")],
+        lambda folder: [remove(folder / "_delta_log"), (folder / "_delta_log").write_text("")],
         "log (is damaged and )?cannot be read",
     ),
-    "the log missing": (lambda folder: unlink(folder / "_delta_log"), "not a Delta table: it holds observed_month="),
-    "a file instead of the folder": (replaced_by_a_file, "The table's folder is a file"),
+    "the log missing": (lambda folder: remove(folder / "_delta_log"), "not a Delta table: it holds observed_month="),
+    "a file instead of the folder": (replace_by_a_file, "The table's folder is a file"),
 }
 
 
-@pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_table_is_named_to_whoever_looks_or_merges(stream, how, tmp_path, attack):
+@pytest.mark.parametrize("damage_name", DAMAGES)
+def test_every_command_names_a_damaged_table_in_one_sentence(stream, damage_name, tmp_path, attack):
     folder = Path(stream.uri)
-    damage, said = DAMAGES[how]
-    looks = [stream.merge, lambda: status(stream.settings, stream.table), lambda: stream.ledger, stream.refresh]
-    with attack(SILENT, f"table damaged: {how}"), undone(folder, tmp_path):
+    damage, message = DAMAGES[damage_name]
+    actions = [stream.merge, lambda: status(stream.settings, stream.table), lambda: stream.ledger, stream.refresh]
+    with attack(SILENT, f"table damaged: {damage_name}"), undone(folder, tmp_path):
         damage(folder)
-        for look in looks:
-            with pytest.raises(TableError, match=f"(?s){said}.*{re.escape(str(folder))}") as caught:
-                look()
-            assert len(str(caught.value).splitlines()) == 1
-    with attack(LOST, f"table damaged and brought back: {how}"):
+        for action in actions:
+            with pytest.raises(TableError, match=f"(?s){message}.*{re.escape(str(folder))}") as error_info:
+                action()
+            assert len(str(error_info.value).splitlines()) == 1
+    with attack(LOST, f"table damaged and brought back: {damage_name}"):
         assert stream.merge() == []
 
 
-def test_what_other_writers_left_behind_does_no_harm(stream, attack):
+def test_files_left_behind_by_other_writers_do_no_harm(stream, attack):
     log = Path(stream.uri, "_delta_log")
     with attack(LOST, "left behind in the log: temporary files, a damaged _last_checkpoint"):
         (log / "_last_checkpoint").write_text("garbage")
@@ -105,7 +111,7 @@ def test_what_other_writers_left_behind_does_no_harm(stream, attack):
         assert set(stream.temperatures()) == {hour(number) for number in range(4)}
 
 
-def test_tables_whose_creation_was_cut_off_are_created(spark, broker, attack):
+def test_tables_whose_creation_was_interrupted_are_created(spark, broker, attack):
     stream = Stream.create(spark, broker)
     stream.send(record(time=hour(0)), b"{")
     with attack(LOST, "creation of the tables cut off"):
@@ -117,13 +123,13 @@ def test_tables_whose_creation_was_cut_off_are_created(spark, broker, attack):
         stream.merge()
         assert (len(stream.temperatures()), len(stream.rejected())) == (1, 1)
         assert_all_is_right(stream)
-        made = DeltaTable(stream.uri)
-        assert made.metadata().partition_columns == ["observed_month"]
-        assert "delta.deletedFileRetentionDuration" in made.metadata().configuration
-        assert made.schema().fields[0].metadata["comment"].startswith("Degrees north")
+        delta_table = DeltaTable(stream.uri)
+        assert delta_table.metadata().partition_columns == ["observed_month"]
+        assert "delta.deletedFileRetentionDuration" in delta_table.metadata().configuration
+        assert delta_table.schema().fields[0].metadata["comment"].startswith("Degrees north")
 
 
-def test_a_folder_that_may_not_be_read_is_no_missing_table(stream, attack):
+def test_a_folder_without_read_permission_is_not_a_missing_table(stream, attack):
     if os.geteuid():
         pytest.skip("only root can become another user")
     folder = Path(stream.uri)
@@ -137,8 +143,8 @@ def test_a_folder_that_may_not_be_read_is_no_missing_table(stream, attack):
 
 
 @pytest.fixture
-def damaged(broker, spark, tmp_path, monkeypatch) -> Settings:
-    """Where the merged table of ``temperatures`` cannot be read."""
+def damaged_settings(broker, spark, tmp_path, monkeypatch) -> Settings:
+    """Settings of a home in which the merged table ``temperatures`` cannot be read."""
     address = bootstrap_servers(broker)
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", address)
@@ -151,19 +157,27 @@ def damaged(broker, spark, tmp_path, monkeypatch) -> Settings:
     return settings
 
 
-def test_verbs_runs_and_the_sensor_say_it_in_one_sentence(damaged, capfd, attack):
-    for verb in (["status"], ["audit"], ["merge", "--dry-run"], ["merge"], ["query", "SELECT 1 FROM temperatures"]):
-        with attack(SILENT, f"table damaged: lakehouse {verb[0]}"):
-            assert main.run(verb) == 1
-            said = capfd.readouterr().err.removeprefix("Starting Spark ...\n").splitlines()
-            assert len(said) == 1
-            assert ("Table temperatures cannot be read" if verb[0] == "query" else "is incomplete, as after") in said[0]
-    resources = {"lakehouse": LakehouseResource.with_settings(damaged)}
+def test_commands_runs_and_the_sensor_report_the_damage_in_one_sentence(damaged_settings, capfd, attack):
+    for arguments in (
+        ["status"],
+        ["audit"],
+        ["merge", "--dry-run"],
+        ["merge"],
+        ["query", "SELECT 1 FROM temperatures"],
+    ):
+        with attack(SILENT, f"table damaged: lakehouse {arguments[0]}"):
+            assert main.run(arguments) == 1
+            error_lines = capfd.readouterr().err.removeprefix("Starting Spark ...\n").splitlines()
+            assert len(error_lines) == 1
+            assert (
+                "Table temperatures cannot be read" if arguments[0] == "query" else "is incomplete, as after"
+            ) in error_lines[0]
+    resources = {"lakehouse": LakehouseResource.with_settings(damaged_settings)}
     defs = build_defs([temperatures], resources)
     with attack(SILENT, "table damaged: a run in Dagster"):
         run = defs.resolve_job_def("merge_temperatures").execute_in_process(raise_on_error=False)
-        failed = [event.step_failure_data for event in run.get_step_failure_events()]
-        assert "is incomplete, as after" in failed[0].user_failure_data.description
+        failures = [event.step_failure_data for event in run.get_step_failure_events()]
+        assert "is incomplete, as after" in failures[0].user_failure_data.description
     with attack(SILENT, "table damaged: the sensor"), dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_sensor_context(instance, resources=resources)
         with context, pytest.raises(TableError, match="is incomplete, as after"):

@@ -1,4 +1,4 @@
-"""Disks fail: a clear error, every table at a version it had, and the next run goes on."""
+"""Disks fail: the error is clear, every table stays at an earlier version, and the next run continues."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,8 +31,8 @@ def disk(tmp_path_factory) -> Iterator[Disk]:
 
 
 @pytest.fixture(scope="module")
-def on_disk(spark, broker, disk) -> Stream:
-    """A table on the small disk; each test leaves every table right and space on the disk."""
+def disk_stream(spark, broker, disk) -> Stream:
+    """A table on the small disk; each test leaves every table correct and space on the disk."""
     settings = Settings(
         home=broker.home, tables=str(disk.folder), kafka_bootstrap_servers=bootstrap_servers(broker), _env_file=None
     )
@@ -42,8 +42,8 @@ def on_disk(spark, broker, disk) -> Stream:
     return stream
 
 
-def complaint(step: Callable[[], object]) -> str:
-    """What a step says of the table it cannot write; nothing where it can."""
+def error_message(step: Callable[[], object]) -> str:
+    """The message of a step that cannot write its table, else an empty text."""
     try:
         step()
     except TableError as error:
@@ -51,71 +51,72 @@ def complaint(step: Callable[[], object]) -> str:
     return ""
 
 
-def versions(stream: Stream) -> dict[str, int]:
+def table_versions(stream: Stream) -> dict[str, int]:
     tables = Path(stream.settings.tables_root).glob("*/_delta_log")
     return {log.parent.name: DeltaTable(log.parent).version() for log in tables}
 
 
-@pytest.mark.parametrize("left", range(0, 64, 4))
-def test_a_full_disk_leaves_the_tables_as_they_are_and_the_next_run_goes_on(on_disk, disk, attack, left):
-    before, rows, rejected = on_disk.ledger, set(on_disk.temperatures()), len(on_disk.rejected())
-    (new,) = on_disk.hours(1)
-    on_disk.send(record(time=new), b"[")
-    disk.fill(left * 1024)
+@pytest.mark.parametrize("free_kib", range(0, 64, 4))
+def test_a_full_disk_changes_no_table_and_the_next_run_continues(disk_stream, disk, attack, free_kib):
+    ledger_before = disk_stream.ledger
+    hours_before, rejected_before = set(disk_stream.temperatures()), len(disk_stream.rejected())
+    (new_hour,) = disk_stream.hours(1)
+    disk_stream.send(record(time=new_hour), b"[")
+    disk.fill(free_kib * 1024)
     with attack(LOST, "disk full during a batch"):
-        said = complaint(on_disk.merge)
-        if said or not left:
-            assert re.search(r"^No space left on device.*/tables/t_.*Free some space and run it again", said)
-            assert on_disk.ledger == before
+        message = error_message(disk_stream.merge)
+        if message or not free_kib:
+            assert re.search(r"^No space left on device.*/tables/t_.*Free some space and run it again", message)
+            assert disk_stream.ledger == ledger_before
         disk.clear()
-        on_disk.merge()
-        assert set(on_disk.temperatures()) == {*rows, new}
-        assert len(on_disk.rejected()) == rejected + 1
-        assert on_disk.ledger.totals.read == before.totals.read + 2
-        on_disk.assert_accounted()
+        disk_stream.merge()
+        assert set(disk_stream.temperatures()) == {*hours_before, new_hour}
+        assert len(disk_stream.rejected()) == rejected_before + 1
+        assert disk_stream.ledger.totals.read == ledger_before.totals.read + 2
+        disk_stream.assert_accounted()
 
 
-def test_a_full_disk_stops_what_is_derived_and_loaded_and_they_go_on(on_disk, disk, tmp_path, attack):
-    spark, settings, table = on_disk.spark, on_disk.settings, on_disk.table
+def test_refreshes_and_base_loads_continue_after_a_full_disk(disk_stream, disk, tmp_path, attack):
+    spark, settings, table = disk_stream.spark, disk_stream.settings, disk_stream.table
     base = base_folder(tmp_path / "base", {hour(90): 9.0})
     steps: dict[str, Callable[[], object]] = {
         "the change feed": lambda: refresh.refresh_changes(TableContext(spark, settings, table)),
         "a rollup": lambda: refresh.refresh_rollup(TableContext(spark, settings, table), table.rollups[0]),
         "a base load": lambda: load_base(TableContext(spark, settings, table), base),
     }
-    for when in ("it is made", "it is there"):
+    for state in ("it is created", "it exists"):
         for name, step in steps.items():
-            with attack(LOST, f"disk full during {name}, when {when}"):
-                before = versions(on_disk) if when == "it is there" else {}
+            with attack(LOST, f"disk full during {name}, when {state}"):
+                versions_before = table_versions(disk_stream) if state == "it exists" else {}
                 disk.fill()
                 with pytest.raises(TableError, match="No space left on device"):
                     step()
                 disk.clear()
-                assert before == {} or versions(on_disk) == before
+                assert versions_before == {} or table_versions(disk_stream) == versions_before
                 step()
         base_folder(tmp_path / "base", {hour(90): 10.0})
-        on_disk.send(record(time=hour(91)))
-        on_disk.merge()
+        disk_stream.send(record(time=hour(91)))
+        disk_stream.merge()
     load_base(TableContext(spark, settings, table), base)
-    on_disk.merge()
-    assert on_disk.temperatures()[hour(90)] == 10.0
-    assert_all_is_right(on_disk)
+    disk_stream.merge()
+    assert disk_stream.temperatures()[hour(90)] == 10.0
+    assert_all_is_right(disk_stream)
 
 
-def test_a_read_only_disk_is_read_and_not_written(on_disk, disk, attack):
-    lag = status(on_disk.settings, on_disk.table).lag or 0
-    on_disk.send(record(time=hour(95)))
+def test_a_read_only_disk_is_read_and_not_written(disk_stream, disk, attack):
+    lag = status(disk_stream.settings, disk_stream.table).lag or 0
+    disk_stream.send(record(time=hour(95)))
     disk.remount("ro")
     try:
         with attack(SILENT, "read-only disk"):
             with pytest.raises(TableError, match=r"read-only file system.*Make it writable"):
-                on_disk.merge()
-            new = replace(on_disk, table=replace(on_disk.table, name="new"))
+                disk_stream.merge()
+            new_stream = replace(disk_stream, table=replace(disk_stream.table, name="new"))
             with pytest.raises(TableError, match=r"read-only file system.*new"):
-                new.merge()
-            assert status(on_disk.settings, on_disk.table).lag == lag + 1
+                new_stream.merge()
+            assert status(disk_stream.settings, disk_stream.table).lag == lag + 1
     finally:
         disk.remount("rw")
     with attack(LOST, "read-only disk"):
-        on_disk.merge()
-        assert hour(95) in on_disk.temperatures()
+        disk_stream.merge()
+        assert hour(95) in disk_stream.temperatures()

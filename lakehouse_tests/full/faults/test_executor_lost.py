@@ -1,4 +1,4 @@
-"""An executor dies within a MERGE: Spark runs its tasks again, and no row is counted twice."""
+"""An executor dies during a MERGE: Spark repeats its tasks, and no row is counted twice."""
 
 import json
 import os
@@ -13,30 +13,30 @@ from lakehouse_tests.helpers.places import ROOT
 
 pytestmark = pytest.mark.invariant(7)
 
-EXACT = {"source_rows": ROWS, "inserted": ROWS, "updated": 0, "deleted": 0, "rows": ROWS}
+EXACT_COUNTS = {"source_rows": ROWS, "inserted": ROWS, "updated": 0, "deleted": 0, "rows": ROWS}
 
 
-def told_by(home: Path, how: str) -> dict[str, int]:
-    """What a MERGE came to in which an executor died."""
-    command = [sys.executable, "-m", "lakehouse_tests.helpers.attacks.lost_executor", str(home), how]
+def run_merge(home: Path, mode: str) -> dict[str, int]:
+    """Run a MERGE in which an executor dies; return its counts."""
+    command = [sys.executable, "-m", "lakehouse_tests.helpers.attacks.lost_executor", str(home), mode]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
     with (home / "log").open("w") as log:
         run = subprocess.run(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log, timeout=600, check=False
         )
     assert run.returncode == 0, (home / "log").read_text()[-4000:]
-    told: dict[str, int] = json.loads(run.stdout.splitlines()[-1])
-    return told
+    counts: dict[str, int] = json.loads(run.stdout.splitlines()[-1])
+    return counts
 
 
-def test_spark_counts_rows_twice_whose_executor_dies_and_delta_commits_that_unless_it_is_told_to_refuse(tmp_path):
-    told = told_by(tmp_path, "unguarded")
-    assert told["source_rows"] > ROWS
-    assert told["rows"] == ROWS
+def test_without_the_guard_delta_commits_the_wrong_counts_of_a_lost_executor(tmp_path):
+    counts = run_merge(tmp_path, "unguarded")
+    assert counts["source_rows"] > ROWS
+    assert counts["rows"] == ROWS
 
 
-def test_a_merge_that_counted_rows_twice_is_not_committed_and_planned_again_counts_them_once(tmp_path, attack):
+def test_with_the_guard_a_merge_that_lost_an_executor_is_repeated_and_counts_rows_once(tmp_path, attack):
     with attack("Every record is accounted for", "an executor dies within the MERGE"):
-        told = told_by(tmp_path, "guarded")
-        assert told.pop("refused") > 0
-        assert told == EXACT
+        counts = run_merge(tmp_path, "guarded")
+        assert counts.pop("refused") > 0
+        assert counts == EXACT_COUNTS

@@ -1,4 +1,4 @@
-"""Follow mode outlives a broker that is restarted: it says so once, waits, and merges what comes afterwards."""
+"""Follow mode survives a restart of the broker: it reports it once, waits, and merges later records."""
 
 import os
 import subprocess
@@ -16,30 +16,35 @@ LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), stric
 FOLLOW = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow", "temperatures"]
 
 
-def test_follow_goes_on_when_a_broker_that_went_away_is_back(one: OneServer, tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, kafka_bootstrap_servers=one.embedded.address, _env_file=None)
-    publish(one.settings, temperatures, LINES[:20])
-    said = tmp_path / "said"
+def test_follow_continues_when_its_broker_is_back(fragile_broker: OneServer, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, kafka_bootstrap_servers=fragile_broker.embedded.address, _env_file=None)
+    publish(fragile_broker.settings, temperatures, LINES[:20])
+    log_file = tmp_path / "stderr"
 
-    def read() -> int:
+    def count_read_records() -> int:
         return read_ledger(settings.table_uri("temperatures"), "temperatures").totals.read
 
-    with said.open("w") as errors:
-        environment = {"LAKEHOUSE_HOME": str(tmp_path), "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": one.embedded.address}
-        follow = subprocess.Popen([*FOLLOW, "--idle-exit", "20"], env={**os.environ, **environment}, stderr=errors)
+    with log_file.open("w") as stderr:
+        environment = {
+            "LAKEHOUSE_HOME": str(tmp_path),
+            "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": fragile_broker.embedded.address,
+        }
+        follow = subprocess.Popen([*FOLLOW, "--idle-exit", "20"], env={**os.environ, **environment}, stderr=stderr)
     try:
-        assert wait_until(lambda: read() == 20 or follow.poll() is not None, 240)
-        one.embedded.stop()
-        assert wait_until(lambda: "Waiting until it answers" in said.read_text() or follow.poll() is not None, 60)
-        assert follow.poll() is None, said.read_text()
-        one.embedded.start()
-        assert wait_until(lambda: "answers again" in said.read_text(), 60)
-        publish(one.settings, temperatures, LINES[20:])
-        assert wait_until(lambda: read() == 40 or follow.poll() is not None, 120)
-        assert follow.wait(120) == 0, said.read_text()
-        assert read() == 40
+        assert wait_until(lambda: count_read_records() == 20 or follow.poll() is not None, 240)
+        fragile_broker.embedded.stop()
+        assert wait_until(lambda: "Waiting until it answers" in log_file.read_text() or follow.poll() is not None, 60)
+        assert follow.poll() is None, log_file.read_text()
+        fragile_broker.embedded.start()
+        assert wait_until(lambda: "answers again" in log_file.read_text(), 60)
+        publish(fragile_broker.settings, temperatures, LINES[20:])
+        assert wait_until(lambda: count_read_records() == 40 or follow.poll() is not None, 120)
+        assert follow.wait(120) == 0, log_file.read_text()
+        assert count_read_records() == 40
     finally:
         follow.kill()
-        one.embedded.start()
-    told = [line for line in said.read_text().splitlines() if one.embedded.address in line or "again" in line]
-    assert len(told) == 2, said.read_text()
+        fragile_broker.embedded.start()
+    broker_lines = [
+        line for line in log_file.read_text().splitlines() if fragile_broker.embedded.address in line or "again" in line
+    ]
+    assert len(broker_lines) == 2, log_file.read_text()

@@ -1,4 +1,4 @@
-"""A log table after a RESTORE, a topic made anew, a lost history, and what others write: no row is lost or twice."""
+"""A log table after a RESTORE, a recreated topic, a lost history and foreign writes: no row is lost or duplicated."""
 
 from dataclasses import replace
 
@@ -20,28 +20,26 @@ from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, logged
 pytestmark = pytest.mark.invariant(1, 3, 7, 8, 11)
 
 
-def test_rows_of_a_batch_that_a_restore_made_void_stand_once_until_all_it_read_is_read_again(
-    log_stream, monkeypatch, attack
-):
+def test_a_batch_voided_by_a_restore_is_merged_again_without_duplicates(log_stream, monkeypatch, attack):
     with attack("Nothing is doubled", "log table: RESTORE between the plan and the append"):
         log_stream.send(*at_hours(0))
         log_stream.merge()
         log_stream.send(*at_hours(1))
         log_stream.merge()
         version = log_stream.ledger.version
-        real, restored = spark_writer.commit_append, list[object]()
+        real_commit, restore_results = spark_writer.commit_append, list[object]()
 
         def restore_first(*args, **kwargs):
-            if not restored:
-                restored.append(log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version - 1}"))
-            return real(*args, **kwargs)
+            if not restore_results:
+                restore_results.append(log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version - 1}"))
+            return real_commit(*args, **kwargs)
 
         monkeypatch.setattr(stored_table, "commit_append", restore_first)
         log_stream.send(*at_hours(2, 3, 4))
-        with by_spark():  # deltalake commits on the version that was planned on, or not at all
+        with by_spark():  # deltalake would commit only on the planned version
             log_stream.merge(max_records=1, until={0: 3})
-        assert restored
-        # planned behind the second record, void, and then all from the second record on by position
+        assert restore_results
+        # the append was void; then all records from the second on were merged by position
         assert logged(log_stream) == [(0, number, hour(number), float(number)) for number in range(3)]
         assert operations(log_stream)[:2] == ["MERGE", "MERGE"]
         is_right(log_stream)
@@ -50,26 +48,26 @@ def test_rows_of_a_batch_that_a_restore_made_void_stand_once_until_all_it_read_i
         assert logged(log_stream) == [(0, number, hour(number), float(number)) for number in range(5)]
         log_stream.send(*at_hours(5))
         log_stream.merge()
-        assert operations(log_stream)[0] == "WRITE", "nothing was ever read so far"
+        assert operations(log_stream)[0] == "WRITE", "no record was read this far before"
         is_right(log_stream)
 
 
-def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(log_stream, monkeypatch, attack):
-    """The void batch read two records; what lies before and in it is merged one by one, with maintenance between."""
+def test_maintenance_keeps_the_ranges_that_a_void_batch_read(log_stream, monkeypatch, attack):
+    """The void batch read two records; the records before and in it are merged one by one, with maintenance between."""
     with attack("Nothing is doubled", "log table: RESTORE between the plan and the append, then maintenance"):
         log_stream.send(*at_hours(0))
         log_stream.merge()
-        version, real = log_stream.ledger.version, spark_writer.commit_append
+        version, real_commit = log_stream.ledger.version, spark_writer.commit_append
         log_stream.send(*at_hours(1))
         log_stream.merge()
         log_stream.send(*at_hours(2, 3))
 
-        def restored(*args, **kwargs):
+        def restore_and_commit(*args, **kwargs):
             log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-            return real(*args, **kwargs)
+            return real_commit(*args, **kwargs)
 
         with monkeypatch.context() as patch, by_spark():
-            patch.setattr(stored_table, "commit_append", restored)
+            patch.setattr(stored_table, "commit_append", restore_and_commit)
             patch.setattr(batches, "again", lambda step, *_: step())
             with pytest.raises(ConflictError, match="is void"):
                 log_stream.merge()
@@ -84,8 +82,8 @@ def test_what_a_void_batch_read_is_known_behind_a_commit_that_only_carries_on(lo
         assert not log_stream.ledger.next_commit("batch", "").reached
 
 
-def test_rows_of_a_topic_and_of_the_one_made_anew_under_its_name_stand_side_by_side(log_stream, attack):
-    with attack("Nothing is lost", "log table: topic made anew"):
+def test_rows_of_a_topic_and_of_its_recreation_are_both_in_the_table(log_stream, attack):
+    with attack("Nothing is lost", "log table: topic deleted and created again"):
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
         delete_topic(log_stream.settings, log_stream.table.topic)
@@ -100,8 +98,8 @@ def test_rows_of_a_topic_and_of_the_one_made_anew_under_its_name_stand_side_by_s
         is_right(log_stream)
 
 
-def test_another_record_at_the_position_of_a_row_is_a_row_of_its_own(log_stream, attack):
-    """A broker that was rolled back gives positions again, and keeps the id of its topic."""
+def test_another_record_at_the_position_of_a_row_becomes_a_second_row(log_stream, attack):
+    """A restored broker assigns the same positions again and keeps the id of its topic."""
     with attack("Nothing is lost", "log table: another record at the position of a row"):
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
@@ -115,38 +113,38 @@ def test_another_record_at_the_position_of_a_row_is_a_row_of_its_own(log_stream,
         is_right(log_stream)
 
 
-def test_a_log_whose_history_is_gone_goes_on_without_a_row_twice(log_stream, attack):
+def test_a_log_table_without_its_history_continues_without_duplicates(log_stream, attack):
     with attack("Nothing is doubled", "log table: its history gone"):
         log_stream.send(*at_hours(0, 1, 2))
         log_stream.merge()
         log_stream.sql("UPDATE {t} SET temperature_2m = 1 WHERE _record.position = 0")
         clean_log(log_stream.uri)
-        proposed = propose_progress(log_stream.context)
-        assert proposed.positions[0] == 3
-        # a person who does not trust it begins anew
-        begun = replace(proposed, commit=proposed.commit.model_copy(update={"progress": {0: 0, 1: 0}}))
-        record_progress(log_stream.context, begun)
+        proposal = propose_progress(log_stream.context)
+        assert proposal.positions[0] == 3
+        # a person who does not trust the proposal starts at the beginning
+        first_positions = replace(proposal, commit=proposal.commit.model_copy(update={"progress": {0: 0, 1: 0}}))
+        record_progress(log_stream.context, first_positions)
         log_stream.send(*at_hours(3))
         log_stream.merge(max_records=2)
         assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3)]
 
 
-def test_a_record_that_somebody_inserted_again_is_found(log_stream, attack):
-    with attack("Nothing is silent", "log table: a row inserted again by somebody else"):
+def test_the_key_check_finds_a_record_that_was_inserted_again(log_stream, attack):
+    with attack("Nothing is silent", "log table: a row inserted again by another program"):
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
         log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.position = 1")
-        found = verify_keys(log_stream.context)
-        assert not found.passed
-        assert "0, 1, " in found.detail
+        finding = verify_keys(log_stream.context)
+        assert not finding.passed
+        assert "0, 1, " in finding.detail
         log_stream.replay()
         assert [row[1] for row in logged(log_stream)] == [0, 1, 1]
         log_stream.assert_accounted()
 
 
-@pytest.mark.parametrize("way", ["RESTORE", "each row once"])
-def test_rows_that_stand_twice_since_a_commit_told_no_progress_are_found_and_repaired(log_stream, attack, way):
-    with attack("Nothing is silent", f"log table: rows twice, by a commit that told no progress; repaired: {way}"):
+@pytest.mark.parametrize("repair", ["RESTORE", "each row once"])
+def test_duplicates_of_a_commit_without_progress_are_found_and_repaired(log_stream, attack, repair):
+    with attack("Nothing is silent", f"log table: rows twice, by a commit without progress; repaired: {repair}"):
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
         version = log_stream.ledger.version
@@ -154,8 +152,8 @@ def test_rows_that_stand_twice_since_a_commit_told_no_progress_are_found_and_rep
         log_stream.send(*at_hours(2))
         log_stream.merge()
         assert not verify_keys(log_stream.context).passed
-        assert [each.version for each in log_stream.ledger.foreign] == [version + 1]
-        if way == "RESTORE":
+        assert [commit_info.version for commit_info in log_stream.ledger.foreign] == [version + 1]
+        if repair == "RESTORE":
             log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
         else:
             log_stream.sql("INSERT OVERWRITE {t} SELECT DISTINCT * FROM {t}")
@@ -164,13 +162,15 @@ def test_rows_that_stand_twice_since_a_commit_told_no_progress_are_found_and_rep
         is_right(log_stream)
 
 
-def test_a_topic_that_ends_before_what_was_read_is_read_again_and_no_row_stands_twice(log_stream, attack):
-    """As after a broker was rolled back, with an older state of the same topic."""
-    with attack("Nothing is doubled", "log table: broker rolled back: the topic ends behind the progress"):
+def test_a_topic_that_ends_before_the_progress_is_read_again_without_duplicates(log_stream, attack):
+    """A broker that was restored from an older copy has an older state of the same topic."""
+    with attack(
+        "Nothing is doubled", "log table: broker restored from an older copy: the topic ends before the progress"
+    ):
         log_stream.send(*at_hours(0, 1, 2))
         log_stream.merge()
-        beyond = log_stream.ledger.next_commit("recovery", "test").model_copy(update={"progress": {0: 9, 1: 0}})
-        log_stream.context.merged.commit_nothing(beyond)
+        future_commit = log_stream.ledger.next_commit("recovery", "test").model_copy(update={"progress": {0: 9, 1: 0}})
+        log_stream.context.merged.commit_nothing(future_commit)
         log_stream.accept_gap()
         for number in range(3, 11):
             log_stream.send(*at_hours(number))
@@ -180,15 +180,15 @@ def test_a_topic_that_ends_before_what_was_read_is_read_again_and_no_row_stands_
         is_right(log_stream)
 
 
-def test_a_copy_of_a_log_without_its_history_says_what_to_do_and_goes_on_without_a_row_twice(log_stream, attack):
+def test_a_copy_of_a_log_table_without_its_history_continues_after_recover_progress(log_stream, attack):
     with attack("Nothing is doubled", "log table: a copy of it without its history"):
         log_stream.send(*at_hours(0, 1))
         log_stream.merge()
-        copy = replace(log_stream.table, name=f"{log_stream.table.name}_copy")
-        uri = log_stream.settings.table_uri(copy.name)
+        table_copy = replace(log_stream.table, name=f"{log_stream.table.name}_copy")
+        uri = log_stream.settings.table_uri(table_copy.name)
         log_stream.sql(f"CREATE TABLE delta.`{uri}` USING DELTA PARTITIONED BY (observed_day) AS SELECT * FROM {{t}}")
-        log_stream.table = copy
-        with pytest.raises(LedgerError, match=f"lakehouse recover-progress {copy.name}"):
+        log_stream.table = table_copy
+        with pytest.raises(LedgerError, match=f"lakehouse recover-progress {table_copy.name}"):
             log_stream.merge()
         record_progress(log_stream.context, propose_progress(log_stream.context))
         log_stream.send(*at_hours(2))
@@ -196,8 +196,8 @@ def test_a_copy_of_a_log_without_its_history_says_what_to_do_and_goes_on_without
         assert [row[1] for row in logged(log_stream)] == [0, 1, 2]
 
 
-def test_rows_that_somebody_else_wrote_without_a_record_are_rows_as_any(log_stream, attack):
-    with attack("Nothing is silent", "log table: rows of somebody else, without a record"):
+def test_rows_of_another_program_without_a_record_count_as_rows(log_stream, attack):
+    with attack("Nothing is silent", "log table: rows of another program, without a record"):
         log_stream.send(*at_hours(0))
         log_stream.merge()
         is_right(log_stream)
@@ -208,7 +208,7 @@ def test_rows_that_somebody_else_wrote_without_a_record_are_rows_as_any(log_stre
         (rollup,) = log_stream.table.rollups
         refresh_rollup(log_stream.context, rollup)
         assert log_stream.sql("SELECT readings FROM {rollup} ORDER BY observed_day") == [(2,), (1,)]
-        assert not verify_keys(log_stream.context).passed, "nobody knows what they are"
+        assert not verify_keys(log_stream.context).passed, "rows without a record are not verified"
         source = log_stream.ledger.progress.source
         clean_log(log_stream.uri)
         assert propose_progress(log_stream.context).commit.reached == {source.text: {0: 1}}

@@ -1,4 +1,4 @@
-"""Random histories against the model."""
+"""Random histories, compared with a model of the tables."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -16,27 +16,27 @@ pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
 STEPS = 40
 
 
-KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)] * 2 + [("with a table", Begun)] * 5
-KINDS += [("of a log table", LogHistories)] * 3
-KINDS += [("of Avro, whose registry comes, goes and lies", AvroHistories)] * 3
+HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)] * 2 + [("with a table", Begun)] * 5
+HISTORY_KINDS += [("of a log table", LogHistories)] * 3
+HISTORY_KINDS += [("of Avro, whose registry comes, goes and lies", AvroHistories)] * 3
 
 
-@pytest.mark.parametrize("begins", KINDS, ids=[name for name, _ in KINDS])
+@pytest.mark.parametrize("history_kind", HISTORY_KINDS, ids=[name for name, _ in HISTORY_KINDS])
 def test_random_histories_give_the_tables_of_the_model(
     spark: SparkSession,
     registry: Settings,
     tmp_path_factory: pytest.TempPathFactory,
     attack: Attack,
-    begins: tuple[str, type[Histories]],
+    history_kind: tuple[str, type[Histories]],
 ) -> None:
-    """The first history Hypothesis draws is the plainest there is, so one more is drawn than counts."""
-    kind, histories = begins
+    """Hypothesis draws the simplest history first, so one more than needed is drawn."""
+    kind, machine = history_kind
     steps: list[None] = []
 
-    class Attacked(histories):  # type: ignore[valid-type, misc]
+    class CountedHistories(machine):  # type: ignore[valid-type, misc]
         parts = Parts(spark, registry, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    drawn = settings(
+    hypothesis_settings = settings(
         max_examples=2,
         stateful_step_count=STEPS,
         deadline=None,
@@ -46,6 +46,7 @@ def test_random_histories_give_the_tables_of_the_model(
         suppress_health_check=list(HealthCheck),
         print_blob=True,
     )
-    how = f"a step of a random history {kind}, compared with a model"
-    with attack("Nothing is lost, doubled or silent", how, lambda: len(steps)):
-        run_state_machine_as_test(Attacked, settings=drawn, _min_steps=STEPS)  # else some end early
+    label = f"a step of a random history {kind}, compared with a model"
+    with attack("Nothing is lost, doubled or silent", label, lambda: len(steps)):
+        # without _min_steps some histories end early
+        run_state_machine_as_test(CountedHistories, settings=hypothesis_settings, _min_steps=STEPS)

@@ -1,4 +1,4 @@
-"""Two runs of Dagster that write one table, launched at once on a new instance, wait for each other."""
+"""Two Dagster runs that write one table never overlap, even if both start at once on a new instance."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from lakehouse.settings import Settings
 
 pytestmark = pytest.mark.invariant(11)
 
-_STEP = dg.DagsterEventType.STEP_START, dg.DagsterEventType.STEP_FAILURE
+_STEP_EVENTS = dg.DagsterEventType.STEP_START, dg.DagsterEventType.STEP_FAILURE
 
 
 @pytest.fixture
 def silent_broker():
-    """Accepts and never answers: a merge waits for it, and so holds its slot, without a JVM."""
+    """Accept connections and never answer, so that a merge holds its slot without a JVM."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -34,20 +34,22 @@ def test_two_runs_of_a_table_launched_at_once_do_not_overlap(silent_broker, atta
     command += ["-j", "merge_temperatures"]
     with attack("One writer at a time", "two runs of Dagster launched at once"):
         with dg.DagsterInstance.from_config(str(home)) as instance:
-            runs = [
+            processes = [
                 subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 for _ in range(2)
             ]
-            for run in runs:
-                run.wait(120)
+            for process in processes:
+                process.wait(120)
             spans = sorted(_span_of_merge(instance, run.run_id) for run in instance.get_runs())
         (_, first_end), (second_start, _) = spans
         assert first_end <= second_start, json.dumps(spans)
 
 
-def _span_of_merge(instance: dg.DagsterInstance, run: str) -> tuple[float, float]:
-    """When the step that merges held its slot."""
-    events = [entry for entry in instance.all_logs(run, of_type=set(_STEP)) if entry.step_key == "temperatures"]
+def _span_of_merge(instance: dg.DagsterInstance, run_id: str) -> tuple[float, float]:
+    """The start and the end of the step that merges."""
+    events = [
+        entry for entry in instance.all_logs(run_id, of_type=set(_STEP_EVENTS)) if entry.step_key == "temperatures"
+    ]
     start, end = (entry.timestamp for entry in events)
     assert end - start > 1, "it ended before another could overlap"
     return start, end

@@ -1,4 +1,4 @@
-"""Secrets stay secret: whatever is done and however it fails, none of them is written or passed on."""
+"""Secrets stay secret: no command, run or error writes one or passes it on."""
 
 import os
 import sqlite3
@@ -24,9 +24,9 @@ PAIR = f"reader:{MARK}-of-registry".encode()
 PASSWORD, WRONG_PASSWORD = (f"Basic {b64encode(pair).decode()}" for pair in (PAIR, PAIR + b"-wrong"))
 TOKEN, WRONG_TOKEN = f"Bearer {MARK}-of-token", f"Bearer {MARK}-of-token-wrong"
 ENCODED = b64encode(PAIR[: len(PAIR) // 3 * 3])
-"""How a password begins where it is told, also one with more behind it."""
+"""How the encoded password begins; the wrong password begins the same way."""
 
-DECLARED = """
+ORDERS_MODULE = """
 from lakehouse import Avro, Column, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 
@@ -42,50 +42,50 @@ ANSWERS = {
 
 
 @dataclass(frozen=True)
-class Done:
-    """What a process left that did all there is to do: what it said, wrote and was started with."""
+class FinishedRun:
+    """What a process that ran every command left behind: its output, its files and its arguments."""
 
-    said: bytes
+    output: bytes
     home: Path
     arguments: bytes
     secrets: tuple[bytes, ...]
-    told: frozenset[str]
-    """Who asked the schema registry, as each question told it."""
+    authorizations: frozenset[str]
+    """The Authorization headers of all requests to the schema registry."""
 
-    def held_by(self, text: bytes) -> list[bytes]:
+    def secrets_in(self, text: bytes) -> list[bytes]:
         return [secret for secret in self.secrets if secret in text]
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedRun]:
     folder = tmp_path_factory.mktemp("secrets")
     passwords = {"SCRAM-SHA-256": f"{MARK}-of-password", "PLAIN": f"{MARK}-of-password"}
     (folder / "broker").mkdir()
     with (
         secured_broker(folder / "broker", passwords) as broker,
-        answering_registry(ANSWERS, allowed=(PASSWORD, TOKEN)) as (url, asked),
+        answering_registry(ANSWERS, allowed=(PASSWORD, TOKEN)) as (url, requests),
     ):
-        certificate, plain = broker.authority.sign("client")
-        key = encrypted_for_java(plain, f"{MARK}-of-key")
+        certificate, plain_key = broker.authority.sign("client")
+        key = encrypted_for_java(plain_key, f"{MARK}-of-key")
         home = folder / "home"
         (home / "tmp").mkdir(parents=True)
         keys = {"CERTIFICATE_FILE": str(certificate), "KEY_FILE": str(key), "KEY_PASSWORD": f"{MARK}-of-key"}
         environment = {
             **{f"LAKEHOUSE_KAFKA_CLIENT_{name}": value for name, value in keys.items()},
-            **access(broker, url),
+            **access_settings(broker, url),
             "LAKEHOUSE_HOME": str(home),
-            "LAKEHOUSE_DECLARATIONS": str(declared_in(folder)),
+            "LAKEHOUSE_DECLARATIONS": str(write_declarations(folder)),
             "LAKEHOUSE_SPARK_MASTER": "local[2]",
             "DAGSTER_HOME": str(home / "dagster"),
             "TMPDIR": str(home / "tmp"),
         }
-        told, arguments = run(environment)
+        output, arguments = run(environment)
         secrets = (MARK.encode(), key.read_text().splitlines()[1].encode(), ENCODED)
-        yield Done(told, home, arguments, secrets, frozenset(each.told or "" for each in asked))
+        yield FinishedRun(output, home, arguments, secrets, frozenset(request.told or "" for request in requests))
 
 
-def access(broker: Secured, registry: str) -> dict[str, str]:
-    """What the broker and the schema registry ask for."""
+def access_settings(broker: Secured, registry: str) -> dict[str, str]:
+    """The settings that give access to the broker and the schema registry."""
     return {
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": broker.sasl,
         "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
@@ -101,19 +101,19 @@ def access(broker: Secured, registry: str) -> dict[str, str]:
     }
 
 
-def declared_in(folder: Path) -> Path:
-    """A folder that declares the temperatures, and a table of Avro."""
-    there = folder / "tables_of_secrets"
-    there.mkdir()
-    (there / "orders.py").write_text(DECLARED)
-    return there
+def write_declarations(folder: Path) -> Path:
+    """Write a folder that declares the temperatures and a table of Avro records."""
+    package = folder / "tables_of_secrets"
+    package.mkdir()
+    (package / "orders.py").write_text(ORDERS_MODULE)
+    return package
 
 
 def run(environment: dict[str, str]) -> tuple[bytes, bytes]:
-    """What the process said, and the arguments of every process that it was or started."""
+    """Run the process; return its output and the arguments of it and of every process that it started."""
     Path(environment["DAGSTER_HOME"]).mkdir()
-    seen: set[str] = set()
-    over = Event()
+    arguments: set[str] = set()
+    has_ended = Event()
     with subprocess.Popen(
         [sys.executable, "-m", "lakehouse_tests.helpers.attacks.secrets_told"],
         cwd=ROOT,
@@ -121,60 +121,68 @@ def run(environment: dict[str, str]) -> tuple[bytes, bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as process:
-        watcher = Thread(target=watch, args=(process.pid, seen, over))
-        watcher.start()
+        collector = Thread(target=collect_arguments, args=(process.pid, arguments, has_ended))
+        collector.start()
         try:
-            said, _ = process.communicate(timeout=360)
+            output, _ = process.communicate(timeout=360)
         finally:
             process.kill()
-            over.set()
-            watcher.join()
-    assert process.returncode == 0, said.decode()[-5000:]
-    return said, "\n".join(seen).encode()
+            has_ended.set()
+            collector.join()
+    assert process.returncode == 0, output.decode()[-5000:]
+    return output, "\n".join(arguments).encode()
 
 
-def watch(process: int, seen: set[str], over: Event) -> None:
-    while not over.wait(0.2):
-        seen.update(started_by(process).values())
+def collect_arguments(process: int, arguments: set[str], has_ended: Event) -> None:
+    while not has_ended.wait(0.2):
+        arguments.update(started_by(process).values())
 
 
-def dumped(file: Path) -> bytes:
-    """What a file holds; a database as text, since a long value lies in several places of its file."""
-    held = file.read_bytes()
-    if not held.startswith(b"SQLite format 3"):
-        return held
+def read_content(file: Path) -> bytes:
+    """The content of a file; also the text of a database, because its file splits long values."""
+    content = file.read_bytes()
+    if not content.startswith(b"SQLite format 3"):
+        return content
     with sqlite3.connect(file) as database:
-        return held + "\n".join(database.iterdump()).encode()
+        return content + "\n".join(database.iterdump()).encode()
 
 
-def test_what_was_done_left_all_that_is_searched(done: Done) -> None:
-    """Else nothing would be found whatever was written."""
-    assert b"all was done" in done.said
-    assert b"Unexpected" in done.said
-    assert b"java" in done.arguments
-    assert done.told == {PASSWORD, WRONG_PASSWORD, TOKEN, WRONG_TOKEN}
-    assert b"The schema registry refuses schemas/ids/7, with 401" in done.said
-    assert b"No valid request to the schema registry can be built from these settings" in done.said
-    assert any((done.home / "tables" / "orders_schemas").rglob("*.parquet"))
-    written = {path.relative_to(done.home).parts[0] for path in done.home.rglob("*") if path.is_file()}
-    assert {"tables", "events", "dagster", "tmp"} <= written
-    events = [path for path in (done.home / "events").rglob("*") if path.is_file()]
+def test_the_run_left_everything_that_is_searched(finished_run: FinishedRun) -> None:
+    """Otherwise a search that finds nothing would prove nothing."""
+    assert b"all was done" in finished_run.output
+    assert b"Unexpected" in finished_run.output
+    assert b"java" in finished_run.arguments
+    assert finished_run.authorizations == {PASSWORD, WRONG_PASSWORD, TOKEN, WRONG_TOKEN}
+    assert b"The schema registry refuses schemas/ids/7, with 401" in finished_run.output
+    assert b"No valid request to the schema registry can be built from these settings" in finished_run.output
+    assert any((finished_run.home / "tables" / "orders_schemas").rglob("*.parquet"))
+    folder_names = {
+        path.relative_to(finished_run.home).parts[0] for path in finished_run.home.rglob("*") if path.is_file()
+    }
+    assert {"tables", "events", "dagster", "tmp"} <= folder_names
+    events = [path for path in (finished_run.home / "events").rglob("*") if path.is_file()]
     assert any(b"SparkListenerSQLExecutionStart" in path.read_bytes() for path in events)
-    assert b"SaslAuthenticationException" in b"".join(path.read_bytes() for path in (done.home / "tmp").glob("*.txt"))
+    assert b"SaslAuthenticationException" in b"".join(
+        path.read_bytes() for path in (finished_run.home / "tmp").glob("*.txt")
+    )
 
 
-@pytest.mark.parametrize("part", ["tables", "events", "dagster", "tmp", "logs"])
-def test_no_secret_is_in_a_file_of_the_home(done: Done, attack: Attack, part: str) -> None:
+@pytest.mark.parametrize("folder_name", ["tables", "events", "dagster", "tmp", "logs"])
+def test_no_secret_is_in_a_file_of_the_home(finished_run: FinishedRun, attack: Attack, folder_name: str) -> None:
     with attack("Secrets stay secret", "every file of the home is searched after runs that succeed and fail"):
-        files = [path for path in (done.home / part).rglob("*") if path.is_file()]
-        assert {str(path): done.held_by(dumped(path)) for path in files if done.held_by(dumped(path))} == {}
+        files = [path for path in (finished_run.home / folder_name).rglob("*") if path.is_file()]
+        assert {
+            str(path): finished_run.secrets_in(read_content(path))
+            for path in files
+            if finished_run.secrets_in(read_content(path))
+        } == {}
 
 
-def test_no_secret_is_said_by_a_verb_or_by_spark_at_info(done: Done, attack: Attack) -> None:
-    with attack("Secrets stay secret", "what verbs, Dagster and Spark at INFO say is searched"):
-        assert [line for line in done.said.splitlines() if done.held_by(line)] == []
+def test_no_secret_is_in_the_output_of_commands_or_of_spark_at_info(finished_run: FinishedRun, attack: Attack) -> None:
+    with attack("Secrets stay secret", "the output of commands, Dagster and Spark at INFO is searched"):
+        assert [line for line in finished_run.output.splitlines() if finished_run.secrets_in(line)] == []
 
 
-def test_no_secret_is_an_argument_of_a_process(done: Done, attack: Attack) -> None:
+def test_no_secret_is_an_argument_of_a_process(finished_run: FinishedRun, attack: Attack) -> None:
     with attack("Secrets stay secret", "the arguments of every process are searched while it runs"):
-        assert done.held_by(done.arguments) == []
+        assert finished_run.secrets_in(finished_run.arguments) == []

@@ -1,4 +1,4 @@
-"""Two processes write the same tables at the same moment: each commit is made by one of them, and none is lost."""
+"""Two processes write the same tables at once: one of them makes each commit, and no commit is lost."""
 
 import random
 from collections import Counter
@@ -28,36 +28,36 @@ pytestmark = pytest.mark.invariant(11)
 
 ONE_WRITER = "One writer at a time"
 HOURS = range(12)
-HOT = 80.0
-READ = {"log": "into a log table", "avro": "of Avro, by schemas that both keep"}
+HOT_TEMPERATURE = 80.0
+READ_LABELS = {"log": "into a log table", "avro": "of Avro, with schemas that both store"}
 
 
 @dataclass
 class Race:
-    """A topic and its tables, two warm processes that write them, and what the rows have to be in the end."""
+    """A topic, its tables, two warm processes that write them, and the expected rows."""
 
     stream: Stream
     workers: list[Worker]
     job: Job
-    drawn: random.Random
+    rng: random.Random
     rows: dict[str, float | None] = field(default_factory=dict)
     base: dict[str, float] = field(default_factory=dict)
-    sent: int = 0
+    sent_count: int = 0
 
-    def send(self, many: int) -> None:
-        """Send rows, updates and malformed records; the records of a key stay in one partition."""
+    def send(self, count: int) -> None:
+        """Send rows, updates and malformed records; all records of a key go to one partition."""
         for partition in range(3):
-            values: list[bytes | None] = [b"{"] * self.drawn.randrange(2)
-            for _ in range(many // 3):
-                time = hour(self.drawn.choice(HOURS[partition::3]))
-                value = self.drawn.choice([None, *(round(self.drawn.uniform(-20, 40), 1) for _ in range(4))])
+            values: list[bytes | None] = [b"{"] * self.rng.randrange(2)
+            for _ in range(count // 3):
+                time = hour(self.rng.choice(HOURS[partition::3]))
+                value = self.rng.choice([None, *(round(self.rng.uniform(-20, 40), 1) for _ in range(4))])
                 values.append(record(time=time, temperature_2m=value))
                 self.rows[time] = self.rows.get(time) if value is None else value
             self.stream.send(*values, partition=partition)
-            self.sent += len(values)
+            self.sent_count += len(values)
 
     def run(self, *jobs: Job) -> list[dict[str, Any]]:
-        """Let both do something at once; who was never first stops with the word of a conflict."""
+        """Let both run a job at once; one that never wins stops with a conflict."""
         for worker, job in zip(self.workers, jobs, strict=True):
             worker.start(job)
         answers = [worker.answer() for worker in self.workers]
@@ -66,10 +66,10 @@ class Race:
         return answers
 
     def assert_right(self) -> None:
-        """Everything sent is merged, once, whoever did it."""
-        valued = {time: value for time, value in self.rows.items() if value is not None}
-        assert self.stream.temperatures() == {**self.rows, **self.base, **valued}
-        assert self.stream.ledger.totals.read == self.sent
+        """Everything sent is merged exactly once."""
+        given_values = {time: value for time, value in self.rows.items() if value is not None}
+        assert self.stream.temperatures() == {**self.rows, **self.base, **given_values}
+        assert self.stream.ledger.totals.read == self.sent_count
         assert self.stream.ledger.progress.positions == look(self.stream.settings, self.job.topic).end
         self.stream.assert_accounted()
 
@@ -85,7 +85,7 @@ def workers(registry) -> Iterator[list[Worker]]:
 
 
 @pytest.fixture(scope="module")
-def begun(spark, broker, workers) -> Race:
+def started_race(spark, broker, workers) -> Race:
     name = f"r_{uuid4().hex[:12]}"
     job = Job("merge", name, name, max_records=8)
     create_topic(broker, job.table)
@@ -93,23 +93,26 @@ def begun(spark, broker, workers) -> Race:
 
 
 @pytest.fixture
-def race(begun) -> Race:
-    begun.send(12)
-    return begun
+def race(started_race) -> Race:
+    started_race.send(12)
+    return started_race
 
 
 @pytest.mark.parametrize("turn", range(20))
 def test_two_processes_merge_each_batch_once(race, attack, turn):
-    numbers = {entry.commit.number for entry in race.stream.ledger.entries}
+    numbers_before = {entry.commit.number for entry in race.stream.ledger.entries}
     with attack(ONE_WRITER, "two processes merge at once"):
         answers = race.run(race.job, race.job)
-        mine, other = (set(answer.get("done", ())) for answer in answers)
-        assert not mine & other
+        first_numbers, second_numbers = (set(answer.get("done", ())) for answer in answers)
+        assert not first_numbers & second_numbers
         race.assert_right()
-        there = {entry.commit.number for entry in race.stream.ledger.entries}
-        assert mine | other <= there - numbers
-        assert any("error" in answer for answer in answers) or mine | other == there - numbers
-        numbers = there
+        numbers_after = {entry.commit.number for entry in race.stream.ledger.entries}
+        assert first_numbers | second_numbers <= numbers_after - numbers_before
+        assert (
+            any("error" in answer for answer in answers)
+            or first_numbers | second_numbers == numbers_after - numbers_before
+        )
+        numbers_before = numbers_after
     race.send(12)
 
 
@@ -120,13 +123,13 @@ def test_two_processes_read_a_new_topic_once(spark, registry, workers, attack, f
     create_topic(registry, job.table)
     race = Race(Stream(spark, registry, job.table), workers, job, random.Random())
     hours = [hour(number) for number in range(24)]
-    values: list[bytes | None] = [record(time=each) for each in hours]
+    values: list[bytes | None] = [record(time=time) for time in hours]
     if form == "avro":
         ids = register(registry, job.table, AS_TEXT), register(registry, job.table, WITH_STATION)
         values = as_avro(ids, values)
     for partition in range(job.table.partitions):
         race.stream.send(*values[partition :: job.table.partitions], partition=partition)
-    with attack(ONE_WRITER, f"two processes read a new topic at once: {READ[form]}"):
+    with attack(ONE_WRITER, f"two processes read a new topic at once: {READ_LABELS[form]}"):
         race.run(job, job)
         race.stream.merge()
         assert Counter(map(hour_of, rows_of(registry, name))) == Counter(hours)
@@ -147,10 +150,10 @@ def test_a_merge_and_a_redrive_at_once(race, attack):
     race.run(race.job, race.job)
     for number in range(3):
         race.send(6)
-        hot = hour(100 + number)
-        race.stream.send(record(time=hot, temperature_2m=HOT))
-        race.rows[hot] = HOT
-        race.sent += 1
+        hot_hour = hour(100 + number)
+        race.stream.send(record(time=hot_hour, temperature_2m=HOT_TEMPERATURE))
+        race.rows[hot_hour] = HOT_TEMPERATURE
+        race.sent_count += 1
         with attack(ONE_WRITER, "a merge and a redrive at once"):
             redrive = replace(race.job, do="redrive", hottest=100.0)
             race.run(race.job, redrive)
@@ -161,7 +164,7 @@ def test_a_merge_and_a_redrive_at_once(race, attack):
 
 def test_a_merge_and_a_base_load_at_once(race, attack, tmp_path: Path):
     for number in range(3):
-        race.base = {hour(each): float(each % 20 + number) for each in (*HOURS, 200)}
+        race.base = {hour(n): float(n % 20 + number) for n in (*HOURS, 200)}
         job = replace(race.job, folder=str(base_folder(tmp_path / "base", race.base)))
         with attack(ONE_WRITER, "a merge and a base load at once"):
             race.run(job, replace(job, do="load_base"))
@@ -177,19 +180,19 @@ def test_two_processes_refresh_feed_and_rollup_at_once(race, attack):
             refresh = replace(race.job, do="refresh")
             race.run(refresh, refresh)
             versions = race.stream.sql("SELECT DISTINCT source_version, number FROM {changes}")
-            assert len(versions) == len({version for version, _ in versions}), "a version is told twice"
+            assert len(versions) == len({version for version, _ in versions}), "a version is recorded twice"
             assert_all_is_right(race.stream)
         race.send(12)
 
 
 def test_a_merge_waits_for_the_process_that_writes_the_table(race, attack, monkeypatch):
     race.send(3)
-    before = race.stream.ledger
+    ledger_before = race.stream.ledger
     monkeypatch.setattr(lock, "_PATIENCE", 0.1)
     monkeypatch.setattr(table_context, "_ATTEMPTS", 2)
     with attack(ONE_WRITER, "another process holds the table's lock"):
         with table_lock(race.stream.uri, race.job.name), pytest.raises(ConflictError, match="was locked for"):
             race.stream.merge()
-        assert race.stream.ledger == before
+        assert race.stream.ledger == ledger_before
         race.stream.merge()
         race.assert_right()

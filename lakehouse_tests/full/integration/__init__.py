@@ -1,1 +1,1 @@
-"""Each part and each verb on real parts, in detail."""
+"""Every component and command, tested in detail with a real broker, Spark and Delta."""

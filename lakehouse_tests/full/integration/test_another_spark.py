@@ -1,4 +1,4 @@
-"""A Spark that somebody else started in the same process, and sessions on it that have one setting wrong."""
+"""A Spark that other code started in the same process, and sessions with one wrong setting on it."""
 
 import os
 import subprocess
@@ -25,52 +25,54 @@ from lakehouse.spark.sessions import spark_conf
 from lakehouse_tests.helpers.attacks.other_sessions import WRONG, resource_of
 
 settings = Settings(home=sys.argv[1], spark_master="local[1]", _env_file=None)
-theirs = {**WRONG, "spark.sql.legacy.setopsPrecedence.enabled": "true"}
+foreign_conf = {**WRONG, "spark.sql.legacy.setopsPrecedence.enabled": "true"}
 builder = SparkSession.builder
-for name, value in {**spark_conf(settings), **theirs}.items():
+for name, value in {**spark_conf(settings), **foreign_conf}.items():
     builder = builder.config(name, value)
 foreign = builder.getOrCreate()
 
-def work():
-    with resource_of(settings) as opened:
-        ours = opened.spark_session
-        wrong = [name for name, value in theirs.items() if ours.conf.get(name, None) == value]
-        print(f"wrong: {wrong}, counted: {ours.range(2).count()}")
+def count_rows():
+    with resource_of(settings) as resource:
+        session = resource.spark_session
+        wrong_names = [name for name, value in foreign_conf.items() if session.conf.get(name, None) == value]
+        print(f"wrong: {wrong_names}, counted: {session.range(2).count()}")
 
-work()
-elsewhere = Thread(target=work)
-elsewhere.start()
-elsewhere.join()
-kept = all(foreign.conf.get(name) == value for name, value in theirs.items())
-foreign.conf.set("spark.sql.defaultCatalog", "spark_catalog")  # else they can count nothing
-print(f"theirs: {kept}, counted: {foreign.range(3).count()}")
+count_rows()
+thread = Thread(target=count_rows)
+thread.start()
+thread.join()
+is_unchanged = all(foreign.conf.get(name) == value for name, value in foreign_conf.items())
+foreign.conf.set("spark.sql.defaultCatalog", "spark_catalog")  # otherwise the foreign session cannot count
+print(f"theirs: {is_unchanged}, counted: {foreign.range(3).count()}")
 """
 
 
-def test_a_spark_of_others_is_worked_on_exactly_and_goes_on_as_it_was(home: Settings, tmp_path: Path) -> None:
+def test_a_foreign_spark_gives_correct_results_and_keeps_its_settings(home: Settings, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     environment = {**os.environ, "LAKEHOUSE_JARS": str(home.jar_folder)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines() == ["wrong: [], counted: 2"] * 2 + ["theirs: True, counted: 3"]
+    result = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout.splitlines() == ["wrong: [], counted: 2"] * 2 + ["theirs: True, counted: 3"]
 
 
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, broker: Settings) -> Stream:
-    made = Stream.create(spark, broker, base=None)
-    made.send(record(time=LAST_OF_MONTH, temperature_2m=0.0))
-    made.merge()
-    return made
+    new_stream = Stream.create(spark, broker, base=None)
+    new_stream.send(record(time=LAST_OF_MONTH, temperature_2m=0.0))
+    new_stream.merge()
+    return new_stream
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_table_is_the_same_whatever_one_setting_of_another_session(
+def test_a_table_does_not_depend_on_a_setting_of_another_session(
     stream: Stream, spark: SparkSession, name: str
 ) -> None:
-    ((before,),) = stream.sql("SELECT temperature_2m FROM {t}")
+    ((temperature,),) = stream.sql("SELECT temperature_2m FROM {t}")
     with other_session(spark, {name: WRONG[name]}):
-        merge_by_resource(stream, record(time=LAST_OF_MONTH, temperature_2m=before + 1))
+        merge_by_resource(stream, record(time=LAST_OF_MONTH, temperature_2m=temperature + 1))
     rows = stream.sql("SELECT observed_month, observed_at, temperature_2m FROM {t}")
-    assert [(str(month), str(at), value) for month, at, value in rows] == [
-        ("2023-01-01", "2023-01-31 23:30:00", before + 1)
+    assert [(str(month), str(time), value) for month, time, value in rows] == [
+        ("2023-01-01", "2023-01-31 23:30:00", temperature + 1)
     ]

@@ -1,4 +1,4 @@
-"""Base rows are older than any record, and among themselves the later load wins, whatever becomes of the base table."""
+"""Base rows are older than any record; of two loads the later one wins, even if the base table is recreated."""
 
 import shutil
 from collections.abc import Callable
@@ -22,55 +22,60 @@ def stream(spark, broker):
     return Stream.create(spark, broker)
 
 
-def test_loads_into_a_base_table_made_anew_win_over_those_into_the_one_before(stream, tmp_path):
-    """Its versions begin again; a row that its first load does not bring is replaced by a later one."""
+def test_loads_into_a_recreated_base_table_win_over_earlier_loads(stream, tmp_path):
+    """Its versions start again; a later load replaces rows that its first load did not contain."""
 
-    def bring(number: int, values: dict[str, float | None]) -> None:
+    def load(number: int, values: dict[str, float | None]) -> None:
         folder = base_folder(tmp_path / str(number), values)
         load_base(stream.context, folder)
 
     for number in range(3):
-        bring(number, {hour(0): 50.0 + number, hour(1): 50.0 + number})
+        load(number, {hour(0): 50.0 + number, hour(1): 50.0 + number})
     stream.send(record(time=hour(2), temperature_2m=1.0))
     stream.merge()
     shutil.rmtree(stream.settings.table_uri(stream.table.base_name))
-    bring(3, {hour(0): 60.0, hour(2): 60.0})
+    load(3, {hour(0): 60.0, hour(2): 60.0})
     stream.merge()
-    bring(4, {hour(1): 61.0})
+    load(4, {hour(1): 61.0})
     stream.merge()
     assert stream.temperatures() == {hour(0): 60.0, hour(1): 61.0, hour(2): 1.0}
     stream.assert_accounted()
 
 
-def test_a_column_declared_after_the_base_was_loaded_is_there_when_it_is_merged(stream, tmp_path):
+def test_a_column_declared_after_a_base_load_is_in_the_merged_table(stream, tmp_path):
     load_base(stream.context, base_folder(tmp_path / "base", {hour(0): 50.0}))
-    later = Column("humidity", "DOUBLE", doc="Relative humidity, percent.")
-    stream.table = replace(stream.table, columns=[*stream.table.columns, later])
+    humidity = Column("humidity", "DOUBLE", doc="Relative humidity, percent.")
+    stream.table = replace(stream.table, columns=[*stream.table.columns, humidity])
     stream.send(record(time=hour(1), humidity=40.0))
     stream.merge()
     assert stream.sql("SELECT temperature_2m, humidity FROM {t} ORDER BY observed_at") == [(50.0, None), (20.0, 40.0)]
 
 
-def overtaken(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+def overtake_once(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Let another load commit once, between the plan of the next one and its commit."""
 
-    def late(*arguments: Any) -> Any:
+    def overtake_and_commit(*arguments: Any) -> Any:
         monkeypatch.setattr(stored_table, "commit_merge", commit_merge)
         action()
         return commit_merge(*arguments)
 
-    monkeypatch.setattr(stored_table, "commit_merge", late)
+    monkeypatch.setattr(stored_table, "commit_merge", overtake_and_commit)
 
 
 @pytest.mark.invariant(11)
-def test_a_load_that_another_one_overtook_is_planned_again(stream, tmp_path, monkeypatch):
-    ours, theirs = (base_folder(tmp_path / str(n), {hour(0): n, hour(n): n}) for n in (1, 2))
-    overtaken(monkeypatch, lambda: load_base(stream.context, theirs))
-    loaded = load_base(stream.context, ours)
-    assert (loaded.inserted, loaded.updated) == (1, 1)
+def test_an_overtaken_load_is_planned_again(stream, tmp_path, monkeypatch):
+    own_folder, other_folder = (base_folder(tmp_path / str(n), {hour(0): n, hour(n): n}) for n in (1, 2))
+    overtake_once(monkeypatch, lambda: load_base(stream.context, other_folder))
+    base_outcome = load_base(stream.context, own_folder)
+    assert (base_outcome.inserted, base_outcome.updated) == (1, 1)
     stream.merge()
     assert stream.temperatures() == {hour(0): 1.0, hour(1): 1.0, hour(2): 2.0}
     reference = replace(stream.table.references[0], name=f"{stream.table.name}_places")
-    overtaken(monkeypatch, lambda: load_reference(stream.context, reference))
-    again = load_reference(stream.context, reference)
-    assert (again.rows > 0, again.inserted, again.updated, again.deleted) == (True, 0, 0, 0)
+    overtake_once(monkeypatch, lambda: load_reference(stream.context, reference))
+    reference_outcome = load_reference(stream.context, reference)
+    assert (
+        reference_outcome.rows > 0,
+        reference_outcome.inserted,
+        reference_outcome.updated,
+        reference_outcome.deleted,
+    ) == (True, 0, 0, 0)

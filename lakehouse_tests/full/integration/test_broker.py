@@ -1,4 +1,4 @@
-"""The embedded broker as a process: started, stopped, killed, and whose it is."""
+"""The embedded broker as a process: its start, its stop, its end by a kill, and its owner."""
 
 import os
 import signal
@@ -46,104 +46,108 @@ def port_of(address: str) -> int:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "a home", _env_file=None)
 
 
 @pytest.fixture
-def embedded(own: Settings) -> Iterator[EmbeddedBroker]:
-    broker = EmbeddedBroker(own)
+def embedded_broker(settings: Settings) -> Iterator[EmbeddedBroker]:
+    broker = EmbeddedBroker(settings)
     broker.start()
     yield broker
     broker.stop()
 
 
-def test_it_listens_on_loopback_only_and_answers(own: Settings, embedded: EmbeddedBroker) -> None:
-    assert embedded.alive()
-    assert embedded.address == bootstrap_servers(own)
-    assert embedded.address.startswith("127.0.0.1:")
-    properties = (own.home_folder / "broker" / "server.properties").read_text().splitlines()
+def test_the_broker_listens_on_loopback_only_and_answers(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
+    assert embedded_broker.alive()
+    assert embedded_broker.address == bootstrap_servers(settings)
+    assert embedded_broker.address.startswith("127.0.0.1:")
+    properties = (settings.home_folder / "broker" / "server.properties").read_text().splitlines()
     listeners = next(line for line in properties if line.startswith("listeners="))
     assert listeners.count("://127.0.0.1:") == listeners.count("://") == 2
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_restart_keeps_records_identity_and_address(own: Settings, embedded: EmbeddedBroker, end: str) -> None:
-    assert publish(own, temperatures, [b"one", b"two", b"three"]) == 3
-    before, address = look(own, temperatures.topic), embedded.address
+def test_a_restart_keeps_records_identity_and_address(
+    settings: Settings, embedded_broker: EmbeddedBroker, end: str
+) -> None:
+    assert publish(settings, temperatures, [b"one", b"two", b"three"]) == 3
+    state_before, address = look(settings, temperatures.topic), embedded_broker.address
     if end == "stop":
-        embedded.stop()
+        embedded_broker.stop()
     else:
-        assert embedded.pid
-        os.kill(embedded.pid, signal.SIGKILL)
-        assert wait_until(lambda: not embedded.alive())
-    embedded.start()
-    assert look(own, temperatures.topic) == before
-    assert sum(before.end.values()) == 3
-    assert embedded.address == address
+        assert embedded_broker.pid
+        os.kill(embedded_broker.pid, signal.SIGKILL)
+        assert wait_until(lambda: not embedded_broker.alive())
+    embedded_broker.start()
+    assert look(settings, temperatures.topic) == state_before
+    assert sum(state_before.end.values()) == 3
+    assert embedded_broker.address == address
 
 
-def test_a_stopped_broker_is_gone_and_a_second_stop_does_nothing(embedded: EmbeddedBroker) -> None:
-    pid, port = embedded.pid, port_of(embedded.address)
-    embedded.stop()
-    embedded.stop()
-    assert not embedded.alive()
+def test_a_stopped_broker_is_gone_and_a_second_stop_does_nothing(embedded_broker: EmbeddedBroker) -> None:
+    pid, port = embedded_broker.pid, port_of(embedded_broker.address)
+    embedded_broker.stop()
+    embedded_broker.stop()
+    assert not embedded_broker.alive()
     assert not broker_answers(port)
     assert pid is not None
     assert not is_running(pid)
 
 
-def test_it_dies_with_its_parent_and_the_next_start_goes_on(own: Settings) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", OWNER, str(own.home_folder)], stdout=subprocess.PIPE, text=True)
+def test_the_broker_ends_with_its_parent_and_the_next_start_continues(settings: Settings) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(settings.home_folder)], stdout=subprocess.PIPE, text=True
+    )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
-    create_topic(own, temperatures)
-    before, address = look(own, temperatures.topic), bootstrap_servers(own)
+    create_topic(settings, temperatures)
+    state_before, address = look(settings, temperatures.topic), bootstrap_servers(settings)
     parent.kill()
     parent.wait()
-    with running_broker(own) as next_address:
+    with running_broker(settings) as next_address:
         assert not is_running(pid)
         assert next_address == address
-        assert look(own, temperatures.topic) == before
+        assert look(settings, temperatures.topic) == state_before
 
 
-def test_a_second_broker_of_a_home_is_refused(own: Settings, embedded: EmbeddedBroker) -> None:
+def test_a_second_broker_of_a_home_is_refused(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
     with pytest.raises(BrokerError, match="Another process already runs the broker"):
-        EmbeddedBroker(own).start()
-    assert embedded.alive()
+        EmbeddedBroker(settings).start()
+    assert embedded_broker.alive()
 
 
-def test_a_running_broker_is_joined_and_left_running(own: Settings, embedded: EmbeddedBroker) -> None:
-    with running_broker(own) as address:
-        assert address == embedded.address
-    assert embedded.alive()
+def test_a_running_broker_is_joined_and_left_running(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
+    with running_broker(settings) as address:
+        assert address == embedded_broker.address
+    assert embedded_broker.alive()
 
 
-def test_whoever_finds_none_starts_it_and_stops_it(own: Settings) -> None:
-    with running_broker(own) as address:
+def test_a_broker_that_is_not_running_is_started_and_stopped(settings: Settings) -> None:
+    with running_broker(settings) as address:
         assert broker_answers(port_of(address))
     assert not broker_answers(port_of(address))
 
 
-def test_a_port_that_somebody_took_is_given_up(own: Settings, embedded: EmbeddedBroker) -> None:
-    address = embedded.address
-    embedded.stop()
+def test_a_broker_gives_up_a_port_that_is_in_use(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
+    address = embedded_broker.address
+    embedded_broker.stop()
     with socket.create_server(("127.0.0.1", port_of(address))):
-        embedded.start()
-        assert embedded.address != address
-        assert embedded.alive()
+        embedded_broker.start()
+        assert embedded_broker.address != address
+        assert embedded_broker.alive()
 
 
-def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(own: Settings) -> None:
-    data = own.home_folder / "broker" / "data"
+def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(settings: Settings) -> None:
+    data = settings.home_folder / "broker" / "data"
     data.mkdir(parents=True)
     (data.parent / "lock").touch()
     (data / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=7\n")
-    broker = EmbeddedBroker(own)
-    with pytest.raises(BrokerError, match="ended during its start") as caught:
+    broker = EmbeddedBroker(settings)
+    with pytest.raises(BrokerError, match="ended during its start") as error_info:
         broker.start()
-    assert caught.value.where == str(broker.log)
-    assert "7" in caught.value.action
+    assert error_info.value.where == str(broker.log)
+    assert "7" in error_info.value.action
     (data / "meta.properties").unlink()
     broker.start()
     assert broker.alive()
@@ -151,10 +155,10 @@ def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(own: Settin
 
 
 def test_a_home_that_is_not_ascii_holds_the_data(tmp_path: Path) -> None:
-    own = Settings(home=tmp_path / "jürgen 🏠", _env_file=None)
-    with running_broker(own):
-        create_topic(own, temperatures)
-    assert (own.home_folder / "broker" / "data" / "meta.properties").exists()
-    assert [folder.name for folder in tmp_path.iterdir()] == [own.home_folder.name]
-    with running_broker(own):
-        assert look(own, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)
+    settings = Settings(home=tmp_path / "jürgen 🏠", _env_file=None)
+    with running_broker(settings):
+        create_topic(settings, temperatures)
+    assert (settings.home_folder / "broker" / "data" / "meta.properties").exists()
+    assert [folder.name for folder in tmp_path.iterdir()] == [settings.home_folder.name]
+    with running_broker(settings):
+        assert look(settings, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)

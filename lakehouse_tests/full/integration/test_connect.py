@@ -1,4 +1,4 @@
-"""The whole merge path over Spark Connect: the same tests, with a server that this one starts, and with an engine."""
+"""The merge tests over Spark Connect: on a server that the fixture starts, and on an engine."""
 
 import os
 import socket
@@ -20,15 +20,15 @@ from lakehouse_tests.helpers.waiting import wait_until
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-def accepts(port: int, server: subprocess.Popen) -> bool:
+def accepts_connections(port: int, server: subprocess.Popen) -> bool:
     assert server.poll() is None, "the server ended by itself"
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
-def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
-    """A Spark Connect server on loopback, with the settings a session of ours has."""
+def remote_url(home: Settings, tmp_path: Path) -> Iterator[str]:
+    """A Spark Connect server on loopback, with the settings of our sessions."""
     port = draw_port()
     conf = {
         **spark_conf(home),
@@ -36,13 +36,13 @@ def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.port": str(port),
     }
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    options = [argument for name, value in conf.items() for argument in ("--conf", f"{name}={value}")]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     with (tmp_path / "server.log").open("wb") as log:
         command = [str(submit), "--class", SERVER, *options, "spark-internal"]
         server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
         try:
-            assert wait_until(lambda: accepts(port, server), 60), (tmp_path / "server.log").read_text()
+            assert wait_until(lambda: accepts_connections(port, server), 60), (tmp_path / "server.log").read_text()
             yield f"sc://127.0.0.1:{port}"
         finally:
             os.killpg(server.pid, 15)
@@ -50,10 +50,10 @@ def remote(home: Settings, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.timeout(600)
-def test_the_merge_path_is_the_same_over_spark_connect(remote: str) -> None:
-    same_tests.require_passed({SPARK_REMOTE: remote}, same_tests.CONNECT)
+def test_the_merge_path_is_the_same_over_spark_connect(remote_url: str) -> None:
+    same_tests.require_passed({SPARK_REMOTE: remote_url}, same_tests.CONNECT)
 
 
 @pytest.mark.timeout(900)
-def test_the_merge_path_and_each_death_are_the_same_over_the_engine() -> None:
+def test_merges_and_crashes_are_the_same_over_the_engine() -> None:
     same_tests.require_passed({ENGINE: "1"}, same_tests.ENGINE)

@@ -1,4 +1,4 @@
-"""A run of Dagster as a process of its own."""
+"""A Dagster run in its own process."""
 
 from pathlib import Path
 
@@ -17,12 +17,12 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1", _env_file=None)
 
 
-def test_a_run_that_fails_tells_its_cause_and_its_log(settings: Settings, tmp_path: Path) -> None:
+def test_a_failed_run_names_its_cause_and_its_log(settings: Settings, tmp_path: Path) -> None:
     steps: list[str] = []
-    with pytest.raises(LakehouseError) as failure:
+    with pytest.raises(LakehouseError) as error_info:
         materialize(settings, ["temperatures", "temperatures_rejected"], {}, lambda name, _: steps.append(name))
-    assert "127.0.0.1:1" in failure.value.what
-    assert failure.value.where == str(tmp_path / "logs" / "lakehouse" / "runs.log")
+    assert "127.0.0.1:1" in error_info.value.what
+    assert error_info.value.where == str(tmp_path / "logs" / "lakehouse" / "runs.log")
     assert "temperatures" in (tmp_path / "logs" / "lakehouse" / "runs.log").read_text()
     assert steps == []
 

@@ -1,4 +1,4 @@
-"""Dagster's storage, which several processes may want to make."""
+"""Dagster's storage, which several processes may create at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +12,7 @@ from lakehouse.settings import Settings
 def test_processes_that_start_at_once_in_a_fresh_folder_all_find_the_storage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those of several homes that share the folder."""
+    """Also processes of several homes that share the folder."""
     folder = tmp_path / "shared"
     monkeypatch.setenv("DAGSTER_HOME", str(folder))
     homes = [Settings(home=tmp_path / str(number), _env_file=None) for number in range(4)]

@@ -1,4 +1,4 @@
-"""Whoever asks, no commit takes more positions than the table declares, and nothing is left out for it."""
+"""No commit reads more offsets than the table declares, and no offset is skipped."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 pytestmark = pytest.mark.invariant(12)
 
-WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+WIDER_COLUMN = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
 
 
 @pytest.fixture
@@ -26,33 +26,33 @@ def stream(spark: SparkSession, broker: Settings) -> Stream:
     return Stream.create(spark, broker, max_records=2)
 
 
-def read(outcomes: Sequence[Outcome]) -> list[int]:
-    """How many records each commit read."""
+def read_counts(outcomes: Sequence[Outcome]) -> list[int]:
+    """The number of records that each commit read."""
     return [outcome.entry.commit.read for outcome in outcomes]
 
 
-def test_merge_replay_and_redrive_take_no_more_at_once_than_declared(stream: Stream) -> None:
-    hot = [record(time=hour(number), temperature_2m=80.0 + number) for number in range(3)]
-    stream.send(b"{", *hot[:2], partition=0)
-    stream.send(hot[2], partition=1)
-    assert read(stream.merge()) == [2, 2]
-    assert read(stream.replay()) == [2, 2]
+def test_merge_replay_and_redrive_respect_the_declared_batch_limit(stream: Stream) -> None:
+    hot_records = [record(time=hour(number), temperature_2m=80.0 + number) for number in range(3)]
+    stream.send(b"{", *hot_records[:2], partition=0)
+    stream.send(hot_records[2], partition=1)
+    assert read_counts(stream.merge()) == [2, 2]
+    assert read_counts(stream.replay()) == [2, 2]
     assert stream.temperatures() == {}
-    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER])
-    done = redrive(stream.context)
-    assert read(done) == [2, 2]
+    stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER_COLUMN])
+    outcomes = redrive(stream.context)
+    assert read_counts(outcomes) == [2, 2]
     assert stream.temperatures() == {hour(number): 80.0 + number for number in range(3)}
-    assert [(each.reason, each.count) for each in list_rejected(stream.settings, stream.table)] == [("truncated", 1)]
+    assert [(group.reason, group.count) for group in list_rejected(stream.settings, stream.table)] == [("truncated", 1)]
     assert redrive(stream.context) == []
     stream.assert_accounted()
 
 
-def test_the_materialize_button_takes_no_more_at_once_than_declared(stream: Stream) -> None:
+def test_the_materialize_button_respects_the_declared_batch_limit(stream: Stream) -> None:
     stream.send(*(record(time=hour(number)) for number in range(3)))
     resources = {"lakehouse": LakehouseResource.with_settings(stream.settings)}
     with dg.DagsterInstance.ephemeral() as instance:
-        button = build_defs([replace(stream.table, base=None)], resources).resolve_implicit_global_asset_job_def()
+        job = build_defs([replace(stream.table, base=None)], resources).resolve_implicit_global_asset_job_def()
         name = stream.table.name
-        chosen = {dg.AssetKey(name), dg.AssetKey(stream.table.rejected_name)}
-        run = button.get_subset(asset_selection=chosen).execute_in_process(instance=instance)
+        selection = {dg.AssetKey(name), dg.AssetKey(stream.table.rejected_name)}
+        run = job.get_subset(asset_selection=selection).execute_in_process(instance=instance)
         assert run.asset_materializations_for_node(name)[0].metadata["batches"].value == 2

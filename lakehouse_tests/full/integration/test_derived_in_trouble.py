@@ -1,4 +1,4 @@
-"""Derived tables are right also where the changes cannot be read, or tables were brought back; one shared history."""
+"""Derived tables are correct even if changes cannot be read or tables are restored; all tests share one history."""
 
 import shutil
 from collections.abc import Iterator
@@ -25,43 +25,43 @@ ROWS = Measure("count(*)", "BIGINT", "Rows.")
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     stream = Stream.create(spark, broker)
     stream.send_hours(1)
     return stream
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
-    with followed(shared):
-        yield shared
+def stream(shared_stream: Stream) -> Iterator[Stream]:
+    with followed(shared_stream):
+        yield shared_stream
 
 
-def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(stream, monkeypatch):
-    """The append stands in the table, but does not count: what it told is told again, and found there.
+def test_a_restore_of_the_feed_between_plan_and_commit_repeats_no_change(stream, monkeypatch):
+    """The append is in the table but is void: its changes are appended again and are found to exist.
 
-    Spark's append: the one without Spark is made on the version it was planned on, or not at all.
+    Only with Spark: without it an append commits only on the planned version.
     """
     monkeypatch.setattr(stored_table, "is_quick", lambda *_: False)
-    before, (undone, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
-    take(stream, {undone: 1.0})
+    version_before, (undone_hour, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
+    take(stream, {undone_hour: 1.0})
     stream.refresh()
     take(stream, {hour: 1.0})
-    appended = []
+    append_options = []
 
-    def interfered(*arguments: Any, **commit: Any) -> Any:
-        appended.append(commit)
-        stream.sql(f"RESTORE TABLE {{changes}} TO VERSION AS OF {before}")
-        return spark_writer.commit_append(*arguments, **commit)
+    def restore_and_append(*arguments: Any, **options: Any) -> Any:
+        append_options.append(options)
+        stream.sql(f"RESTORE TABLE {{changes}} TO VERSION AS OF {version_before}")
+        return spark_writer.commit_append(*arguments, **options)
 
-    monkeypatch.setattr(stored_table, "commit_append", interfered)
+    monkeypatch.setattr(stored_table, "commit_append", restore_and_append)
     stream.refresh()
-    assert told(stream, hour) == told(stream, undone) == [("insert", None, 1.0, False)]
+    assert told(stream, hour) == told(stream, undone_hour) == [("insert", None, 1.0, False)]
     history = DeltaTable(stream.settings.table_uri(stream.table.changes_name)).history(3)
-    assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(appended) == 1
+    assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(append_options) == 1
 
 
-def test_a_feed_whose_log_tells_no_commit_of_ours_tells_no_change_twice(stream):
+def test_a_feed_whose_log_has_no_commit_of_our_own_repeats_no_change(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 1.0})
     stream.refresh()
@@ -72,40 +72,40 @@ def test_a_feed_whose_log_tells_no_commit_of_ours_tells_no_change_twice(stream):
     assert told(stream, hour) == [("insert", None, 1.0, False)]
 
 
-def test_a_restore_is_told_as_the_changes_it_made(stream):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0, second: 2.0})
+def test_the_feed_records_a_restore_as_the_changes_it_made(stream):
+    first_hour, second_hour = stream.hours(2)
+    take(stream, {first_hour: 1.0, second_hour: 2.0})
     version = stream.ledger.version
-    take(stream, {first: 9.0})
+    take(stream, {first_hour: 9.0})
     stream.refresh()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
-    assert told(stream, second) == [("insert", None, 2.0, False)], "a pair that is equal is no change"
+    assert told(stream, first_hour)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
+    assert told(stream, second_hour) == [("insert", None, 2.0, False)], "an update to the same value is not a change"
     assert (changes.rebuilt, rollup.rebuilt) == (False, False)
 
 
-def test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_and_warns(stream):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0})
+def test_without_change_data_the_rollup_rebuilds_and_the_feed_reconciles_and_warns(stream):
+    first_hour, second_hour = stream.hours(2)
+    take(stream, {first_hour: 1.0})
     stream.refresh()
-    consumed = stream.ledger.version
-    take(stream, {first: 5.0, second: 3.0})
-    take(stream, {first: 6.0})
+    consumed_version = stream.ledger.version
+    take(stream, {first_hour: 5.0, second_hour: 3.0})
+    take(stream, {first_hour: 6.0})
     shutil.rmtree(Path(stream.uri, "_change_data"))
     changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 6.0, True)]
-    assert told(stream, second) == [("insert", None, 3.0, True)]
+    assert told(stream, first_hour)[1:] == [("update", 1.0, 6.0, True)]
+    assert told(stream, second_hour) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
-    of_all = rows_of(stream.settings, stream.table.changes_name)
-    spans = {(row["since_version"], row["source_version"]) for row in of_all if hour_of(row) == second}
-    assert spans == {(consumed, stream.ledger.version)}
+    feed_rows = rows_of(stream.settings, stream.table.changes_name)
+    spans = {(row["since_version"], row["source_version"]) for row in feed_rows if hour_of(row) == second_hour}
+    assert spans == {(consumed_version, stream.ledger.version)}
     finding = every_change_kept(ledger_of(stream, stream.table.changes_name))
     assert not finding.passed
     assert "holds a net difference" in finding.detail
 
 
-def test_where_the_source_was_made_anew_both_follow_the_new_table(stream):
+def test_feed_and_rollup_follow_a_recreated_source(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 1.0})
     stream.sql(f"UPDATE {{t}} SET temperature_2m = 2 WHERE observed_at = TIMESTAMP'{hour}'")
@@ -118,23 +118,23 @@ def test_where_the_source_was_made_anew_both_follow_the_new_table(stream):
     assert rollup.rebuilt
 
 
-def test_where_a_backup_goes_through_the_same_versions_again_both_notice_it(stream, tmp_path):
-    first, second = stream.hours(2)
-    take(stream, {first: 1.0})
+def test_feed_and_rollup_notice_a_backup_that_repeats_version_numbers(stream, tmp_path):
+    first_hour, second_hour = stream.hours(2)
+    take(stream, {first_hour: 1.0})
     shutil.copytree(stream.uri, tmp_path / "backup")
-    take(stream, {first: 2.0})
+    take(stream, {first_hour: 2.0})
     stream.refresh()
-    consumed = stream.ledger.version
+    consumed_version = stream.ledger.version
     shutil.rmtree(stream.uri)
     shutil.copytree(tmp_path / "backup", stream.uri)
-    take(stream, {second: 3.0})  # and what the backup lacks, in the version that was consumed
-    assert stream.ledger.version == consumed
+    take(stream, {second_hour: 3.0})  # a change that is not in the backup, in the version that was consumed
+    assert stream.ledger.version == consumed_version
     changes, rollup = stream.refresh()
-    assert told(stream, second) == [("insert", None, 3.0, True)]
+    assert told(stream, second_hour) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
 
 
-def test_a_measure_that_one_row_breaks_leaves_feed_and_merges_alone_and_is_named(spark, broker):
+def test_a_measure_that_fails_for_one_row_is_named_and_stops_neither_feed_nor_merges(spark, broker):
     table = unique_table()
     hundredths = Measure("sum(CAST(temperature_2m AS DECIMAL(3,2)))", "DECIMAL(20,2)", "")
     table = replace(table, rollups=[replace(table.rollups[0], measures={"rows": ROWS, "hundredths": hundredths})])
@@ -148,8 +148,8 @@ def test_a_measure_that_one_row_breaks_leaves_feed_and_merges_alone_and_is_named
     with pytest.raises(TableError, match=rf"cannot be computed for some rows: .*{table.rollups[0].name}.*try_cast"):
         refresh_all(stream.context)
     assert len(rows_of(broker, table.changes_name)) == 2
-    left = {done.name: done.kept for done in maintain(stream.context)}
-    assert "cannot be computed" in (left[table.rollups[0].name] or "")
+    reasons = {result.name: result.kept for result in maintain(stream.context)}
+    assert "cannot be computed" in (reasons[table.rollups[0].name] or "")
     stream.table = replace(table, rollups=[replace(table.rollups[0], measures={"rows": ROWS})])
     refresh_all(stream.context)
     assert [row["rows"] for row in rows_of(broker, table.rollups[0].name)] == [2]

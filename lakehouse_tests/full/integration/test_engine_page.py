@@ -1,4 +1,4 @@
-"""What the page on which Spark shows the work of an engine tells, to whoever is on this machine."""
+"""What Spark's page of an engine shows to every user of this machine."""
 
 import json
 import subprocess
@@ -21,17 +21,17 @@ _CONF = {
     "spark.driver.extraJavaOptions": "-Djava.ticket=mark3r",
     "spark.redaction.string.regex": "(?x)nothing",
 }
-_READ = """
+_READ_PROGRAM = """
 import sys
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
 session = build_session(Settings.load())
 limits = {"kafka.request.timeout.ms": "3000", "kafka.default.api.timeout.ms": "4000", "fetchOffset.numRetries": "1"}
 secret = {"kafka.sasl.jaas.config": 'x username="app" password="mark3r";', "kafka.gateway.ticket": "mark3r"}
-where = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}
+topic = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}
 session.read.options(ticket="mark3r").csv(sys.argv[1]).collect()
 try:
-    session.read.format("kafka").options(**limits, **secret, **where).load().count()
+    session.read.format("kafka").options(**limits, **secret, **topic).load().count()
 except Exception:
     session.sql("SELECT 'was asked theirs-1'").collect()
 stop_session(session)
@@ -40,13 +40,13 @@ stop_session(session)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A home with a folder of Spark's own settings beside it, which go before those of its environment."""
+    """A home, and next to it a folder of Spark's settings, which override those of the environment."""
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.redaction.string.regex theirs-[0-9]\n")
     (tmp_path / "conf" / "spark-env.sh").write_text("SPARK_PUBLIC_DNS=public.example\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
-    given = {"SPARK_MASTER": "local[1]", "SPARK_DRIVER_MEMORY": "640m", "HOME": str(tmp_path / "home")}
-    for name, value in {**given, "SPARK_CONF": json.dumps(_CONF)}.items():
+    variables = {"SPARK_MASTER": "local[1]", "SPARK_DRIVER_MEMORY": "640m", "HOME": str(tmp_path / "home")}
+    for name, value in {**variables, "SPARK_CONF": json.dumps(_CONF)}.items():
         monkeypatch.setenv(f"LAKEHOUSE_{name}", value)
     return Settings.load()
 
@@ -54,13 +54,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_spark_s_page_shows_no_secret_of_a_read_or_a_setting(home: Settings, tmp_path: Path, attack: Attack) -> None:
     (tmp_path / "rows.csv").write_text("1,2\n")
     with running_engine(home):
-        subprocess.run([sys.executable, "-c", _READ, str(tmp_path / "rows.csv")], check=True)
+        subprocess.run([sys.executable, "-c", _READ_PROGRAM, str(tmp_path / "rows.csv")], check=True)
         address = address_of(home)
-        assert address.ui.startswith("http://127.0.0.1:"), "not by the public name of the machine"
+        assert address.ui.startswith("http://127.0.0.1:"), "the address is not the public name of the machine"
         (app,) = json.loads(page(f"{address.ui}/api/v1/applications"))
         api = f"api/v1/applications/{app['id']}"
-        runs = [f"SQL/execution/?id={run['id']}" for run in json.loads(page(f"{address.ui}/{api}/sql"))]
-        shows = {
+        query_pages = [f"SQL/execution/?id={run['id']}" for run in json.loads(page(f"{address.ui}/{api}/sql"))]
+        expected_texts = {
             "connect/": ("ticket", "rows.csv", "kafka.sasl.jaas.config", "was asked"),
             "stages/": ("ticket", "rows.csv"),
             "jobs/": ("Spark Connect - session_id",),
@@ -69,16 +69,16 @@ def test_spark_s_page_shows_no_secret_of_a_read_or_a_setting(home: Settings, tmp
             f"{api}/sql": ("Scan csv", "rows.csv"),
             f"{api}/sql/sqlTable?start=0&length=100": ("Spark Connect - session_id",),
             f"{api}/environment": ("spark.hadoop.store.ticket", '"hive.store.ticket"', '"java.ticket"'),
-            **dict.fromkeys(runs, ("Details for Query",)),
+            **dict.fromkeys(query_pages, ("Details for Query",)),
         }
-        pages = {path: page(f"{address.ui}/{path}") for path in shows}
-        work_of_java = page(f"{address.ui}/executors/heapHistogram/?executorId=driver")
-    assert [(path, fact) for path, facts in shows.items() for fact in facts if fact not in pages[path]] == []
-    assert any("Scan csv" in pages[path] and "rows.csv" in pages[path] for path in runs)
-    assert "java.lang.String" not in work_of_java, "no page makes Java collect its garbage"
+        pages = {path: page(f"{address.ui}/{path}") for path in expected_texts}
+        heap_histogram = page(f"{address.ui}/executors/heapHistogram/?executorId=driver")
+    assert [(path, text) for path, texts in expected_texts.items() for text in texts if text not in pages[path]] == []
+    assert any("Scan csv" in pages[path] and "rows.csv" in pages[path] for path in query_pages)
+    assert "java.lang.String" not in heap_histogram, "the page of the heap is disabled: it would collect garbage"
     with attack("Secrets stay secret", "what Spark's page shows of an engine is searched"):
         assert [path for path, text in pages.items() if "mark3r" in text] == []
-        assert "theirs-" not in pages["connect/"], "what the file of defaults hides in a statement"
+        assert "theirs-" not in pages["connect/"], "the redaction of spark-defaults.conf applies to statements"
 
 
 def test_an_engine_that_spark_s_environment_opens_to_the_network_has_no_page(home: Settings, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_an_engine_that_spark_s_environment_opens_to_the_network_has_no_page(hom
         assert "spark-env.sh sets SPARK_LOCAL_IP" in address_of(home).ui
 
 
-def test_an_engine_does_not_start_with_a_pattern_that_is_none(home: Settings, tmp_path: Path) -> None:
+def test_an_engine_does_not_start_with_an_invalid_redaction_pattern(home: Settings, tmp_path: Path) -> None:
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.redaction.string.regex theirs-(\n")
     with running_engine(home) as engine:
         assert wait_until(lambda: engine.exit_code is not None, 120)
@@ -95,7 +95,7 @@ def test_an_engine_does_not_start_with_a_pattern_that_is_none(home: Settings, tm
 
 
 def address_of(home: Settings) -> Address:
-    """Where the engine of this home listens, once it does."""
+    """Wait until the engine of this home listens; return its address."""
     assert wait_until(lambda: read_address(engine_folder(home)) is not None, 120)
     address = read_address(engine_folder(home))
     assert address

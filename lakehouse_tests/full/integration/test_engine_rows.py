@@ -1,4 +1,4 @@
-"""A home with an engine: a process that writes attaches to it, and its rows are those of a session of its own."""
+"""A process attaches to the engine of its home and writes the same rows as with its own session."""
 
 from pathlib import Path
 
@@ -17,25 +17,27 @@ from lakehouse_tests.helpers.tables.rows import rows_of
 pytestmark = pytest.mark.invariant(11)
 
 
-def test_five_records_over_the_engine_give_the_rows_of_a_session_of_ones_own(
+def test_records_merged_over_an_engine_give_the_rows_of_an_own_session(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = Stream.create(spark, broker)
-    own.send(*(record(time=hour(number), temperature_2m=20.0 + number) for number in range(4)), record(time=hour(0)))
-    warm, name = home_of_workers(tmp_path, broker), own.table.name
-    with running_engine(warm):
-        worker = Worker(warm)
+    stream = Stream.create(spark, broker)
+    stream.send(*(record(time=hour(number), temperature_2m=20.0 + number) for number in range(4)), record(time=hour(0)))
+    engine_settings, name = home_of_workers(tmp_path, broker), stream.table.name
+    with running_engine(engine_settings):
+        worker = Worker(engine_settings)
         try:
-            own.merge()
+            stream.merge()
             worker.wait_ready()
-            assert worker.do(Job("merge", name, own.table.topic)) == {"done": [1]}
-            assert not [args for args in started_by(worker.pid).values() if "java" in args], "a Spark of its own"
-            assert writer_of(warm, name) is None
+            assert worker.do(Job("merge", name, stream.table.topic)) == {"done": [1]}
+            assert not [args for args in started_by(worker.pid).values() if "java" in args], (
+                "the worker started its own Spark"
+            )
+            assert writer_of(engine_settings, name) is None
         finally:
             worker.stop()
-    assert not lives(engine_folder(warm))
-    assert by_hour(warm, name) == by_hour(broker, name)
+    assert not lives(engine_folder(engine_settings))
+    assert rows_by_hour(engine_settings, name) == rows_by_hour(broker, name)
 
 
-def by_hour(settings: Settings, name: str) -> list[dict[str, object]]:
+def rows_by_hour(settings: Settings, name: str) -> list[dict[str, object]]:
     return sorted(rows_of(settings, name), key=lambda row: row["observed_at"])

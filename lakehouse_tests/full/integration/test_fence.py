@@ -1,4 +1,4 @@
-"""One writer per table, and a fence where there are two; RESTORE puts the progress back."""
+"""A RESTORE moves the progress back; a changed type is refused."""
 
 from dataclasses import replace
 

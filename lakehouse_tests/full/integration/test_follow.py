@@ -18,14 +18,14 @@ from lakehouse_tests.helpers.waiting import wait_until
 RECORDS = (DATA / "stream.jsonl").read_bytes().splitlines()
 
 
-def test_it_merges_what_arrives_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
+def test_follow_merges_new_records_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, _env_file=None)
 
-    def merged(batches: int) -> bool:
+    def has_merged(batches: int) -> bool:
         return read_ledger(settings.table_uri("temperatures"), "temperatures").totals.batches == batches
 
     with running_broker(settings):
-        following = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow", "temperatures"],
             env={**os.environ, "LAKEHOUSE_HOME": str(tmp_path), "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g"},
             stdout=subprocess.PIPE,
@@ -35,11 +35,11 @@ def test_it_merges_what_arrives_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> No
         try:
             for number in (1, 2):
                 publish(settings, temperatures, RECORDS)
-                assert wait_until(partial(merged, number), 120)
-            following.send_signal(signal.SIGINT)
-            out, err = following.communicate(timeout=60)
+                assert wait_until(partial(has_merged, number), 120)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
         finally:
-            following.kill()
-    assert following.returncode == 0, err
+            process.kill()
+    assert process.returncode == 0, err
     assert "Stopped" in out
     assert "Traceback" not in err

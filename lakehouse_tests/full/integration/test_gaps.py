@@ -1,4 +1,4 @@
-"""A declaration that accepts gaps, as Dagster runs it: a run is asked for, records the gap and goes on."""
+"""A declaration that accepts gaps, run by Dagster: the requested run records the gap and continues."""
 
 import os
 from collections.abc import Iterator
@@ -19,26 +19,26 @@ pytestmark = pytest.mark.invariant(9)
 
 
 @pytest.fixture
-def accepting(spark, broker, tmp_path) -> Iterator[Lakehouse]:
+def lakehouse(spark, broker, tmp_path) -> Iterator[Lakehouse]:
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker))
     with dg.DagsterInstance.ephemeral() as instance:
         yield Lakehouse(settings, instance, f"gaps-{os.getpid()}", gaps="accept")
 
 
-def test_the_run_that_the_sensor_asks_for_records_the_gap_and_goes_on(accepting, spark):
-    settings, table = accepting.settings, accepting.table
+def test_a_run_of_the_sensor_records_the_gap_and_continues(lakehouse, spark):
+    settings, table = lakehouse.settings, lakehouse.table
     publish(settings, table, SECOND)
     merge_all(TableContext(spark, settings, table))
-    merged_up_to = look(settings, table.topic).end
+    merged_ends = look(settings, table.topic).end
     publish(settings, table, FIRST)
-    expired = tuple(Range(p, offset, offset + 1) for p, offset in merged_up_to.items())
-    delete_before(settings, table.topic, {part.partition: part.end for part in expired})
-    context = dg.build_sensor_context(accepting.instance, resources=accepting.resources)
+    expired_ranges = tuple(Range(p, offset, offset + 1) for p, offset in merged_ends.items())
+    delete_before(settings, table.topic, {gap_range.partition: gap_range.end for gap_range in expired_ranges})
+    context = dg.build_sensor_context(lakehouse.instance, resources=lakehouse.resources)
     with context:
-        (request,) = accepting.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context).run_requests
-    merged = facts(accepting.run("merge_temperatures", request.run_config))["temperatures"]
-    left = len(FIRST) - len(expired)
-    assert (merged["gaps"], merged["batches"], merged["read"], merged["lag_after"]) == (1, 1, left, 0)
+        (request,) = lakehouse.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context).run_requests
+    run_facts = facts(lakehouse.run("merge_temperatures", request.run_config))["temperatures"]
+    remaining = len(FIRST) - len(expired_ranges)
+    assert (run_facts["gaps"], run_facts["batches"], run_facts["read"], run_facts["lag_after"]) == (1, 1, remaining, 0)
     batch, gap, _ = TableContext(spark, settings, table).ledger().entries
     assert (batch.commit.kind, gap.commit.kind, gap.commit.run) == ("batch", "gap", batch.commit.run)
-    assert gap.commit.gap == expired
+    assert gap.commit.gap == expired_ranges

@@ -1,4 +1,4 @@
-"""What records, file names and topic names hold is data: never a statement, a path, or a line that misleads."""
+"""Values, file names and topic names are data: never a statement, a path, or a misleading line."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from lakehouse_tests.helpers.places import DATA
 pytestmark = pytest.mark.invariant(13)
 
 BASE = DATA / "base"
-HOSTILE = [
+HOSTILE_VALUES = [
     "'; DROP TABLE prices; --",
     "' OR '1'='1",
     '"; DROP VIEW prices; --',
@@ -52,7 +52,7 @@ HOSTILE = [
     " ",
     "",
 ]
-ODD_TOPICS = ["my.topic-1_x", "-leading", "..name", "0"]
+ODD_TOPIC_NAMES = ["my.topic-1_x", "-leading", "..name", "0"]
 
 
 def prices(topic: str | None = None) -> StreamTable:
@@ -62,7 +62,7 @@ def prices(topic: str | None = None) -> StreamTable:
         Column("price", "DECIMAL(9,2)", between=(0, 100_000), doc="Euro."),
     ]
     measures = {"prices": Measure("count(price)", "BIGINT", "How many.")}
-    by_shop = Rollup(f"{name}_by_shop", by=["shop"], measures=measures, doc="By shop, it's said.")
+    by_shop = Rollup(f"{name}_by_shop", by=["shop"], measures=measures, doc="By shop, it's `all`.")
     doc = "Prices of ${spark.app.name}; it's `all`."
     return StreamTable(name, topic or f"{name}.of-shops", doc, columns, key=["shop"], rollups=[by_shop])
 
@@ -73,7 +73,7 @@ def line(**fields: object) -> bytes:
 
 @pytest.fixture(scope="module")
 def odd_home(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Tables under a path with all that a path may hold."""
+    """Settings whose tables are below a path with every kind of special character."""
     tables = tmp_path_factory.mktemp("odd") / 'it\'s `my` ${env:HOME} home; -- $HOME é "1" {x}'
     return Settings(home=broker.home, tables=str(tables), _env_file=None)
 
@@ -86,52 +86,56 @@ def stream(spark: SparkSession, odd_home: Settings) -> Iterator[Stream]:
     shutil.rmtree(odd_home.tables_root, ignore_errors=True)
 
 
-def test_hostile_values_come_out_as_they_went_in(stream: Stream) -> None:
+def test_hostile_values_are_stored_unchanged(stream: Stream) -> None:
     table = stream.table
-    assert publish(stream.settings, table, [line(shop=value) for value in HOSTILE]) == len(HOSTILE)
+    assert publish(stream.settings, table, [line(shop=value) for value in HOSTILE_VALUES]) == len(HOSTILE_VALUES)
     stream.merge()
-    changed = [line(shop=value, price=2) for value in HOSTILE]
-    assert publish(stream.settings, table, changed) == len(HOSTILE)
+    changed_lines = [line(shop=value, price=2) for value in HOSTILE_VALUES]
+    assert publish(stream.settings, table, changed_lines) == len(HOSTILE_VALUES)
     (outcome,) = stream.merge()
-    assert outcome.entry.metrics.updated == len(HOSTILE)
+    assert outcome.entry.metrics.updated == len(HOSTILE_VALUES)
     stream.refresh()
     rows = stream.spark.read.format("delta").load(stream.uri).select("shop", "price").collect()
-    assert sorted(row.shop for row in rows) == sorted(HOSTILE)
+    assert sorted(row.shop for row in rows) == sorted(HOSTILE_VALUES)
     assert {int(row.price) for row in rows} == {2}
     rollup = stream.spark.read.format("delta").load(stream.settings.table_uri(table.rollups[0].name)).collect()
-    assert sorted((row.shop, row.prices) for row in rollup) == sorted((value, 1) for value in HOSTILE)
+    assert sorted((row.shop, row.prices) for row in rollup) == sorted((value, 1) for value in HOSTILE_VALUES)
     answer = query.query(stream.settings, f"SELECT shop FROM {table.name}")
-    assert sorted(row[0] for row in answer.rows) == sorted(HOSTILE)
+    assert sorted(row[0] for row in answer.rows) == sorted(HOSTILE_VALUES)
     stream.assert_accounted()
 
 
-def test_what_a_rejected_record_holds_is_written_out(stream: Stream, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the detail that is stored, and where a verb shows it."""
-    bad = [value for value in HOSTILE if value]
-    sent = [line(shop="x", price=value) for value in bad] + [f'{{"{"a" * 9}\\u001b[2J": 1, "a": 2, "a": 3}}'.encode()]
-    stream.send(*sent, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
+def test_the_detail_of_a_rejected_record_is_printable(stream: Stream, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the stored detail, and in the table that a command prints."""
+    invalid_values = [value for value in HOSTILE_VALUES if value]
+    lines = [line(shop="x", price=value) for value in invalid_values] + [
+        f'{{"{"a" * 9}\\u001b[2J": 1, "a": 2, "a": 3}}'.encode()
+    ]
+    stream.send(*lines, b'{"\\u001b[2J\\u202e": 1, "\\u001b[2J\\u202e": 2}', b"\x1b[2J", b'["\x1b[2J"]')
     stream.merge()
-    rejected = stream.spark.read.format("delta").load(stream.settings.table_uri(stream.table.rejected_name))
-    details = [row.detail for row in rejected.collect()]
-    assert len(details) == len(sent) + 3
+    rejected_rows = stream.spark.read.format("delta").load(stream.settings.table_uri(stream.table.rejected_name))
+    details = [row.detail for row in rejected_rows.collect()]
+    assert len(details) == len(lines) + 3
     assert [detail for detail in details if not detail.isprintable()] == []
     assert max(map(len, details)) <= 500
-    print_table(["value", "detail"], [*((value, "") for value in HOSTILE[:16]), *(("", detail) for detail in details)])
-    said = capsys.readouterr().out
-    assert [each for each in said.split("\n") if not each.isprintable()] == []
-    assert "[/nothing]" in said
+    print_table(
+        ["value", "detail"], [*((value, "") for value in HOSTILE_VALUES[:16]), *(("", detail) for detail in details)]
+    )
+    output = capsys.readouterr().out
+    assert [text for text in output.split("\n") if not text.isprintable()] == []
+    assert "[/nothing]" in output
 
 
-@pytest.mark.parametrize("topic", ODD_TOPICS)
-def test_an_odd_name_of_a_topic_is_only_a_name(broker: Settings, topic: str) -> None:
-    """Reading one with Spark is part of the test of hostile values."""
+@pytest.mark.parametrize("topic", ODD_TOPIC_NAMES)
+def test_an_odd_topic_name_is_only_a_name(broker: Settings, topic: str) -> None:
+    """The test of hostile values reads such a topic with Spark."""
     table = prices(f"{topic}{uuid4().hex[:6]}")
     assert publish(broker, table, [line(shop="a")]) == 1
     assert sum(look(broker, table.topic).end.values()) == 1
 
 
 def hostile_files(folder: Path) -> list[Path]:
-    """Names that a file may have; the last is no text."""
+    """Files with hostile names; the last name is not valid text."""
     names = [
         b"'; DROP TABLE x; --.json",
         b"${env:HOME}`.json",
@@ -142,32 +146,34 @@ def hostile_files(folder: Path) -> list[Path]:
     return [Path(os.fsdecode(os.fsencode(folder) + b"/" + name)) for name in names]
 
 
-def test_a_base_file_is_loaded_or_refused_by_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    """One that is no text cannot be stored, and is refused; an error shows any name in one line."""
+def test_a_base_file_of_any_name_is_loaded_or_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """A name that is not valid text is refused; an error shows every name in one line."""
     fields = temperatures.fields
-    *good, no_text = hostile_files(tmp_path)
-    for file in good:
+    *valid_files, invalid_file = hostile_files(tmp_path)
+    for file in valid_files:
         shutil.copyfile(next(BASE.glob("*.json")), file)
     rows = OpenMeteoFiles(tmp_path).read(spark, tmp_path, fields)
-    assert sorted(row._file for row in rows.select("_file").distinct().collect()) == sorted(file.name for file in good)
-    shutil.copyfile(good[0], no_text)
-    for refused in (no_text, good[2]):
-        if refused != no_text:
-            refused.write_text("none")
-        with pytest.raises(BaseFileError) as caught:
+    assert sorted(row._file for row in rows.select("_file").distinct().collect()) == sorted(
+        file.name for file in valid_files
+    )
+    shutil.copyfile(valid_files[0], invalid_file)
+    for refused_file in (invalid_file, valid_files[2]):
+        if refused_file != invalid_file:
+            refused_file.write_text("none")
+        with pytest.raises(BaseFileError) as error_info:
             OpenMeteoFiles(tmp_path).read(spark, tmp_path, fields)
-        assert str(caught.value).isprintable()
-        no_text.unlink(missing_ok=True)
+        assert str(error_info.value).isprintable()
+        invalid_file.unlink(missing_ok=True)
 
 
-def test_publish_shows_any_name_of_a_file_in_one_line(
+def test_publish_shows_any_file_name_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for file in hostile_files(tmp_path):
         assert main.run(["publish", "temperatures", str(file)]) == 2
-        said = capsys.readouterr().err
-        assert len(said.splitlines()) == 1
-        assert said[:-1].isprintable()
+        output = capsys.readouterr().err
+        assert len(output.splitlines()) == 1
+        assert output[:-1].isprintable()
         assert main.run(["load-base", "temperatures", str(file)]) == 2
         assert capsys.readouterr().err[:-1].isprintable()

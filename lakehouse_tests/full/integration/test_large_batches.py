@@ -1,4 +1,4 @@
-"""Few rows and many are planned otherwise, and give the same tables: tests of a few rows with the plans of many."""
+"""Small and large batches have different plans and give the same tables: small tests run with large plans."""
 
 import pytest
 

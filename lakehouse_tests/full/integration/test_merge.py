@@ -1,4 +1,4 @@
-"""The newest wins, always: inside a batch, across batches, over partitions, for columns kept by themselves."""
+"""The counts of a merge are exact, also if Spark skips files or generated code."""
 
 import pytest
 
@@ -15,8 +15,8 @@ def stream(spark, broker):
         yield Stream.create(spark, broker)
 
 
-def test_delta_counts_the_rows_of_a_batch_that_no_row_of_the_files_it_reads_is_near(stream):
-    """The file holds hours on both sides, so that its statistics do not exclude it."""
+def test_a_batch_without_a_matching_row_in_the_files_it_reads_is_counted(stream):
+    """The file has hours on both sides, so its statistics do not exclude it."""
     stream.send(record(time=hour(0)), record(time=hour(2)))
     stream.merge()
     stream.send(record(time=hour(1)), b"{")
@@ -25,8 +25,8 @@ def test_delta_counts_the_rows_of_a_batch_that_no_row_of_the_files_it_reads_is_n
 
 
 @pytest.mark.parametrize("few_rows", [batch_counts._TO_EVERYBODY, -1])
-def test_every_row_is_counted_where_spark_joins_without_generated_code(stream, spark, monkeypatch, few_rows):
-    """Spark does so for tables of more than a hundred columns; the file read here holds no row of that key."""
+def test_every_row_is_counted_if_spark_joins_without_generated_code(stream, spark, monkeypatch, few_rows):
+    """Spark does so for tables of more than a hundred columns; the file here has no row of that key."""
     monkeypatch.setattr(batch_counts, "_TO_EVERYBODY", few_rows)
     stream.send(*(record(time=hour(number)) for number in (0, 1, 3)))
     stream.merge()

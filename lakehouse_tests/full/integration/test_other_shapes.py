@@ -1,4 +1,4 @@
-"""Tables of few columns: keyed and rolled up by a BOOLEAN alone, or with nothing beside the key."""
+"""A table of one column: a BOOLEAN that is the key and the group of the rollup."""
 
 import json
 from pathlib import Path
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.invariant(7, 10)
 
 
 def switches() -> StreamTable:
-    """Nothing but a key, and that one BOOLEAN."""
+    """A table whose only column is a BOOLEAN key."""
     name = f"switches_{uuid4().hex[:8]}"
-    rows = {"rows": Measure("count(*)", "BIGINT", "Rows.")}
-    by_state = Rollup(f"{name}_by_state", by=["is_on"], measures=rows, doc="Rows by state.")
+    measures = {"rows": Measure("count(*)", "BIGINT", "Rows.")}
+    by_state = Rollup(f"{name}_by_state", by=["is_on"], measures=measures, doc="Rows by state.")
     columns = [Column("is_on", "BOOLEAN", required=True, doc="Whether it is on.")]
     return StreamTable(name, name, "States that were seen.", columns, key=["is_on"], rollups=[by_state])
 
@@ -29,14 +29,14 @@ def state(is_on: bool) -> bytes:
 
 
 def vacuum(uri: str) -> None:
-    """Remove the files that the newest version does not have."""
-    active = {Path(file).name for file in DeltaTable(uri).file_uris()}
+    """Remove the files that are not in the newest version."""
+    current_files = {Path(file).name for file in DeltaTable(uri).file_uris()}
     for file in Path(uri).glob("*.parquet"):
-        if file.name not in active:
+        if file.name not in current_files:
             file.unlink()
 
 
-def test_a_boolean_key_alone_is_merged_replayed_and_derived_also_where_changes_are_gone(spark, broker):
+def test_a_table_of_one_boolean_key_is_merged_replayed_and_derived_without_change_data(spark, broker):
     stream = Stream(spark, broker, switches())
     create_topic(broker, stream.table)
     stream.send(state(True), state(True))
@@ -44,9 +44,9 @@ def test_a_boolean_key_alone_is_merged_replayed_and_derived_also_where_changes_a
     stream.refresh()
     stream.send(state(False))
     stream.merge()
-    before = stream.snapshot_of("is_on")
+    rows_before = stream.snapshot_of("is_on")
     stream.replay()
-    assert stream.snapshot_of("is_on") == before
+    assert stream.snapshot_of("is_on") == rows_before
     spark.sql(f"OPTIMIZE delta.`{stream.uri}`")
     vacuum(stream.uri)
     stream.refresh()

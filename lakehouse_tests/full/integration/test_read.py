@@ -1,4 +1,4 @@
-"""Ranges of a real topic as Spark reads them: exactly the committed records of the plan, or a failure."""
+"""Spark reads exactly the committed records of a plan from a real topic, or fails."""
 
 from dataclasses import replace
 
@@ -22,21 +22,23 @@ def test_exactly_the_ranges_of_a_plan_are_read(
     publish(broker, table, [b'{"n": %d}' % number for number in range(100)])
     state = look(broker, topic)
     plan = plan_batch(state, None)
-    middle = tuple(Range(p.partition, p.start + p.span // 4, p.start + p.span // 2) for p in plan.ranges)
-    rows = read_records(spark, broker, replace(plan, ranges=middle)).collect()
-    read = sorted((row._partition, row._position, bytes(row._value)) for row in rows)
+    middle_ranges = tuple(Range(p.partition, p.start + p.span // 4, p.start + p.span // 2) for p in plan.ranges)
+    rows = read_records(spark, broker, replace(plan, ranges=middle_ranges)).collect()
+    read_rows = sorted((row._partition, row._position, bytes(row._value)) for row in rows)
     expected = [
-        (found.partition, found.offset, found.value)
-        for found in stored(broker, topic)
-        if middle[found.partition].start <= found.offset < middle[found.partition].end
+        (stored_record.partition, stored_record.offset, stored_record.value)
+        for stored_record in stored(broker, topic)
+        if middle_ranges[stored_record.partition].start
+        <= stored_record.offset
+        < middle_ranges[stored_record.partition].end
     ]
-    assert read == sorted(expected)
-    assert len(read) == sum(part.span for part in middle) > 0
+    assert read_rows == sorted(expected)
+    assert len(read_rows) == sum(offset_range.span for offset_range in middle_ranges) > 0
 
 
 def test_a_record_is_read_with_its_key_time_and_headers(spark: SparkSession, broker: Settings, topic: str) -> None:
-    sent = {"value": b"v", "key": None, "partition": 0, "headers": [("trace", b"\x00\x01")]}
-    with_client(AIOKafkaProducer, broker, lambda producer: producer.send_and_wait(topic, **sent))
+    message = {"value": b"v", "key": None, "partition": 0, "headers": [("trace", b"\x00\x01")]}
+    with_client(AIOKafkaProducer, broker, lambda producer: producer.send_and_wait(topic, **message))
     frame = read_records(spark, broker, plan_batch(look(broker, topic), None))
     types = dict(frame.dtypes)
     assert types == {
@@ -58,7 +60,7 @@ def test_a_plan_of_empty_ranges_reads_nothing(spark: SparkSession, broker: Setti
     assert read_records(spark, broker, plan).count() == 0
 
 
-def test_a_partition_that_came_after_the_plan_is_not_read(
+def test_a_partition_added_after_the_plan_is_not_read(
     spark: SparkSession, broker: Settings, table: StreamTable, topic: str
 ) -> None:
     publish(broker, table, [b"{}"] * 3)
@@ -69,29 +71,29 @@ def test_a_partition_that_came_after_the_plan_is_not_read(
 
 
 def test_records_of_an_aborted_transaction_are_not_read(spark: SparkSession, broker: Settings, topic: str) -> None:
-    async def transact(producer: AIOKafkaProducer) -> None:
+    async def run_transactions(producer: AIOKafkaProducer) -> None:
         for end in (producer.abort_transaction, producer.commit_transaction):
             await producer.begin_transaction()
             await producer.send_and_wait(topic, end.__name__.encode(), partition=0)
             await end()
 
-    with_client(AIOKafkaProducer, broker, transact, transactional_id=topic)
+    with_client(AIOKafkaProducer, broker, run_transactions, transactional_id=topic)
     plan = plan_batch(look(broker, topic), None)
     assert plan.span == 4, "two records and two markers"
     assert [bytes(row._value) for row in read_records(spark, broker, plan).collect()] == [b"commit_transaction"]
 
 
 @pytest.mark.parametrize("ranges", [(Range(0, 0, 10),), (Range(0, 10, 15),)], ids=["deleted", "beyond the end"])
-def test_records_that_are_not_there_fail_the_read(
+def test_a_read_of_missing_records_fails(
     spark: SparkSession, broker: Settings, topic: str, ranges: tuple[Range, ...]
 ) -> None:
-    async def fill(producer: AIOKafkaProducer) -> None:
+    async def send_records(producer: AIOKafkaProducer) -> None:
         for _ in range(10):
             await producer.send_and_wait(topic, b"v", partition=0)
 
-    with_client(AIOKafkaProducer, broker, fill)
-    gone = {TopicPartition(topic, 0): RecordsToDelete(before_offset=4)}
-    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
+    with_client(AIOKafkaProducer, broker, send_records)
+    deletion = {TopicPartition(topic, 0): RecordsToDelete(before_offset=4)}
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(deletion))
     state = look(broker, topic)
     with pytest.raises(Exception, match=r"KAFKA_DATA_LOSS|data may have been lost"):
         read_records(spark, broker, Plan(topic, state.source, ranges)).count()

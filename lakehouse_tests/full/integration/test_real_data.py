@@ -1,4 +1,4 @@
-"""The whole path on real weather: the counts that are known of it come out exactly."""
+"""The whole path with real weather data: the published counts are exact."""
 
 import gzip
 import tarfile
@@ -13,22 +13,22 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.places import ROOT
 
-REAL = ROOT.parent / "shared" / "data"
+REAL_DATA = ROOT.parent / "shared" / "data"
 BY_YEAR = {2009: 10, 2019: 52_560, 2020: 52_704, 2021: 52_560, 2022: 52_560, 2023: 26_064}
 
 pytestmark = [
     pytest.mark.invariant(7),
-    pytest.mark.skipif(not REAL.is_dir(), reason=f"the real weather files are not at {REAL}"),
+    pytest.mark.skipif(not REAL_DATA.is_dir(), reason=f"the real weather files are not at {REAL_DATA}"),
 ]
 
 
 @pytest.mark.timeout(600)
 def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
     stream = Stream.create(spark, broker)
-    with tarfile.open(REAL / "open_meteo" / "base_2019_2022.tar.gz") as archive:
+    with tarfile.open(REAL_DATA / "open_meteo" / "base_2019_2022.tar.gz") as archive:
         archive.extractall(tmp_path / "base", filter="data")
-    loaded = load_base(TableContext(spark, broker, stream.table), tmp_path / "base")
-    assert (loaded.files, loaded.rows, loaded.duplicate) == (24, 210_384, 0)
+    base_outcome = load_base(TableContext(spark, broker, stream.table), tmp_path / "base")
+    assert (base_outcome.files, base_outcome.rows, base_outcome.duplicate) == (24, 210_384, 0)
     stream.merge()
     assert stream.sql("SELECT count(*), count(_record.position) FROM {t}") == [(210_384, 0)]
 
@@ -57,4 +57,4 @@ def test_real_weather_gives_the_known_counts(spark, broker, tmp_path):
 
 
 def lines(name: str) -> list[bytes]:
-    return gzip.decompress((REAL / name).read_bytes()).splitlines()
+    return gzip.decompress((REAL_DATA / name).read_bytes()).splitlines()

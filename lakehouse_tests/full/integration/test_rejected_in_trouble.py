@@ -1,4 +1,4 @@
-"""A record that cannot enter is kept until it can, whatever happens to its batch or its tables; one shared history."""
+"""A rejected record stays until it is accepted, even if batches fail or tables are restored; one shared history."""
 
 import shutil
 from collections.abc import Iterator
@@ -30,137 +30,138 @@ pytestmark = pytest.mark.invariant(7, 8)
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     return Stream.create(spark, broker)
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
-    """All that was sent is merged or redriven before and after a test, and its history accounts for it."""
-    shared.merge()
-    yield shared
-    redriven(shared)
-    shared.merge()
-    shared.assert_accounted()
+def stream(shared_stream: Stream) -> Iterator[Stream]:
+    """Before and after a test all records are merged or redriven, and the history accounts for them."""
+    shared_stream.merge()
+    yield shared_stream
+    redriven(shared_stream)
+    shared_stream.merge()
+    shared_stream.assert_accounted()
 
 
-def test_a_crash_before_the_commit_marks_nothing_and_one_after_it_is_healed_by_the_next_redrive(stream, monkeypatch):
-    at = end(stream)
+def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(stream, monkeypatch):
+    first_offset = end(stream)
     (hour,) = hot(stream, 1)
     stream.merge()
     with crashing(monkeypatch, "merge_rows"):
         redriven(stream)
-    assert listed(stream, at) == {"out_of_range": [at]}
+    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
     with crashing(monkeypatch, "store_rejected"):
         redriven(stream)
-    assert listed(stream, at) == {"out_of_range": [at]}
+    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
     assert stream.temperatures()[hour] == HOT
     (outcome,) = redriven(stream, "out_of_range")
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)
-    assert resolved(stream, at) == [(at, outcome.entry.commit.number)]
+    assert resolved(stream, first_offset) == [(first_offset, outcome.entry.commit.number)]
 
 
 def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
-    """Its number is taken by whatever commits next, as by a gap that steps over its records."""
-    at = end(stream)
+    """The next commit takes its number, for example a gap that skips its records."""
+    first_offset = end(stream)
     hot(stream, 2)
     with crashing(monkeypatch, "merge_rows"):
         stream.merge()
     with crashing(monkeypatch, "merge_rows"):
         wider(stream).merge()
-    assert resolved(stream, at) == []
+    assert resolved(stream, first_offset) == []
     with crashing(monkeypatch, "require_accounted"):
         wider(stream).merge()
     number = stream.ledger.newest.commit.number
-    assert resolved(stream, at) == [(at, number), (at + 1, number)]
+    assert resolved(stream, first_offset) == [(first_offset, number), (first_offset + 1, number)]
 
 
-def test_a_batch_whose_marks_another_writer_prevents_is_merged_and_the_next_redrive_sets_them(stream, monkeypatch):
-    at = end(stream)
+def test_the_next_redrive_sets_the_marks_that_another_writer_prevented(stream, monkeypatch):
+    first_offset = end(stream)
     hot(stream, 1)
     stream.merge()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {stream.ledger.version - 1}")
 
-    def prevented(*decided: Any, committed: bool = True) -> bool:
+    def fail_if_committed(*arguments: Any, committed: bool = True) -> bool:
         if committed:
             raise ConflictError("another writer")
-        return store_rejected(*decided, committed=committed)
+        return store_rejected(*arguments, committed=committed)
 
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "store_rejected", prevented)
+        patch.setattr(batches, "store_rejected", fail_if_committed)
         (batch,) = wider(stream).merge()
     assert batch.entry.metrics.inserted == 1
-    assert resolved(stream, at) == []
+    assert resolved(stream, first_offset) == []
     redriven(wider(stream), "out_of_range")
-    assert [offset for offset, _ in resolved(stream, at)] == [at]
+    assert [offset for offset, _ in resolved(stream, first_offset)] == [first_offset]
 
 
-def test_what_a_restore_undid_is_listed_again_also_when_its_history_has_expired(stream):
-    at = end(stream)
+def test_records_of_an_undone_redrive_are_listed_again_even_without_history(stream):
+    first_offset = end(stream)
     (hour,) = hot(stream, 1)
     (batch,) = stream.merge()
-    (undone,) = redriven(stream, "out_of_range")
+    (undone_outcome,) = redriven(stream, "out_of_range")
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {batch.entry.version}")
-    assert undone.entry.commit.number in stream.ledger.undone
-    assert listed(stream, at) == {"out_of_range": [at]}
-    # the history that tells what was undone expires one day; with the next batch, the table tells it
+    assert undone_outcome.entry.commit.number in stream.ledger.undone
+    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
+    # that history expires one day; the next batch records the undone commits in the table
     stream.send_hours(1)
     stream.merge()
-    assert resolved(stream, at) == []
-    (again,) = redriven(stream, "out_of_range")
-    assert resolved(stream, at) == [(at, again.entry.commit.number)]
+    assert resolved(stream, first_offset) == []
+    (second_outcome,) = redriven(stream, "out_of_range")
+    assert resolved(stream, first_offset) == [(first_offset, second_outcome.entry.commit.number)]
     assert stream.temperatures()[hour] == HOT
 
 
-def test_what_passed_after_the_backup_that_a_table_was_brought_back_from_is_rejected_again(stream, tmp_path):
-    at = end(stream)
+def test_records_redriven_after_a_backup_are_rejected_again_after_its_restore(stream, tmp_path):
+    first_offset = end(stream)
     (hour,) = hot(stream, 1)
     stream.merge()
     shutil.copytree(stream.uri, tmp_path / "backup")
     redriven(stream, "out_of_range")
     shutil.rmtree(stream.uri)
     shutil.copytree(tmp_path / "backup", stream.uri)
-    assert listed(stream, at) == {"out_of_range": [at]}
+    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
     stream.send_hours(1)
-    stream.merge()  # takes the number of the redrive
-    assert resolved(stream, at) == []
+    stream.merge()  # gets the number of the redrive
+    assert resolved(stream, first_offset) == []
     redriven(stream, "out_of_range")
     assert stream.temperatures()[hour] == HOT
 
 
-def test_the_records_of_each_incarnation_of_a_topic_are_redriven_in_a_commit_of_their_own(stream):
-    (first,) = hot(stream, 1)
+def test_records_of_each_topic_identity_are_redriven_in_their_own_commit(stream):
+    (first_hour,) = hot(stream, 1)
     stream.merge()
     delete_topic(stream.settings, stream.table.topic)
     create_topic(stream.settings, stream.table)
     stream.accept_gap()
-    (second,) = hot(stream, 1)
+    (second_hour,) = hot(stream, 1)
     stream.merge()
     progress = stream.ledger.progress
     assert [outcome.entry.metrics.inserted for outcome in redriven(stream, "out_of_range")] == [1, 1]
-    assert {first, second} <= set(stream.temperatures())
+    assert {first_hour, second_hour} <= set(stream.temperatures())
     assert stream.ledger.progress == progress
 
 
-BEYOND = 2**63 - 1  # milliseconds: Spark's source does not read it
+IMPOSSIBLE_TIME = 2**63 - 1  # milliseconds, which Spark's source cannot read
 
 
 def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_missed(stream, monkeypatch):
-    """Little room: a batch ends behind the first of them, or before one that stands far from those before it."""
-    at = end(stream)
+    """With little room a batch ends after the first such record, or before one that is far from the others."""
+    first_offset = end(stream)
     monkeypatch.setattr(timeless, "MOST_HOLES", 1)
     monkeypatch.setattr(timeless, "NEAR", 0)
     hours = stream.hours(5)
     with dated_by_producers(stream) as send:
-        for nth, hour in enumerate(hours):
-            send(BEYOND if nth % 2 else 1_700_000_000_000, record(time=hour))
-    held = {hours[0], hours[2], hours[4]}
+        for number, hour in enumerate(hours):
+            send(IMPOSSIBLE_TIME if number % 2 else 1_700_000_000_000, record(time=hour))
+    merged_hours = {hours[0], hours[2], hours[4]}
     assert [outcome.plan.span for outcome in stream.merge()] == [3, 2]
-    assert set(hours) & set(stream.temperatures()) == held
-    assert listed(stream, at) == {TIMELESS: [at + 3, at + 1]}
-    assert [outcome.plan.span for outcome in replay(stream.context, [Range(0, at, at + 5)])] == [3, 2]
+    assert set(hours) & set(stream.temperatures()) == merged_hours
+    assert listed(stream, first_offset) == {TIMELESS: [first_offset + 3, first_offset + 1]}
+    outcomes = replay(stream.context, [Range(0, first_offset, first_offset + 5)])
+    assert [outcome.plan.span for outcome in outcomes] == [3, 2]
     monkeypatch.setattr(timeless, "ROOM", 1)
     monkeypatch.setattr(timeless, "MOST_HOLES", 9)
-    outcomes = replay(stream.context, [Range(0, at, at + 5)])
+    outcomes = replay(stream.context, [Range(0, first_offset, first_offset + 5)])
     assert [outcome.plan.span for outcome in outcomes] == [2, 2, 1]
-    assert sum(outcome.entry.metrics.stale for outcome in outcomes) == len(held)
+    assert sum(outcome.entry.metrics.stale for outcome in outcomes) == len(merged_hours)

@@ -18,23 +18,23 @@ pytestmark = pytest.mark.invariant(3)
 def stream(spark, broker):
     """A topic in which keys repeat over partitions, values are missing and some records are malformed."""
     stream = Stream.create(spark, broker)
-    source = random.Random(7)
+    rng = random.Random(7)
     for partition in (0, 1, 2, 1, 0):
-        values = [source.choice([ABSENT, None, float(source.randrange(30))]) for _ in range(8)]
-        hours = [hour(source.randrange(6)) for _ in values]
-        good = [record(time=time, temperature_2m=value) for time, value in zip(hours, values, strict=True)]
-        stream.send(*good, b"{", partition=partition)
+        values = [rng.choice([ABSENT, None, float(rng.randrange(30))]) for _ in range(8)]
+        hours = [hour(rng.randrange(6)) for _ in values]
+        valid_records = [record(time=time, temperature_2m=value) for time, value in zip(hours, values, strict=True)]
+        stream.send(*valid_records, b"{", partition=partition)
     return stream
 
 
-def test_only_what_was_merged_and_is_still_there_can_be_replayed(stream):
+def test_only_merged_records_can_be_replayed(stream):
     stream.merge(until={0: 5, 1: 0, 2: 0})
     with pytest.raises(LakehouseError, match="Offsets 0 to 9 of partition 0 cannot be replayed"):
         replay(stream.context, [Range(0, 0, 9)])
 
 
-def test_another_process_goes_on_where_this_one_stopped(stream):
-    """Progress is in the table: a process that knows nothing but the settings plans the rest."""
+def test_another_process_continues_where_this_one_stopped(stream):
+    """The progress is in the table: another process needs only the settings to plan the rest."""
     stream.merge(until={0: 5, 1: 5, 2: 5})
     script = (
         "from dataclasses import replace\n"
@@ -48,5 +48,5 @@ def test_another_process_goes_on_where_this_one_stopped(stream):
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": stream.settings.kafka_bootstrap_servers or "",
     }
     environment = {name: value for name, value in environment.items() if value}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[(0, 5), (1, 5), (2, 5)]"
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[(0, 5), (1, 5), (2, 5)]"

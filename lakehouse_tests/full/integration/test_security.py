@@ -1,4 +1,4 @@
-"""A broker that asks who we are, over TLS: the same settings serve publishing, looking and Spark."""
+"""A broker with authentication and TLS: the same settings work for publish, status and Spark."""
 
 import traceback
 from collections.abc import Iterator
@@ -24,18 +24,18 @@ PASSWORDS = {"PLAIN": 'a "quoted" word', "SCRAM-SHA-256": "another word"}
 USER = "LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD"
 MECHANISM = "LAKEHOUSE_KAFKA_SASL_MECHANISM"
 PROTOCOL = "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL"
-OWN = "LAKEHOUSE_KAFKA_CLIENT_CERTIFICATE_FILE"
+CERTIFICATE = "LAKEHOUSE_KAFKA_CLIENT_CERTIFICATE_FILE"
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    with secured_broker(tmp_path_factory.mktemp("secured"), PASSWORDS) as running:
-        yield running
+    with secured_broker(tmp_path_factory.mktemp("secured"), PASSWORDS) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def known(broker: Secured) -> Settings:
-    """With a certificate that the broker trusts; its key is encrypted."""
+def trusted_settings(broker: Secured) -> Settings:
+    """Settings with a client certificate that the broker trusts; its key is encrypted."""
     certificate, key = broker.authority.sign("client")
     files = {
         "kafka_client_certificate_file": certificate,
@@ -44,7 +44,7 @@ def known(broker: Secured) -> Settings:
     return broker.with_certificate(**files, kafka_client_key_password="pass word")
 
 
-def changed(settings: Settings, **changes: Any) -> Settings:
+def change_settings(settings: Settings, **changes: Any) -> Settings:
     return Settings(**{**{name: getattr(settings, name) for name in Settings.model_fields}, **changes}, _env_file=None)
 
 
@@ -52,7 +52,7 @@ def table() -> StreamTable:
     return replace(temperatures, topic=f"t-{uuid4().hex[:12]}")
 
 
-def published_and_read(spark: SparkSession, settings: Settings) -> list[bytes]:
+def publish_and_read(spark: SparkSession, settings: Settings) -> list[bytes]:
     stream = table()
     assert publish(settings, stream, [b"one", b"two"]) == 2
     rows = read_records(spark, settings, plan_batch(look(settings, stream.topic), None)).collect()
@@ -61,27 +61,27 @@ def published_and_read(spark: SparkSession, settings: Settings) -> list[bytes]:
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
 def test_records_are_published_and_read_by_spark(spark: SparkSession, broker: Secured, mechanism: str) -> None:
-    assert published_and_read(spark, broker.with_sasl(mechanism)) == [b"one", b"two"]
+    assert publish_and_read(spark, broker.with_sasl(mechanism)) == [b"one", b"two"]
 
 
-def test_a_client_certificate_opens_the_broker_to_all_clients(spark: SparkSession, known: Settings) -> None:
-    assert published_and_read(spark, known) == [b"one", b"two"]
+def test_a_client_certificate_opens_the_broker_to_all_clients(spark: SparkSession, trusted_settings: Settings) -> None:
+    assert publish_and_read(spark, trusted_settings) == [b"one", b"two"]
 
 
 def test_other_properties_reach_all_clients(spark: SparkSession, broker: Secured) -> None:
-    """A client id for all, one for the producer alone, one that only Spark knows."""
+    """One property for all clients, some for the producer alone, and one that only Spark's client has."""
     properties = {"client.id": "somebody", "linger.ms": 1, "batch.size": 1000, "receive.buffer.bytes": 65536}
     settings = broker.with_sasl(kafka_properties=properties)
-    assert published_and_read(spark, settings) == [b"one", b"two"]
+    assert publish_and_read(spark, settings) == [b"one", b"two"]
 
 
-def test_a_topic_that_is_there_needs_no_right_to_create_one(broker: Secured) -> None:
+def test_publishing_to_an_existing_topic_needs_no_right_to_create_one(broker: Secured) -> None:
     stream = table()
     assert publish(broker.with_sasl(), stream, [b"one"]) == 1
-    limited = broker.creating_nothing()
-    assert publish(limited, stream, [b"two"]) == 1
+    limited_settings = broker.creating_nothing()
+    assert publish(limited_settings, stream, [b"two"]) == 1
     with pytest.raises(TopicError, match="The broker refused.*this user's rights"):
-        create_topic(limited, table())
+        create_topic(limited_settings, table())
 
 
 def other_authority(broker: Secured, tmp_path: Path) -> Settings:
@@ -113,9 +113,9 @@ CAUSES = {
     ),
     "no client certificate": (
         lambda broker, _: broker.with_certificate(),
-        ("requires a client certificate, and none is set", OWN),
+        ("requires a client certificate, and none is set", CERTIFICATE),
     ),
-    "a client certificate of another authority": (other_authority, ("refuses the client certificate", OWN)),
+    "a client certificate of another authority": (other_authority, ("refuses the client certificate", CERTIFICATE)),
     "plaintext to a TLS port": (
         lambda broker, _: Settings(kafka_bootstrap_servers=broker.sasl, _env_file=None),
         ("requires TLS, and the client does not use it", PROTOCOL),
@@ -128,11 +128,11 @@ CAUSES = {
         lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.plain),
         ("does not support TLS, and the client uses it", PROTOCOL),
     ),
-    "no password where one is wanted": (
+    "no password although one is required": (
         lambda broker, _: broker.with_certificate(kafka_bootstrap_servers=broker.sasl),
         ("requires a user name and a password", PROTOCOL),
     ),
-    "a password where none is taken": (
+    "a password that the broker does not accept": (
         lambda broker, _: broker.with_sasl(
             kafka_bootstrap_servers=broker.plain, kafka_security_protocol="SASL_PLAINTEXT"
         ),
@@ -143,26 +143,26 @@ CAUSES = {
 
 @pytest.mark.parametrize("case", CAUSES)
 def test_an_error_names_its_cause_and_the_setting(broker: Secured, tmp_path: Path, case: str) -> None:
-    make, (fact, setting) = CAUSES[case]
-    with pytest.raises(BrokerError) as caught:
-        look(make(broker, tmp_path), "any")
-    assert fact in caught.value.what
-    assert setting in caught.value.action
-    assert "wrong" not in str(caught.value)
+    make_settings, (fact, setting) = CAUSES[case]
+    with pytest.raises(BrokerError) as error_info:
+        look(make_settings(broker, tmp_path), "any")
+    assert fact in error_info.value.what
+    assert setting in error_info.value.action
+    assert "wrong" not in str(error_info.value)
 
 
 @pytest.mark.parametrize(
     "case", ["a wrong password", "an unknown authority", "a client certificate of another authority"]
 )
 def test_spark_names_the_same_cause(spark: SparkSession, broker: Secured, tmp_path: Path, case: str) -> None:
-    make, (fact, setting) = CAUSES[case]
+    make_settings, (fact, setting) = CAUSES[case]
     stream = table()
     publish(broker.with_sasl(), stream, [b"one"])
     plan: Plan = plan_batch(look(broker.with_sasl(), stream.topic), None)
-    with pytest.raises(BrokerError) as caught, read_failures(plan, "lakehouse merge"):
-        read_records(spark, make(broker, tmp_path), plan).collect()
-    assert fact in caught.value.what
-    assert setting in caught.value.action
+    with pytest.raises(BrokerError) as error_info, read_failures(plan, "lakehouse merge"):
+        read_records(spark, make_settings(broker, tmp_path), plan).collect()
+    assert fact in error_info.value.what
+    assert setting in error_info.value.action
 
 
 def test_a_file_without_a_certificate_is_a_wrong_setting(broker: Secured, tmp_path: Path) -> None:
@@ -172,10 +172,10 @@ def test_a_file_without_a_certificate_is_a_wrong_setting(broker: Secured, tmp_pa
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
-def test_a_key_without_its_password_is_a_wrong_setting(known: Settings, password: str | None) -> None:
-    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as caught:
-        look(changed(known, kafka_client_key_password=password), "any")
-    assert "LAKEHOUSE_KAFKA_CLIENT_KEY_PASSWORD" in caught.value.action
+def test_a_key_without_its_password_is_a_wrong_setting(trusted_settings: Settings, password: str | None) -> None:
+    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as error_info:
+        look(change_settings(trusted_settings, kafka_client_key_password=password), "any")
+    assert "LAKEHOUSE_KAFKA_CLIENT_KEY_PASSWORD" in error_info.value.action
 
 
 @pytest.mark.parametrize(
@@ -185,24 +185,24 @@ def test_a_key_without_its_password_is_a_wrong_setting(known: Settings, password
         ({"password": "pass word"}, "encrypted with PBES2"),
     ],
 )
-def test_a_key_that_spark_cannot_read_is_told_with_the_command_that_rewrites_it(
+def test_the_error_for_a_key_that_spark_cannot_read_names_the_command_to_convert_it(
     broker: Secured, tmp_path: Path, form: dict[str, Any], fact: str
 ) -> None:
     certificate, key = Authority(tmp_path).sign("client", **form)
     settings = broker.with_certificate(kafka_client_certificate_file=certificate, kafka_client_key_file=key)
-    with pytest.raises(SettingsError, match=fact) as caught:
+    with pytest.raises(SettingsError, match=fact) as error_info:
         look(settings, "any")
-    assert "openssl pkcs8 -topk8" in caught.value.action
+    assert "openssl pkcs8 -topk8" in error_info.value.action
 
 
 def test_a_property_of_the_wrong_type_is_named_without_its_value(broker: Secured) -> None:
     settings = broker.with_sasl(kafka_properties={"metadata.max.age.ms": "a while"})
-    with pytest.raises(SettingsError, match="metadata.max.age.ms must be a whole number") as caught:
+    with pytest.raises(SettingsError, match="metadata.max.age.ms must be a whole number") as error_info:
         look(settings, "any")
-    assert "a while" not in str(caught.value)
+    assert "a while" not in str(error_info.value)
 
 
-def test_a_property_that_only_the_client_of_spark_knows_passes_ours_by(broker: Secured) -> None:
+def test_a_property_that_only_the_spark_client_has_is_ignored_by_the_python_client(broker: Secured) -> None:
     settings = broker.with_sasl(kafka_properties={"client.dns.lookup": "use_all_dns_ips"})
     assert publish(settings, table(), [b"one"]) == 1
 
@@ -214,7 +214,7 @@ def test_a_property_that_the_client_of_spark_refuses_is_named_without_its_value(
     publish(broker.with_sasl(), stream, [b"one"])
     plan: Plan = plan_batch(look(broker.with_sasl(), stream.topic), None)
     settings = broker.with_sasl(kafka_properties='{"client.dns.lookup": "s3cr3t"}')
-    with pytest.raises(SettingsError, match="client.dns.lookup") as caught, read_failures(plan, "lakehouse merge"):
+    with pytest.raises(SettingsError, match="client.dns.lookup") as error_info, read_failures(plan, "lakehouse merge"):
         read_records(spark, settings, plan).collect()
-    told = traceback.format_exception(caught.value)
-    assert not [line for line in told if "s3cr3t" in line and "kafka_properties=" not in line]
+    lines = traceback.format_exception(error_info.value)
+    assert not [line for line in lines if "s3cr3t" in line and "kafka_properties=" not in line]

@@ -26,14 +26,14 @@ READING = b'{"latitude": 13.0, "longitude": 77.6000064, "time": "2023-01-01T00:0
 
 
 @pytest.fixture
-def mute() -> Iterator[Settings]:
+def mute_broker() -> Iterator[Settings]:
     """A broker that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield Settings(kafka_bootstrap_servers=f"127.0.0.1:{server.getsockname()[1]}", _env_file=None)
 
 
 @pytest.fixture
-def down() -> Settings:
+def down_broker() -> Settings:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     return Settings(kafka_bootstrap_servers=address, _env_file=None)
@@ -50,63 +50,63 @@ def test_a_created_topic_has_the_declared_partitions_and_is_dated_by_the_broker(
 
 
 def test_a_topic_that_exists_is_left_as_it_is(broker: Settings, table: StreamTable, topic: str) -> None:
-    before = look(broker, topic)
+    state_before = look(broker, topic)
     assert not create_topic(broker, table, partitions=7)
-    assert look(broker, topic) == before
+    assert look(broker, topic) == state_before
 
 
-def test_a_topic_that_is_made_again_has_another_id_in_the_same_cluster(
-    broker: Settings, table: StreamTable, topic: str
-) -> None:
-    before = look(broker, topic)
+def test_a_recreated_topic_has_another_id_in_the_same_cluster(broker: Settings, table: StreamTable, topic: str) -> None:
+    state_before = look(broker, topic)
     delete_topic(broker, topic)
     assert topic not in topic_names(broker)
     assert create_topic(broker, table)
-    after = look(broker, topic)
-    assert after.ids["topic_id"] != before.ids["topic_id"]
-    assert after.ids["cluster_id"] == before.ids["cluster_id"]
+    state_after = look(broker, topic)
+    assert state_after.ids["topic_id"] != state_before.ids["topic_id"]
+    assert state_after.ids["cluster_id"] == state_before.ids["cluster_id"]
 
 
 def test_a_topic_can_be_given_more_partitions_but_never_fewer(broker: Settings, topic: str) -> None:
-    before = look(broker, topic)
+    state_before = look(broker, topic)
     add_partitions(broker, topic, 5)
-    after = look(broker, topic)
-    assert sorted(after.end) == [0, 1, 2, 3, 4]
-    assert after.ids["topic_id"] == before.ids["topic_id"]
+    state_after = look(broker, topic)
+    assert sorted(state_after.end) == [0, 1, 2, 3, 4]
+    assert state_after.ids["topic_id"] == state_before.ids["topic_id"]
     with pytest.raises(TopicError, match="has 5 partitions"):
         add_partitions(broker, topic, 4)
 
 
-def test_a_topic_dated_by_producers_says_so_and_doctor_where_that_decides(broker: Settings, table: StreamTable) -> None:
+def test_doctor_notes_producer_times_only_if_time_decides_the_order(broker: Settings, table: StreamTable) -> None:
     name = f"t-{uuid4().hex[:12]}"
-    made = NewTopic(name, 1, 1, topic_configs={"message.timestamp.type": "CreateTime"})
-    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([made]))
+    new_topic = NewTopic(name, 1, 1, topic_configs={"message.timestamp.type": "CreateTime"})
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([new_topic]))
     assert look(broker, name).producer_time
-    dated = replace(table, topic=name)
-    parts = [_topic(broker, each, [name]) for each in (dated, replace(dated, order="offset"))]
-    assert [part.state for part in parts] == ["note", "ok"]
-    assert "LogAppendTime" in parts[0].detail
+    dated_table = replace(table, topic=name)
+    results = [
+        _topic(broker, declared_table, [name]) for declared_table in (dated_table, replace(dated_table, order="offset"))
+    ]
+    assert [result.state for result in results] == ["note", "ok"]
+    assert "LogAppendTime" in results[0].detail
 
 
 def test_records_that_were_deleted_move_the_earliest_offset(broker: Settings, table: StreamTable, topic: str) -> None:
     publish(broker, table, [READING] * 10)
     partition = next(p for p, end in look(broker, topic).end.items() if end == 10)
-    gone = {TopicPartition(topic, partition): RecordsToDelete(before_offset=4)}
-    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
+    deletion = {TopicPartition(topic, partition): RecordsToDelete(before_offset=4)}
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(deletion))
     assert look(broker, topic).earliest[partition] == 4
     assert look(broker, topic).end[partition] == 10
 
 
 def test_an_open_transaction_holds_the_end_back_until_it_is_over(broker: Settings, topic: str) -> None:
-    async def transact(producer: AIOKafkaProducer) -> int:
+    async def run_transaction(producer: AIOKafkaProducer) -> int:
         await producer.begin_transaction()
         await producer.send_and_wait(topic, b"open", partition=0)
-        during = (await asyncio.to_thread(look, broker, topic)).end[0]
+        end_within_transaction = (await asyncio.to_thread(look, broker, topic)).end[0]
         await producer.commit_transaction()
-        return during
+        return end_within_transaction
 
-    assert with_client(AIOKafkaProducer, broker, transact, transactional_id=topic) == 0
-    # one record and the marker, which the broker writes behind its answer
+    assert with_client(AIOKafkaProducer, broker, run_transaction, transactional_id=topic) == 0
+    # one record and the marker, which the broker writes after its answer
     assert wait_until(lambda: look(broker, topic).end[0] == 2)
 
 
@@ -114,18 +114,16 @@ def test_every_published_line_is_acknowledged_and_keeps_its_bytes(
     broker: Settings, table: StreamTable, topic: str
 ) -> None:
     lines = [READING + b"\n", b'  {"latitude": 1}  \r\n', b"\xff\xfe no text", b"", b"{}"]
-    told: list[int] = []
-    assert publish(broker, table, lines, PublishOptions(on_progress=told.append)) == 5
-    assert told == [1, 2, 3, 4, 5]
-    values = sorted(found.value for found in stored(broker, topic))
+    progress: list[int] = []
+    assert publish(broker, table, lines, PublishOptions(on_progress=progress.append)) == 5
+    assert progress == [1, 2, 3, 4, 5]
+    values = sorted(stored_record.value for stored_record in stored(broker, topic))
     assert values == sorted([READING, b'  {"latitude": 1}  ', b"\xff\xfe no text", b"", b"{}"])
 
 
-def test_a_record_is_keyed_by_the_merge_key_where_it_can_be_read(
-    broker: Settings, table: StreamTable, topic: str
-) -> None:
+def test_a_record_that_can_be_read_is_keyed_by_the_merge_key(broker: Settings, table: StreamTable, topic: str) -> None:
     publish(broker, table, [READING, b"{"])
-    keys = {found.value: found.key for found in stored(broker, topic)}
+    keys = {stored_record.value: stored_record.key for stored_record in stored(broker, topic)}
     assert keys == {READING: b"13.000000|77.600006|2023-01-01T00:00:00+00:00", b"{": None}
 
 
@@ -135,9 +133,11 @@ def test_records_of_one_row_stay_in_one_partition_in_their_order(
     number = count()
     lines = [READING.replace(b"20.5", b"%d" % next(number)) for _ in range(500)]
     publish(broker, table, lines)
-    found = stored(broker, topic)
-    assert len({one.partition for one in found}) == 1
-    assert [one.value for one in sorted(found, key=lambda one: one.offset)] == lines
+    records = stored(broker, topic)
+    assert len({stored_record.partition for stored_record in records}) == 1
+    assert [
+        stored_record.value for stored_record in sorted(records, key=lambda stored_record: stored_record.offset)
+    ] == lines
 
 
 def test_publishing_creates_a_missing_topic(broker: Settings, table: StreamTable) -> None:
@@ -147,8 +147,8 @@ def test_publishing_creates_a_missing_topic(broker: Settings, table: StreamTable
 
 def test_a_rate_spreads_records_over_time(broker: Settings, table: StreamTable, topic: str) -> None:
     assert publish(broker, table, [READING] * 60, PublishOptions(rate=100)) == 60
-    moments = [found.timestamp for found in stored(broker, topic)]
-    assert max(moments) - min(moments) >= 400, "59 pauses of 10 ms, less what one batch gathers"
+    timestamps = [stored_record.timestamp for stored_record in stored(broker, topic)]
+    assert max(timestamps) - min(timestamps) >= 400, "59 pauses of 10 ms, minus those within one batch"
 
 
 def test_a_line_that_is_too_long_for_the_broker_is_named(broker: Settings, table: StreamTable, topic: str) -> None:
@@ -168,32 +168,35 @@ def test_an_error_of_the_lines_themselves_is_not_blamed_on_the_broker(
 
 
 def test_a_missing_topic_is_named_and_not_created_by_looking(broker: Settings, table: StreamTable) -> None:
-    for use in (look, delete_topic):
+    for call in (look, delete_topic):
         with pytest.raises(TopicError, match=f"'{table.topic}' does not exist"):
-            use(broker, table.topic)
+            call(broker, table.topic)
     assert table.topic not in topic_names(broker)
 
 
-@pytest.mark.parametrize("use", [lambda settings: look(settings, "any"), topic_names])
-def test_a_broker_that_is_down_or_mute_is_an_error_and_nothing_else_is_said(
-    use: Callable[[Settings], object], down: Settings, mute: Settings, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("call", [lambda settings: look(settings, "any"), topic_names])
+def test_a_broker_that_is_down_or_mute_is_an_error_without_other_output(
+    call: Callable[[Settings], object], down_broker: Settings, mute_broker: Settings, capfd: pytest.CaptureFixture[str]
 ) -> None:
     logging.getLogger("aiokafka").setLevel(logging.NOTSET)
-    for settings, said in ((down, "cannot be reached: .*refused|Connect call failed"), (mute, "no answer")):
-        with pytest.raises(BrokerError, match=said) as caught:
-            use(settings)
-        assert caught.value.where == settings.kafka_bootstrap_servers
-        assert "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS" in caught.value.action
+    for settings, message in (
+        (down_broker, "cannot be reached: .*refused|Connect call failed"),
+        (mute_broker, "no answer"),
+    ):
+        with pytest.raises(BrokerError, match=message) as error_info:
+            call(settings)
+        assert error_info.value.where == settings.kafka_bootstrap_servers
+        assert "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS" in error_info.value.action
     assert capfd.readouterr() == ("", "")
 
 
-def test_many_mute_brokers_take_no_longer_than_the_limit(mute: Settings) -> None:
-    address = str(mute.kafka_bootstrap_servers)
-    many = mute.model_copy(update={"kafka_bootstrap_servers": ",".join([address] * 20)})
+def test_many_mute_brokers_take_no_longer_than_the_limit(mute_broker: Settings) -> None:
+    address = str(mute_broker.kafka_bootstrap_servers)
+    many_settings = mute_broker.model_copy(update={"kafka_bootstrap_servers": ",".join([address] * 20)})
 
-    async def bounded() -> None:
+    async def look_within_the_limit() -> None:
         async with asyncio.timeout(3.0):
             with pytest.raises(BrokerError, match="does not answer"):
-                await asyncio.to_thread(look, many, "any", 1.0)
+                await asyncio.to_thread(look, many_settings, "any", 1.0)
 
-    asyncio.run(bounded())
+    asyncio.run(look_within_the_limit())

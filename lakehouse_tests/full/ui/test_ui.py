@@ -1,4 +1,4 @@
-"""The built UI in a real browser: what a person sees who has records waiting and presses Materialize."""
+"""The built UI in a real browser: what a person sees before and after pressing Materialize."""
 
 import re
 import shutil
@@ -30,7 +30,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# runs start at once, without the daemon: its sensor would merge before the button is pressed
+# runs start at once, without the daemon, whose sensor would merge before the button is pressed
 DAGSTER_YAML = """\
 telemetry: {enabled: false}
 nux: {enabled: false}
@@ -99,13 +99,13 @@ def test_a_person_sees_the_lineage_presses_materialize_and_sees_the_row_count(pa
         page.get_by_text(name, exact=True).first.wait_for()
 
     page.get_by_role("button").filter(has_text=re.compile("^Materialize$")).click()
-    # Dagster asks twice: the same step writes the rejected records, and no base rows were loaded
-    for named in ("temperatures_rejected", "temperatures_base"):
-        dialog = page.get_by_role("dialog").filter(has_text=named)
+    # Dagster asks for two confirmations: one step writes two tables, and no base rows were loaded
+    for asset_name in ("temperatures_rejected", "temperatures_base"):
+        dialog = page.get_by_role("dialog").filter(has_text=asset_name)
         dialog.get_by_role("button", name="Confirm").click()
     page.get_by_text("Launched run").first.wait_for()
     page.get_by_text("Materialized", exact=True).wait_for(timeout=240_000)
 
     page.goto(f"{url}/assets/temperatures?view=overview")
-    beside = page.get_by_text("Row count", exact=True).locator("..")
-    beside.get_by_text(str(RECORDS), exact=True).wait_for()
+    row_count_cell = page.get_by_text("Row count", exact=True).locator("..")
+    row_count_cell.get_by_text(str(RECORDS), exact=True).wait_for()

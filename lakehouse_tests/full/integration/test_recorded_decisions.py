@@ -1,4 +1,4 @@
-"""What a person decides is recorded as it was shown, and only where nothing was committed since."""
+"""A decision of a person is recorded as it was shown, and only if nothing was committed since."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.invariant(1, 9)
 
 @pytest.fixture(scope="module")
 def stream(spark, broker):
-    """One record is merged, five wait, and two of those are gone."""
+    """One record is merged, five wait, and two of them are deleted."""
     stream = Stream.create(spark, broker)
     stream.send(record(time=hour(0)))
     stream.merge()
@@ -31,42 +31,42 @@ def with_column(stream: Stream, name: str) -> StreamTable:
     return replace(stream.table, columns=[*stream.table.columns, Column(name, "DOUBLE", doc="Declared later.")])
 
 
-def columns(stream: Stream) -> list[str]:
-    """The columns the merged table has."""
+def column_names(stream: Stream) -> list[str]:
+    """The columns of the merged table."""
     return [column.name for column in DeltaTable(stream.uri).schema().fields]
 
 
-def test_a_gap_is_recorded_as_it_was_shown_also_where_more_is_lost_meanwhile(stream):
-    shown, again = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
-    assert shown and again
+def test_a_gap_is_recorded_as_shown_even_if_more_records_expire_meanwhile(stream):
+    proposal, second_proposal = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
+    assert proposal and second_proposal
     delete_before(stream.settings, stream.table.topic, {0: 4})
-    entry = repair.record(stream.context, shown)
+    entry = repair.record(stream.context, proposal)
     assert (entry.commit.gap, entry.commit.progress) == ((Range(0, 1, 3),), {0: 3, 1: 0, 2: 0})
     with pytest.raises(DataLossError, match="records from 3 to 3"):
         stream.merge()
     with pytest.raises(ConflictError):
-        repair.record(stream.context, again)
+        repair.record(stream.context, second_proposal)
     assert stream.ledger.newest == entry
 
 
-def test_a_column_declared_before_a_gap_was_accepted_is_added_behind_it(stream):
+def test_a_column_declared_before_a_gap_is_accepted_is_added_after_it(stream):
     stream.table = with_column(stream, "humidity")
     stream.accept_gap()
     stream.merge()
-    assert "humidity" in columns(stream)
+    assert "humidity" in column_names(stream)
 
 
-def test_a_progress_is_recorded_as_it_was_shown_and_the_history_says_so(stream):
+def test_a_progress_is_recorded_as_shown_and_the_ledger_names_the_recovery(stream):
     with pytest.raises(LakehouseError, match="records its progress"):
         repair.propose_progress(stream.context)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     clean_log(stream.uri)
     stream.table = with_column(stream, "pressure")
-    shown = repair.propose_progress(stream.context)
+    proposal = repair.propose_progress(stream.context)
     stream.send(record(time=hour(9)), partition=1)
-    entry = repair.record(stream.context, shown)
-    assert (entry.commit.kind, entry.commit.progress) == ("recovery", shown.positions)
+    entry = repair.record(stream.context, proposal)
+    assert (entry.commit.kind, entry.commit.progress) == ("recovery", proposal.positions)
     stream.merge()
     assert set(stream.temperatures()) == {hour(0), hour(4), hour(5), hour(9)}
-    assert "pressure" in columns(stream)
+    assert "pressure" in column_names(stream)
     stream.assert_accounted()

@@ -1,4 +1,4 @@
-"""A table whose declaration changes: which columns are kept, and what decides which record is newer."""
+"""A declaration changes: which columns are kept, and what decides which record is newer."""
 
 from dataclasses import replace
 
@@ -16,23 +16,23 @@ HUMIDITY = Column("humidity", "DOUBLE", keep=True, doc="Relative humidity, perce
 REVISION = Column("revision", "BIGINT", doc="Revision of the reading.")
 
 
-def test_columns_are_kept_or_not_and_a_version_decides_from_when_it_is_declared(spark, broker):
+def test_keep_and_version_take_effect_from_their_declaration(spark, broker):
     stream = Stream.create(spark, broker)
-    plain = list(stream.table.columns)
-    stream.table = replace(stream.table, columns=[*plain, HUMIDITY])
+    original_columns = list(stream.table.columns)
+    stream.table = replace(stream.table, columns=[*original_columns, HUMIDITY])
     stream.send(record(time=hour(0), temperature_2m=1.0, humidity=10.0))
     stream.merge()
-    stream.table = replace(stream.table, columns=[*plain, replace(HUMIDITY, keep=False)])
+    stream.table = replace(stream.table, columns=[*original_columns, replace(HUMIDITY, keep=False)])
     stream.send(record(time=hour(0), temperature_2m=ABSENT, humidity=20.0), record(time=hour(1), temperature_2m=2.0))
     stream.merge()
-    stream.table = replace(stream.table, columns=[*plain, HUMIDITY, REVISION], version="revision")
+    stream.table = replace(stream.table, columns=[*original_columns, HUMIDITY, REVISION], version="revision")
     stream.send(
         record(time=hour(0), temperature_2m=5.0, humidity=30.0, revision=5),
         record(time=hour(0), temperature_2m=4.0, humidity=ABSENT, revision=4),
         record(time=hour(2), temperature_2m=3.0, revision=1),
     )
     stream.merge(max_records=1)
-    stream.table = replace(stream.table, columns=[*plain, HUMIDITY, REVISION], version=None)
+    stream.table = replace(stream.table, columns=[*original_columns, HUMIDITY, REVISION], version=None)
     stream.send(record(time=hour(1), temperature_2m=7.0, humidity=40.0, revision=9))
     stream.merge()
     rows = stream.sql("SELECT temperature_2m, humidity, revision FROM {t} ORDER BY observed_at")
@@ -43,8 +43,10 @@ def test_columns_are_kept_or_not_and_a_version_decides_from_when_it_is_declared(
     stream.assert_accounted()
 
 
-def declare_kept(stream: Stream, *, keep: bool) -> None:
-    columns = [replace(each, keep=keep) if each.name == "temperature_2m" else each for each in stream.table.columns]
+def declare_keep(stream: Stream, *, keep: bool) -> None:
+    columns = [
+        replace(column, keep=keep) if column.name == "temperature_2m" else column for column in stream.table.columns
+    ]
     stream.table = replace(stream.table, columns=columns)
 
 
@@ -52,35 +54,35 @@ def replay_record(stream: Stream, offset: int) -> None:
     replay(stream.context, [Range(0, offset, offset + 1)])
 
 
-def test_a_column_that_is_kept_from_now_on_or_again_has_what_came_with_its_row(spark, broker, tmp_path):
-    """Offsets 0 to 3 are merged before it is kept, 4 while it is, 5 and 6 while it is not."""
+def test_a_column_that_becomes_kept_starts_with_the_value_of_its_row(spark, broker, tmp_path):
+    """Offsets 0 to 3 are merged before the column is kept, 4 while it is kept, 5 and 6 after that."""
     stream = Stream.create(spark, broker)
-    declare_kept(stream, keep=False)
+    declare_keep(stream, keep=False)
     load_base(stream.context, base_folder(tmp_path / "before", {hour(0): 50.0, hour(1): 51.0}))
     values = [(0, 10.0), (0, 20.0), (2, 30.0), (2, ABSENT)]
     stream.send(*(record(time=hour(number), temperature_2m=value) for number, value in values))
     stream.merge()
-    declare_kept(stream, keep=True)
+    declare_keep(stream, keep=True)
     replay_record(stream, 0)
     load_base(stream.context, base_folder(tmp_path / "after", {hour(0): 60.0, hour(1): 61.0}))
     stream.merge()
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): None}
     stream.send(record(time=hour(0), temperature_2m=ABSENT))
     stream.merge()
-    stored = stream.sql("SELECT _record.position, _kept.temperature_2m.position FROM {t} ORDER BY observed_at")
-    assert stored[0] == (4, 1), "the value is not that of the newest record"
+    positions = stream.sql("SELECT _record.position, _kept.temperature_2m.position FROM {t} ORDER BY observed_at")
+    assert positions[0] == (4, 1), "the kept value is from an older record"
     stream.replay()
     assert stream.temperatures() == {hour(0): 20.0, hour(1): 61.0, hour(2): 30.0}
-    declare_kept(stream, keep=False)
+    declare_keep(stream, keep=False)
     stream.send(record(time=hour(0), temperature_2m=70.0), record(time=hour(0), temperature_2m=40.0))
     stream.merge()
-    declare_kept(stream, keep=True)
+    declare_keep(stream, keep=True)
     replay_record(stream, 5)
     assert stream.temperatures()[hour(0)] == 40.0
     stream.assert_accounted()
 
 
-def test_a_version_declared_later_is_that_of_the_record_which_brought_row_and_kept_column(spark, broker):
+def test_a_version_declared_later_is_that_of_the_record_behind_row_and_kept_column(spark, broker):
     stream = Stream.create(spark, broker)
     stream.table = replace(stream.table, columns=[*stream.table.columns, REVISION])
     stream.send(
@@ -97,20 +99,20 @@ def test_a_version_declared_later_is_that_of_the_record_which_brought_row_and_ke
     stream.assert_accounted()
 
 
-def test_a_column_that_was_left_out_for_a_while_holds_nothing_of_older_records(spark, broker):
-    """What somebody else added to the table stays where it is."""
+def test_a_column_that_is_not_declared_becomes_null_in_every_merged_row(spark, broker):
+    """A column that another program added keeps its values."""
     stream = Stream.create(spark, broker)
-    plain = list(stream.table.columns)
-    stream.table = replace(stream.table, columns=[*plain, REVISION])
+    original_columns = list(stream.table.columns)
+    stream.table = replace(stream.table, columns=[*original_columns, REVISION])
     stream.send(*(record(time=hour(n), revision=n) for n in range(2)))
     stream.merge()
     spark.sql(f"ALTER TABLE delta.`{stream.uri}` ADD COLUMNS (seen_by STRING)")
     spark.sql(f"UPDATE delta.`{stream.uri}` SET seen_by = 'Ann'")
-    stream.table = replace(stream.table, columns=plain)
+    stream.table = replace(stream.table, columns=original_columns)
     stream.send(record(time=hour(1), temperature_2m=9.0))
     stream.merge()
     assert stream.sql("SELECT revision, seen_by FROM {t} ORDER BY observed_at") == [(0, "Ann"), (None, "Ann")]
-    stream.table = replace(stream.table, columns=[*plain, REVISION])
+    stream.table = replace(stream.table, columns=[*original_columns, REVISION])
     stream.send(record(time=hour(0), temperature_2m=8.0))
     stream.merge()
     assert stream.sql("SELECT temperature_2m, revision FROM {t} ORDER BY observed_at") == [(8.0, None), (9.0, None)]

@@ -1,4 +1,4 @@
-"""Columns that are given wider types, when something goes wrong in between."""
+"""Columns with wider types, when a run ends early or a table is restored."""
 
 import pytest
 
@@ -17,9 +17,9 @@ def stream(spark, broker, request: pytest.FixtureRequest):
         yield narrow_sales(spark, broker)
 
 
-def test_a_run_that_dies_between_the_tables_goes_on(stream: Stream) -> None:
+def test_a_run_continues_after_it_ended_between_the_tables(stream: Stream) -> None:
     stream.table = widened(stream.table)
-    stream.refresh()  # the derived tables are wide now, and the merged one is not
+    stream.refresh()  # only the derived tables have the wider type now
     stream.send(sale(4, 2**40, 0.5))
     caught_up(stream.context, stream.merge)
     stream.refresh()
@@ -30,18 +30,18 @@ def test_a_run_that_dies_between_the_tables_goes_on(stream: Stream) -> None:
 
 def test_a_restore_to_before_the_wider_type_is_widened_again(stream: Stream) -> None:
     stream.refresh()
-    before, narrow = stream.ledger.version, stream.snapshot_of("id")
+    version_before, narrow_rows = stream.ledger.version, stream.snapshot_of("id")
     stream.table = widened(stream.table)
     stream.send(sale(4, 2**40, 0.5))
     caught_up(stream.context, stream.merge)
     stream.refresh()
-    wide = stream.snapshot_of("id")
-    stream.spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {before}").collect()
-    assert stream.snapshot_of("id") == narrow
+    wide_rows = stream.snapshot_of("id")
+    stream.spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {version_before}").collect()
+    assert stream.snapshot_of("id") == narrow_rows
     caught_up(stream.context, stream.merge)
     stream.refresh()
-    assert stream.snapshot_of("id") == wide
+    assert stream.snapshot_of("id") == wide_rows
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed
-    newest = stream.sql("SELECT max_by(pieces_after, number) FROM {changes} WHERE id = 4")
-    assert newest == [(2**40,)]
+    newest_pieces = stream.sql("SELECT max_by(pieces_after, number) FROM {changes} WHERE id = 4")
+    assert newest_pieces == [(2**40,)]
     stream.assert_accounted()

@@ -1,4 +1,4 @@
-"""Rewrites of tables when something goes wrong in between, and those of other partitions."""
+"""Rewrites of tables that are interrupted or fail, and rewrites to other partitions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,24 +25,25 @@ pytestmark = pytest.mark.invariant(1, 3, 7, 10)
 
 @pytest.fixture
 def stream(spark, broker) -> Stream:
-    made = narrow_sales(spark, broker)
-    made.refresh()
-    return made
+    new_stream = narrow_sales(spark, broker)
+    new_stream.refresh()
+    return new_stream
 
 
-def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_on_or_back(stream: Stream) -> None:
-    declared = stream.table
-    texts = otherwise(declared, replace(PRICE, type="STRING"))
-    ensure_table(stream.spark, merged_layout(texts, stream.settings), ask_nothing, Rewriting())  # and no other table
-    stream.table = texts
+def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(stream: Stream) -> None:
+    table = stream.table
+    text_table = otherwise(table, replace(PRICE, type="STRING"))
+    # an interrupted rewrite: only the merged table has the new type
+    ensure_table(stream.spark, merged_layout(text_table, stream.settings), ask_nothing, Rewriting())
+    stream.table = text_table
     stream.send(b'{"id": 3, "pieces": 1, "price": "1.5"}')
     stream.merge()
     with pytest.raises(TableError, match="price_before .*lakehouse rewrite"):
         stream.refresh()
-    assert [each.name for each in rewrite_tables(stream.context)] == [declared.changes_name]
+    assert [rewrite.name for rewrite in rewrite_tables(stream.context)] == [table.changes_name]
     stream.refresh()
-    stream.table = declared
-    assert [each.name for each in rewrite_tables(stream.context)] == [declared.name, declared.changes_name]
+    stream.table = table
+    assert [rewrite.name for rewrite in rewrite_tables(stream.context)] == [table.name, table.changes_name]
     stream.refresh()
     assert_exact(stream, "id")
     assert stream.sql("SELECT id, CAST(price AS STRING) FROM {t} ORDER BY id") == [
@@ -52,15 +53,15 @@ def test_a_rewrite_that_was_cut_off_keeps_nobody_from_going_on_or_back(stream: S
     ]
 
 
-def test_groups_that_become_one_by_another_type_are_computed_anew(stream: Stream) -> None:
-    texts = otherwise(stream.table, replace(PRICE, type="STRING"))
-    stream.table = texts
+def test_groups_that_another_type_unites_are_computed_again(stream: Stream) -> None:
+    text_table = otherwise(stream.table, replace(PRICE, type="STRING"))
+    stream.table = text_table
     rewrite_tables(stream.context)
-    stream.send(b'{"id": 4, "pieces": 1, "price": "1.0"}')  # beside "1.00"
+    stream.send(b'{"id": 4, "pieces": 1, "price": "1.0"}')  # as text a different group than "1.00"
     stream.merge()
     stream.refresh()
     assert len(stream.sql("SELECT * FROM {rollup}")) == 4
-    stream.table = otherwise(texts, PRICE)
+    stream.table = otherwise(text_table, PRICE)
     rewrite_tables(stream.context)
     stream.refresh()
     assert stream.sql("SELECT CAST(price AS STRING), rows FROM {rollup} ORDER BY 1") == [
@@ -71,32 +72,32 @@ def test_groups_that_become_one_by_another_type_are_computed_anew(stream: Stream
     assert_exact(stream, "id")
 
 
-def test_a_rollup_whose_measure_cannot_be_made_of_another_type_stays_as_it_is(stream: Stream) -> None:
-    declared, (rollup,) = stream.table, stream.table.rollups
+def test_a_rollup_whose_changed_measure_cannot_be_computed_stays_unchanged(stream: Stream) -> None:
+    table, (rollup,) = stream.table, stream.table.rollups
     rows = stream.sql("SELECT * FROM {rollup} ORDER BY 1")
-    broken = {**rollup.measures, "most": Measure("max(1 / (pieces - 5))", "STRING", "Broken.")}
-    stream.table = replace(declared, rollups=[replace(rollup, measures=broken)])
+    broken_measures = {**rollup.measures, "most": Measure("max(1 / (pieces - 5))", "STRING", "Broken.")}
+    stream.table = replace(table, rollups=[replace(rollup, measures=broken_measures)])
     assert ("most to STRING: all groups are recomputed") in str(plan_changes(stream.settings, stream.table))
     with pytest.raises(TableError, match="cannot be computed"):
         stream.refresh()
     assert stream.sql("SELECT * FROM {rollup} ORDER BY 1") == rows
-    stream.table = declared
+    stream.table = table
     stream.refresh()
     assert stream.sql("SELECT * FROM {rollup} ORDER BY 1") == rows
     assert verify_rollup(stream.context, rollup).passed
 
 
-def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_periods(spark, broker) -> None:
+def test_a_column_with_the_name_of_a_partition_must_hold_its_periods(spark, broker) -> None:
     name = f"t_{uuid4().hex[:8]}"
-    when = Column("sold_at", "TIMESTAMP", required=True, epoch="seconds", doc="UTC.")
+    time_column = Column("sold_at", "TIMESTAMP", required=True, epoch="seconds", doc="UTC.")
     rollup = Rollup(f"{name}_all", ["sold_at"], {"rows": Measure("count(*)", "BIGINT", "Sales.")}, "By time.")
-    table = StreamTable(name, name, "Sales.", [when], ["sold_at"], partitions=1, rollups=[rollup])
+    table = StreamTable(name, name, "Sales.", [time_column], ["sold_at"], partitions=1, rollups=[rollup])
     stream = Stream(spark, broker, table)
     create_topic(broker, table)
     stream.send(b'{"sold_at": 0}', b'{"sold_at": 5000000}')
     stream.merge()
-    month = Column("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
-    stream.table = replace(table, columns=[when, month])
+    month_column = Column("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
+    stream.table = replace(table, columns=[time_column, month_column])
     stream.send(b'{"sold_at": 9000000}')
     stream.merge()
     stream.table = replace(table, partition_by=Month("sold_at"))
@@ -110,56 +111,52 @@ def test_a_column_that_has_the_name_of_a_partition_is_none_before_it_holds_its_p
     assert stream.sql("SELECT count(*), count(DISTINCT sold_at) FROM {t}") == [(3, 3)]
 
 
-def test_rows_are_parted_by_a_column_that_they_lack(stream: Stream) -> None:
-    when = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="UTC.")
-    stream.table = replace(stream.table, columns=[*stream.table.columns, when], partition_by=Day("sold_at"))
+def test_rows_without_the_new_partition_column_are_in_the_null_partition(stream: Stream) -> None:
+    time_column = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="UTC.")
+    stream.table = replace(stream.table, columns=[*stream.table.columns, time_column], partition_by=Day("sold_at"))
     rewrite_tables(stream.context)
     stream.send(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')
     stream.merge()
     stream.refresh()
-    told = "SELECT id, CAST(sold_day AS STRING) FROM {t} ORDER BY id"
-    assert stream.sql(told) == [(1, "1970-01-01"), (2, None), (3, None)]
+    query = "SELECT id, CAST(sold_day AS STRING) FROM {t} ORDER BY id"
+    assert stream.sql(query) == [(1, "1970-01-01"), (2, None), (3, None)]
     assert_exact(stream, "id")
 
 
-def two_days(spark, broker) -> Stream:
-    made = Stream.create(spark, broker, base=None, references=())
-    made.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
-    made.merge()
-    made.refresh()
-    return made
+def create_two_days(spark, broker) -> Stream:
+    new_stream = Stream.create(spark, broker, base=None, references=())
+    new_stream.send(record(time=hour(0)), record(time=hour(30), temperature_2m=1.5))
+    new_stream.merge()
+    new_stream.refresh()
+    return new_stream
 
 
-def test_rows_parted_by_another_period_lose_the_column_of_the_former_one_and_are_parted_again_after_a_restore(
-    spark, broker
-) -> None:
-    stream = two_days(spark, broker)
-    before, values = (
-        stream.ledger.version,
-        "SELECT latitude, observed_at, temperature_2m, _record, _kept FROM {t} ORDER BY 2",
-    )
-    rows, by_month = stream.sql(values), stream.table
+def test_a_rewrite_to_another_period_drops_the_old_column_and_works_again_after_a_restore(spark, broker) -> None:
+    stream = create_two_days(spark, broker)
+    version_before = stream.ledger.version
+    query = "SELECT latitude, observed_at, temperature_2m, _record, _kept FROM {t} ORDER BY 2"
+    rows, monthly_table = stream.sql(query), stream.table
     (rollup,) = stream.table.rollups
-    by_day = replace(rollup, by=["latitude", "longitude", "observed_day"])
-    stream.table = replace(stream.table, partition_by=Day("observed_at"), rollups=[by_day])
+    daily_rollup = replace(rollup, by=["latitude", "longitude", "observed_day"])
+    stream.table = replace(stream.table, partition_by=Day("observed_at"), rollups=[daily_rollup])
     assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
 
-    declared = stream.table
+    daily_table = stream.table
     for _ in range(2):
-        stream.table = declared
-        assert [each.detail for each in rewrite_tables(stream.context)] == ["partitioned by observed_day"]
-        assert stream.sql(values) == rows
-        opened = DeltaTable(stream.uri)
-        assert opened.metadata().partition_columns == ["observed_day"]
-        assert "observed_month" not in [field.name for field in opened.schema().fields]
-        days = {Path(file).relative_to(stream.uri).parts[0] for file in opened.file_uris()}
+        stream.table = daily_table
+        assert [rewrite.detail for rewrite in rewrite_tables(stream.context)] == ["partitioned by observed_day"]
+        assert stream.sql(query) == rows
+        delta_table = DeltaTable(stream.uri)
+        assert delta_table.metadata().partition_columns == ["observed_day"]
+        assert "observed_month" not in [field.name for field in delta_table.schema().fields]
+        days = {Path(file).relative_to(stream.uri).parts[0] for file in delta_table.file_uris()}
         assert days == {"observed_day=2023-01-01", "observed_day=2023-01-02"}
-        spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {before}").collect()
+        spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {version_before}").collect()
         assert "lakehouse rewrite" in refused(stream)
-        stream.table = by_month
+        stream.table = monthly_table
         assert stream.merge() == []
         stream.refresh()
-    stream.table = declared
+    stream.table = daily_table
     rewrite_tables(stream.context)
     stream.send(record(time=hour(0), temperature_2m=3.0))
     stream.merge()

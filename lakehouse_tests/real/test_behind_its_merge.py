@@ -1,4 +1,4 @@
-"""A run that failed behind its merge is asked for again, though nothing waits: feed and rollups are behind."""
+"""A run that failed after its merge is requested again, though no record waits: feed and rollups are behind."""
 
 from datetime import timedelta
 
@@ -10,12 +10,12 @@ from lakehouse_tests.helpers.sensors import World
 
 pytestmark = pytest.mark.invariant(12)
 
-WRITTEN = ("temperatures", "temperatures_rejected", "temperatures_changes", "temperatures_by_location")
+TABLES = ("temperatures", "temperatures_rejected", "temperatures_changes", "temperatures_by_location")
 STARTED, SUCCESS = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.SUCCESS
 
 
 def fail(world: World) -> dg.DagsterRun:
-    """Let a run start and fail, as Dagster writes it."""
+    """Record a run that started and failed, as Dagster does."""
     run = world.record_run(STARTED)
     world.instance.report_run_failed(run)
     return run
@@ -26,7 +26,7 @@ def write(world: World, *names: str) -> None:
         world.instance.report_runless_asset_event(dg.AssetMaterialization(name))
 
 
-def test_it_is_asked_for_again_after_the_pause(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_is_requested_again_after_the_pause(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     write(world, "temperatures")
     failed = fail(world)
     result = world.tick()
@@ -37,17 +37,17 @@ def test_it_is_asked_for_again_after_the_pause(world: World, monkeypatch: pytest
     assert dg.validate_run_config(world.defs.resolve_job_def("merge_temperatures"), request.run_config)
 
 
-def test_what_was_not_written_since_is_still_behind(world: World) -> None:
+def test_a_table_not_written_since_the_failure_is_still_behind(world: World) -> None:
     fail(world)
-    write(world, *WRITTEN[:2])
+    write(world, *TABLES[:2])
     assert len(world.tick().run_requests) == 1
 
 
-@pytest.mark.parametrize("how", ["a run of the job", "runs of anybody"])
-def test_a_success_ends_it(world: World, how: str) -> None:
+@pytest.mark.parametrize("writer", ["a run of the job", "runs of anybody"])
+def test_a_success_ends_the_retries(world: World, writer: str) -> None:
     fail(world)
-    if how == "a run of the job":
+    if writer == "a run of the job":
         world.record_run(SUCCESS)
     else:
-        write(world, *WRITTEN)
+        write(world, *TABLES)
     assert "Nothing to merge" in world.tick().skip_message

@@ -237,9 +237,7 @@ def test_peek_shows_how_the_newest_records_are_decoded(
 
 
 @pytest.mark.slow
-def test_the_number_of_unknown_ids_requested_per_batch_is_limited(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     requested_ids = list[int]()
     read_schema = registries.Registry.schema
     monkeypatch.setattr(
@@ -271,9 +269,7 @@ def test_records_with_the_id_of_a_json_schema_are_rejected_with_the_same_reason_
     assert read_ledger(ledger.uri, name).version == ledger.version
 
 
-def test_a_table_without_schemas_does_not_use_the_registry(
-    spark, registry: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_without_schemas_uses_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema_resolution, "registry", None)
     columns = [Column("id", "INT", "Number.", required=True)]
     table = order_table(columns=columns, rollups=[], format=Json(framed=True))

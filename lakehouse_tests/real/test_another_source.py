@@ -122,5 +122,5 @@ def test_rows_of_two_sources_are_not_ordered_by_positions_alone(context: TableCo
     context.spark.sql(f"UPDATE {by_position.merged.layout.sql} SET temperature_2m = 0")
     clean_log(by_position.merged.layout.uri)
     lines.identity = "second"
-    with pytest.raises(DataLossError, match="lines:first .* lines:second.* ordered by offset alone"):
+    with pytest.raises(DataLossError, match="lines:first .* lines:second.* ordered by offset only"):
         propose_progress(by_position)

@@ -77,7 +77,7 @@ def test_no_operation_merges_by_offset_alone_into_rows_of_a_deleted_topic(settin
     """It is refused before Spark is used and before anything is written."""
     current = look(settings, table.topic).source
     write_merged_table(settings, table.name, 2, current, reached={other_topic(current, "before").text: {0: 900}})
-    with pytest.raises(DeclarationError, match="a topic that is no more"):
+    with pytest.raises(DeclarationError, match="a deleted topic"):
         operation(TableContext(NO_SPARK, settings, table))
     assert [folder.name for folder in Path(settings.tables_root).glob("[!.]*")] == [table.name]
 

@@ -59,7 +59,7 @@ def test_a_topic_without_an_id_fails_the_tick_and_doctor_before_the_first_merge(
     zero_id = metadata._text(bytes(16))
     monkeypatch.setattr(metadata, "_text", lambda _: zero_id)
     message = world.fails(BrokerRefusedError)
-    assert "tells no id of the topic" in message
+    assert "reports no id of the topic" in message
     assert world.told == [(False, message)]
     part = _topic(world.settings, world.table, [world.table.topic])
     assert (part.state, part.detail) == ("broken", message)

@@ -41,7 +41,7 @@ SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSer
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_settings_of_this_machine() -> Iterator[None]:
+def _ignore_settings_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         preserved_names = ("LAKEHOUSE_JARS", DECLARATIONS)
         for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in preserved_names]:
@@ -63,7 +63,7 @@ def _restore_signal_handlers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def home(_no_settings_of_this_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def home(_ignore_settings_of_this_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings with a new state folder and the machine's cache of jars."""
     folder: Path = tmp_path_factory.mktemp("home")
     return Settings(home=folder, spark_master="local[2]", spark_remote=os.environ.get(SPARK_REMOTE))

@@ -45,8 +45,8 @@ def test_both_hours_of_a_clock_change_are_rows_of_an_unpartitioned_table(spark: 
         for value in (1.0, 2.0):
             for time in ("2023-10-29T00:30", "2023-10-29T01:30"):
                 merge_by_resource(table, record(time=time, temperature_2m=value))
-    stored = DeltaTable(table.uri).to_pyarrow_table(columns=["observed_at", "temperature_2m"]).to_pylist()
-    assert sorted((f"{row['observed_at']:%H:%M}", row["temperature_2m"]) for row in stored) == [
+    stored_values = DeltaTable(table.uri).to_pyarrow_table(columns=["observed_at", "temperature_2m"]).to_pylist()
+    assert sorted((f"{row['observed_at']:%H:%M}", row["temperature_2m"]) for row in stored_values) == [
         ("00:30", 2.0),
         ("01:30", 2.0),
     ]

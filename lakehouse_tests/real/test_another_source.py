@@ -101,16 +101,16 @@ def test_a_log_table_finds_its_rows_by_position(context: TableContext, lines: Li
 @pytest.mark.slow
 def test_a_record_whose_sequence_is_added_later_is_the_same_record(context: TableContext, lines: Lines) -> None:
     log_context = replace(context, table=log_table(rollups=[]))
-    valid, other_valid = record(time=hour(0), temperature_2m=1), record(time=hour(0))
-    lines.write(0, (None, valid), (None, b"{"), (None, other_valid))
+    valid_record, other_record = record(time=hour(0), temperature_2m=1), record(time=hour(0))
+    lines.write(0, (None, valid_record), (None, b"{"), (None, other_record))
     merge_all(log_context)
     rows = stored_rows(log_context)
-    lines.files[0] = [(5, valid), (6, b"{"), (7, other_valid)]
+    lines.files[0] = [(5, valid_record), (6, b"{"), (7, other_record)]
     (outcome,) = replay(log_context)
     assert (outcome.entry.commit.read, outcome.entry.commit.rejected, counts(outcome.entry)["stale"]) == (3, 1, 2)
     assert stored_rows(log_context) == rows
-    (rejected,) = rows_of(log_context.settings, log_context.table.rejected_name)
-    assert rejected["position"] == position_row(0, 1, 6)
+    (rejected_row,) = rows_of(log_context.settings, log_context.table.rejected_name)
+    assert rejected_row["position"] == position_row(0, 1, 6)
     assert verify_keys(log_context).passed
 
 

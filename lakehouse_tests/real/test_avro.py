@@ -77,9 +77,10 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
 
 def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    (valid,) = written(schema_id, FIRST, [order(1)])
-    invalid = [b"\x01" + valid[1:], valid[:3], valid[:-1], valid + b"\x00", None, framed(schema_id + 5000, valid[5:])]
-    stream.send(valid, *invalid)
+    (record,) = written(schema_id, FIRST, [order(1)])
+    invalid_records = [b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None]
+    invalid_records.append(framed(schema_id + 5000, record[5:]))
+    stream.send(record, *invalid_records)
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=7, rejected=6, duplicate=0, inserted=1, updated=0, stale=0)
     reasons = {group.reason: group.count for group in list_rejected(stream.settings, stream.table)}
@@ -108,8 +109,8 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    (expensive,) = written(schema_id, FIRST, [order(2, total=2e6)])
-    stream.send(*written(schema_id, FIRST, [order(1)]), expensive)
+    (expensive_order,) = written(schema_id, FIRST, [order(2, total=2e6)])
+    stream.send(*written(schema_id, FIRST, [order(1)]), expensive_order)
     stream.merge()
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
     offline_settings = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
@@ -117,10 +118,10 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
         stream.table, columns=[*stream.table.columns[:2], Column("total", "DOUBLE", "Any."), stream.table.columns[3]]
     )
     wider_context = TableContext(stream.spark, offline_settings, wider_table)
-    (replayed,) = replay(TableContext(stream.spark, offline_settings, stream.table))
-    assert (replayed.entry.commit.read, replayed.entry.metrics.updated) == (2, 0)
-    (redriven,) = redrive(wider_context)
-    assert redriven.entry.metrics.inserted == 1
+    (replay_outcome,) = replay(TableContext(stream.spark, offline_settings, stream.table))
+    assert (replay_outcome.entry.commit.read, replay_outcome.entry.metrics.updated) == (2, 0)
+    (redrive_outcome,) = redrive(wider_context)
+    assert redrive_outcome.entry.metrics.inserted == 1
     stream.send(*written(schema_id, FIRST, [order(3)]))
     version = stream.ledger.rows_version
     with pytest.raises(RegistryError, match="cannot be reached"):
@@ -245,8 +246,8 @@ def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypa
     )
     monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
     schema_id = register(stream.settings, stream.table, FIRST)
-    unknown = (framed(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
-    stream.send(*unknown, *written(schema_id, FIRST, [order(1), order(1)]))
+    unknown_records = (framed(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
+    stream.send(*unknown_records, *written(schema_id, FIRST, [order(1), order(1)]))
     (outcome,) = stream.merge()
     assert requested_ids == [schema_id, *range(10**6, 10**6 + 4)]
     assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)

@@ -115,8 +115,8 @@ def test_a_replay_without_the_registry_reads_a_schema_with_references_and_change
     rows, files, schemas = stream.snapshot_of("id"), sorted(DeltaTable(stream.uri).file_uris()), stored_schemas(stream)
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
     offline_settings = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
-    (replayed,) = Stream(stream.spark, offline_settings, stream.table).replay()
-    assert counts(replayed.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=0, stale=2)
+    (replay_outcome,) = Stream(stream.spark, offline_settings, stream.table).replay()
+    assert counts(replay_outcome.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=0, stale=2)
     assert stream.snapshot_of("id") == rows
     assert sorted(DeltaTable(stream.uri).file_uris()) == files
     assert stored_schemas(stream) == schemas

@@ -22,12 +22,12 @@ TASK = "_task"
 
 def send_with_holes(broker: Settings, topic: str) -> list[bytes]:
     """Fill partition 0 with transactions and abort every second one, also the last; return the committed values."""
-    committed = [b"%d" % number for number in range(60)]
+    committed_values = [b"%d" % number for number in range(60)]
 
     async def transact(producer: AIOKafkaProducer) -> None:
         for start in range(0, 60, 20):
             for end, values in (
-                (producer.commit_transaction, committed[start : start + 20]),
+                (producer.commit_transaction, committed_values[start : start + 20]),
                 (producer.abort_transaction, [b"aborted"] * 20),
             ):
                 await producer.begin_transaction()
@@ -36,14 +36,14 @@ def send_with_holes(broker: Settings, topic: str) -> list[bytes]:
                 await end()
 
     with_client(AIOKafkaProducer, broker, transact, transactional_id=topic)
-    return committed
+    return committed_values
 
 
 @pytest.mark.invariant(2)
 def test_ranges_split_for_reading_give_the_same_records_across_holes(
     spark: SparkSession, broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    committed = send_with_holes(broker, topic)
+    committed_values = send_with_holes(broker, topic)
     plan = plan_batch(look(broker, topic), None)
     partial_plan = replace(plan, ranges=(Range(0, 5, plan.ranges[0].end - 30),))
 
@@ -54,11 +54,11 @@ def test_ranges_split_for_reading_give_the_same_records_across_holes(
         return values, len({row[TASK] for row in rows})
 
     for tested_plan in (plan, partial_plan):
-        whole, whole_tasks = read_rows(1_000_000, tested_plan)
-        split, split_tasks = read_rows(7, tested_plan)  # some tasks read no committed record
-        assert split == whole
+        whole_records, whole_tasks = read_rows(1_000_000, tested_plan)
+        split_records, split_tasks = read_rows(7, tested_plan)  # some tasks read no committed record
+        assert split_records == whole_records
         assert whole_tasks == 1 < split_tasks
-    assert [value for _, value, _ in read_rows(7, plan)[0]] == committed
+    assert [value for _, value, _ in read_rows(7, plan)[0]] == committed_values
 
 
 @pytest.mark.invariant(2, 7)

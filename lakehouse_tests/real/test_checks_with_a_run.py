@@ -37,16 +37,16 @@ def test_a_run_checks_the_touched_groups_and_the_verify_job_checks_all(
     checked_table.spoil(LATITUDES[0])
     checked_table.send(LATITUDES[1], 1)
     assert all(result.passed for result in checked_table.run("merge").values())
-    verified = checked_table.run("verify")
-    assert [name for name, result in verified.items() if not result.passed] == ["rollup_equals_recomputation"]
-    assert "1.000000" in verified["rollup_equals_recomputation"].description
+    verify_results = checked_table.run("verify")
+    assert [name for name, result in verify_results.items() if not result.passed] == ["rollup_equals_recomputation"]
+    assert "1.000000" in verify_results["rollup_equals_recomputation"].description
 
     one_more_row(monkeypatch)
     checked_table.send(LATITUDES[1], 2)
-    touched = checked_table.run("merge")["touched_groups_stored"]
-    assert not touched.passed
-    assert "2.000000" in touched.description
-    assert "1.000000" not in touched.description
+    touched_check = checked_table.run("merge")["touched_groups_stored"]
+    assert not touched_check.passed
+    assert "2.000000" in touched_check.description
+    assert "1.000000" not in touched_check.description
     monkeypatch.undo()
     idle_results = checked_table.run("merge")
     assert all(result.passed for result in idle_results.values())

@@ -45,11 +45,11 @@ def test_no_accepted_expression_fails_on_any_record(spark, seed: int) -> None:
         type_, kind = list(KINDS.items())[number % len(KINDS)]
         expressions.append(computed_sql(expression(random, kind), type_, TYPES))
     try:
-        computed = rows.selectExpr(*(f"{sql} AS c{number}" for number, sql in enumerate(expressions))).toArrow()
+        computed_table = rows.selectExpr(*(f"{sql} AS c{number}" for number, sql in enumerate(expressions))).toArrow()
     except Exception:
         assert failing_expressions(rows, expressions) == []
         raise
-    values = [value for column in computed.columns for value in column.to_pylist() if value is not None]
+    values = [value for column in computed_table.columns for value in column.to_pylist() if value is not None]
     assert all(isfinite(value) for value in values if isinstance(value, float))
     assert all(1 <= value.year <= 9999 for value in values if isinstance(value, date))
     assert len(values) > len(expressions)
@@ -57,12 +57,23 @@ def test_no_accepted_expression_fails_on_any_record(spark, seed: int) -> None:
 
 def test_a_text_with_a_huge_exponent_is_not_a_decimal(spark) -> None:
     """Spark computes every digit of such a number, for hours or until it fails."""
-    invalid = ("1e-999999999", "1e-20000000", "1e999999999", "1" * 5_000, f"1e-1{chr(0x669) * 9}", "1e-999999999 ")
-    valid = {"1e-3": "0.00", " 12.345": "12.35", "5E+0002 ": "500.00", "-7": "-7.00", "0" * 999 + "9": "9.00"}
-    rows = spark.createDataFrame([(text,) for text in (*invalid, *valid, None, "e", "")], "t STRING").localCheckpoint()
+    invalid_texts = (
+        "1e-999999999",
+        "1e-20000000",
+        "1e999999999",
+        "1" * 5_000,
+        f"1e-1{chr(0x669) * 9}",
+        "1e-999999999 ",
+    )
+    valid_texts = {"1e-3": "0.00", " 12.345": "12.35", "5E+0002 ": "500.00", "-7": "-7.00", "0" * 999 + "9": "9.00"}
+    rows = spark.createDataFrame(
+        [(text,) for text in (*invalid_texts, *valid_texts, None, "e", "")], "t STRING"
+    ).localCheckpoint()
     sql = computed_sql("CAST(t AS DECIMAL(9,2))", "DECIMAL(9,2)", TYPES)
     decimals = {row[0]: row[1] for row in rows.selectExpr("t", f"{sql} AS d").collect()}
-    assert decimals == dict.fromkeys((*invalid, None, "e", "")) | {text: Decimal(d) for text, d in valid.items()}
+    assert decimals == dict.fromkeys((*invalid_texts, None, "e", "")) | {
+        text: Decimal(d) for text, d in valid_texts.items()
+    }
 
 
 @pytest.mark.slow
@@ -80,11 +91,13 @@ def test_computed_values_equal_those_that_spark_computes_from_the_declared_sql(s
         except PySparkException:  # it fails on some row, or compares only with NULL
             continue
         cases.append((sql, computed_sql(sql, type_, TYPES), expected))
-    table = rows.selectExpr(*(f"{computed} AS c{number}" for number, (_, computed, _) in enumerate(cases))).toArrow()
+    table = rows.selectExpr(
+        *(f"{computed_expression} AS c{number}" for number, (_, computed_expression, _) in enumerate(cases))
+    ).toArrow()
     assert len(cases) > 45
-    for (sql, computed, expected), column in zip(cases, table.columns, strict=True):
+    for (sql, computed_expression, expected), column in zip(cases, table.columns, strict=True):
         finite = [None if isinstance(value, float) and not isfinite(value) else value for value in expected]
-        assert column.to_pylist() == finite, f"{sql}: {computed}"
+        assert column.to_pylist() == finite, f"{sql}: {computed_expression}"
 
 
 def orders(*extra_columns: Column, **changes: Any) -> StreamTable:

@@ -55,8 +55,8 @@ def first(run: dg.ExecuteInProcessResult) -> Facts:
 
 
 def test_a_run_without_configuration_creates_every_table_and_accounts_for_every_record(lakehouse, first) -> None:
-    merged = first["temperatures"]
-    assert {name: merged[name] for name in COUNTS} == {
+    merge_metadata = first["temperatures"]
+    assert {name: merge_metadata[name] for name in COUNTS} == {
         "read": len(FIRST),
         "rejected": 2,
         "duplicate": 0,
@@ -66,16 +66,16 @@ def test_a_run_without_configuration_creates_every_table_and_accounts_for_every_
         "stale": 0,
         "batches": 1,
     }
-    assert merged["total_read"] == len(FIRST)
-    assert (merged["lag_before"], merged["lag_after"]) == (len(FIRST), 0)
-    assert merged["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336
-    assert merged["dagster/row_count"] == 60 + merged["base_rows_inserted"]
-    rejected = first["temperatures_rejected"]
-    assert [rejected[name] for name in ("dagster/row_count", "rejected", "open", "resolved")] == [2, 2, 2, 0]
+    assert merge_metadata["total_read"] == len(FIRST)
+    assert (merge_metadata["lag_before"], merge_metadata["lag_after"]) == (len(FIRST), 0)
+    assert merge_metadata["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336
+    assert merge_metadata["dagster/row_count"] == 60 + merge_metadata["base_rows_inserted"]
+    rejected_metadata = first["temperatures_rejected"]
+    assert [rejected_metadata[name] for name in ("dagster/row_count", "rejected", "open", "resolved")] == [2, 2, 2, 0]
     assert first["locations"]["dagster/row_count"] == 6
-    parts = [record.data for record in merged["ranges"].records]
+    parts = [record.data for record in merge_metadata["ranges"].records]
     assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)
-    assert [record.data for record in merged["other_fields"].records] == [{"field": "station", "records": 1}]
+    assert [record.data for record in merge_metadata["other_fields"].records] == [{"field": "station", "records": 1}]
 
 
 def test_every_table_reports_its_location_version_and_duration(lakehouse, first) -> None:
@@ -90,9 +90,13 @@ def test_every_table_reports_its_location_version_and_duration(lakehouse, first)
 
 def test_maintenance_is_done_for_every_table(first) -> None:
     assert set(first) == {*TABLES, "temperatures_maintenance"}
-    maintained = first["temperatures_maintenance"]
-    assert {row.data["table"] for row in maintained["tables"].records} == set(TABLES)
-    assert (maintained["idle"], maintained["kept"], maintained["removed"]) == (False, "", 0)
+    maintenance_metadata = first["temperatures_maintenance"]
+    assert {row.data["table"] for row in maintenance_metadata["tables"].records} == set(TABLES)
+    assert (maintenance_metadata["idle"], maintenance_metadata["kept"], maintenance_metadata["removed"]) == (
+        False,
+        "",
+        0,
+    )
 
 
 def test_every_check_runs_and_only_the_rejected_share_fails(run) -> None:

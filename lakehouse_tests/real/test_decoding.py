@@ -29,8 +29,8 @@ def test_each_record_is_decoded_once_and_a_rejected_record_keeps_its_raw_parts(
     time = datetime(2023, 1, 1, 6, tzinfo=UTC)
     values = [GOOD, None, GOOD[:-1], b"\xff", GOOD.replace(b"51.5", b"51.5000005")]
     records = [(time, 0, offset, None, value and b"\xfe", value, HEADERS) for offset, value in enumerate(values)]
-    decoded = decode_records(spark.createDataFrame(records, SCHEMA), temperatures)
-    rows = decoded.where("_reason IS NULL OR latitude IS NULL").orderBy("_position").collect()
+    decoded_records = decode_records(spark.createDataFrame(records, SCHEMA), temperatures)
+    rows = decoded_records.where("_reason IS NULL OR latitude IS NULL").orderBy("_position").collect()
     assert [row["_reason"] for row in rows] == [None, "tombstone", "truncated", "invalid_utf8", None]
     assert [row["latitude"] for row in rows] == [Decimal("51.500000"), None, None, None, Decimal("51.500001")]
     assert [row["_position"] for row in rows] == [0, 1, 2, 3, 4]
@@ -39,7 +39,7 @@ def test_each_record_is_decoded_once_and_a_rejected_record_keeps_its_raw_parts(
     for row in rows[1:4]:
         assert (row["_key"], row["_value"]) == (values[row["_position"]] and b"\xfe", values[row["_position"]])
         assert [(header["key"], header["value"]) for header in row["_headers"]] == HEADERS
-    decoded.where("_reason IS NULL AND latitude > 0").explain()
+    decoded_records.where("_reason IS NULL AND latitude > 0").explain()
     assert capsys.readouterr().out.count("ArrowEvalPython [") == 1
 
 
@@ -76,5 +76,5 @@ def test_unmapped_fields_are_reported_by_the_batch_that_read_them(spark: SparkSe
     stream.send(record(time=hour(2)))
     (second,) = stream.merge()
     assert second.others == {}
-    (replayed,) = stream.replay()
-    assert others_of([outcome, second, replayed]) == {"humidity": 6, "wind": 2}
+    (replay_outcome,) = stream.replay()
+    assert others_of([outcome, second, replay_outcome]) == {"humidity": 6, "wind": 2}

@@ -16,16 +16,16 @@ pytestmark = pytest.mark.invariant(10)
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     stream = Stream.create(spark, broker)
     stream.send_hours(1)
     return stream
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
-    with followed(shared):
-        yield shared
+def stream(shared_stream: Stream) -> Iterator[Stream]:
+    with followed(shared_stream):
+        yield shared_stream
 
 
 @pytest.mark.slow

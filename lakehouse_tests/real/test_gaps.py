@@ -20,21 +20,21 @@ pytestmark = pytest.mark.invariant(2, 9)
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     stream = Stream.create(spark, broker)
     stream.send_hours(1)
     return stream
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
+def stream(shared_stream: Stream) -> Iterator[Stream]:
     """Merge all records before and after a test; no key is lost, and the history accounts for every record."""
-    shared.merge()
-    before = shared.temperatures()
-    yield shared
-    shared.merge()
-    assert before.items() <= shared.temperatures().items()
-    shared.assert_accounted()
+    shared_stream.merge()
+    before = shared_stream.temperatures()
+    yield shared_stream
+    shared_stream.merge()
+    assert before.items() <= shared_stream.temperatures().items()
+    shared_stream.assert_accounted()
 
 
 def progress_of(stream: Stream, partition: int = 0) -> int:
@@ -45,10 +45,10 @@ def progress_of(stream: Stream, partition: int = 0) -> int:
 def assert_stops(stream: Stream, *patterns: str) -> None:
     """The run merges nothing and stops with an error that names the topic, the patterns and the command."""
     version = stream.ledger.version
-    with pytest.raises(DataLossError) as caught:
+    with pytest.raises(DataLossError) as error:
         stream.merge()
     for pattern in (f"topic {stream.table.topic}", *patterns, f"lakehouse accept-gap {stream.table.name}"):
-        assert re.search(pattern, str(caught.value))
+        assert re.search(pattern, str(error.value))
     assert stream.ledger.version == version
 
 
@@ -134,23 +134,23 @@ def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(strea
 
 
 def test_transactions_that_are_open_or_aborted_are_never_merged(stream):
-    aborted, waiting, committed = stream.hours(3)
+    aborted_hour, waiting_hour, committed_hour = stream.hours(3)
 
     async def transact(producer: AIOKafkaProducer) -> None:
         await producer.begin_transaction()
-        await producer.send_and_wait(stream.table.topic, record(time=aborted), partition=1)
-        await asyncio.to_thread(stream.send, record(time=waiting), partition=1)
+        await producer.send_and_wait(stream.table.topic, record(time=aborted_hour), partition=1)
+        await asyncio.to_thread(stream.send, record(time=waiting_hour), partition=1)
         assert await asyncio.to_thread(stream.merge) == [], "records after an open transaction wait"
         await producer.abort_transaction()
         await producer.begin_transaction()
-        await producer.send_and_wait(stream.table.topic, record(time=committed), partition=1)
+        await producer.send_and_wait(stream.table.topic, record(time=committed_hour), partition=1)
         await producer.commit_transaction()
 
     with_client(AIOKafkaProducer, stream.settings, transact, transactional_id=stream.table.topic)
     (outcome,) = stream.merge()
     assert outcome.entry.commit.read == 2
     assert outcome.plan.span > 2, "markers and aborted records also take offsets"
-    assert {aborted, waiting, committed} & set(stream.temperatures()) == {waiting, committed}
+    assert {aborted_hour, waiting_hour, committed_hour} & set(stream.temperatures()) == {waiting_hour, committed_hour}
 
 
 def test_a_batch_limit_splits_a_backlog_and_every_record_is_read_once(stream):

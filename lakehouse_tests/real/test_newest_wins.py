@@ -58,8 +58,8 @@ class History:
 
     def load(self, folder: Path, number: int) -> None:
         stream = self.stream
-        older: dict[str, float | None] = dict.fromkeys(base_values(number), -9.0)  # its file name sorts first
-        for name, values in (("a.json", older), ("b.json", base_values(number))):
+        older_values: dict[str, float | None] = dict.fromkeys(base_values(number), -9.0)  # its file name sorts first
+        for name, values in (("a.json", older_values), ("b.json", base_values(number))):
             base_folder(folder, values, name, missing=["humidity", "revision"])
         self.loads.append(load_base(stream.context, folder))
 
@@ -148,12 +148,12 @@ def test_every_record_of_every_commit_is_accounted_for(history: History) -> None
 
 @pytest.mark.invariant(7)
 def test_the_lag_is_reported_before_and_after_each_commit(history: History) -> None:
-    (first, _, second, _), waiting = history.outcomes, len(records_of_round(OLDEST))
+    (first, _, second, _), waiting_count = history.outcomes, len(records_of_round(OLDEST))
     assert (first.lag_before - first.lag_after, first.lag_after) == (
         len(records_of_round(FIRST)) + len(MALFORMED),
-        waiting,
+        waiting_count,
     )
-    assert (second.lag_before, second.lag_after) == (waiting + len(records_of_round(SECOND)), 0)
+    assert (second.lag_before, second.lag_after) == (waiting_count + len(records_of_round(SECOND)), 0)
 
 
 @pytest.mark.invariant(8)
@@ -176,12 +176,12 @@ def test_loading_the_same_base_files_again_changes_nothing(history: History) -> 
 def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(history: History) -> None:
     stream = history.stream
     rows, files, progress = history.rows(), history.files(), stream.ledger.progress
-    rejected = rows_of(stream.settings, stream.table.rejected_name)
+    rejected_rows = rows_of(stream.settings, stream.table.rejected_name)
     (outcome,) = stream.replay()
     assert outcome.entry.commit.kind == "replay"
     assert counts(outcome.entry)["stale"] == outcome.entry.metrics.source_rows > 0
     assert (history.rows(), history.files(), stream.ledger.progress) == (rows, files, progress)
-    assert rows_of(stream.settings, stream.table.rejected_name) == rejected
+    assert rows_of(stream.settings, stream.table.rejected_name) == rejected_rows
     stream.assert_accounted()
 
 

@@ -84,8 +84,8 @@ def test_the_newest_records_of_all_partitions_are_shown_with_their_rows_or_reaso
 def test_peek_accepts_the_topic_of_a_table_and_raw_records_can_be_read(settings, capsys) -> None:
     send(settings, b"\xff\x00 not text")
     topic = declared_table(settings).topic
-    decoded, *_ = peek(capsys, topic)
-    assert decoded["reason"] == "invalid_utf8", "the topic name leads to its table"
+    decoded_record, *_ = peek(capsys, topic)
+    assert decoded_record["reason"] == "invalid_utf8", "the topic name leads to its table"
     (record,) = newest_records(settings, topic, 1)
     assert record.value == b"\xff\x00 not text" and record.key == b"key"
 

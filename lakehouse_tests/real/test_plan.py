@@ -78,8 +78,8 @@ def test_another_key_is_refused_before_anything_is_written(spark, broker):
         assert "latitude,longitude,observed_at" in change.detail
         with pytest.raises(TableError, match="The key of"):
             Stream(spark, broker, other).merge()
-    reordered = replace(stream.table, key=[*reversed(stream.table.key)])
-    assert planned_kinds(stream, reordered) == []
+    reordered_table = replace(stream.table, key=[*reversed(stream.table.key)])
+    assert planned_kinds(stream, reordered_table) == []
     assert stream.ledger.version == version
 
 

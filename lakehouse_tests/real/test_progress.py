@@ -28,17 +28,17 @@ FENCE = "spark.databricks.delta.write.txnAppId"
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     return Stream.create(spark, broker)
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
+def stream(shared_stream: Stream) -> Iterator[Stream]:
     """Merge all records before and after a test; the history accounts for every record."""
-    shared.merge()
-    yield shared
-    shared.merge()
-    shared.assert_accounted()
+    shared_stream.merge()
+    yield shared_stream
+    shared_stream.merge()
+    shared_stream.assert_accounted()
 
 
 def progress_of(stream: Stream) -> int:
@@ -74,10 +74,10 @@ def test_a_second_run_finds_nothing_to_do(stream):
 
 
 def test_an_empty_topic_gives_an_empty_table_and_no_commit_of_a_batch(spark, broker):
-    empty = Stream.create(spark, broker)
-    assert empty.merge() == []
-    assert empty.temperatures() == {}
-    assert empty.ledger.entries == ()
+    empty_stream = Stream.create(spark, broker)
+    assert empty_stream.merge() == []
+    assert empty_stream.temperatures() == {}
+    assert empty_stream.ledger.entries == ()
 
 
 def test_a_commit_number_that_is_taken_writes_nothing_and_is_an_error(stream):

@@ -68,17 +68,17 @@ def test_a_topic_without_an_id_fails_the_tick_and_doctor_before_the_first_merge(
 
 @pytest.mark.parametrize("error", [TopicAuthorizationFailedError, ClusterAuthorizationFailedError])
 def test_a_missing_permission_is_a_refusal_with_the_advice_to_grant_it(world: World, error: type[KafkaError]) -> None:
-    with pytest.raises(BrokerRefusedError, match="AuthorizationFailed") as caught:
+    with pytest.raises(BrokerRefusedError, match="AuthorizationFailed") as refusal:
         ask(world.settings, 3.0, ask_and_raise(error))
-    assert "runs" not in caught.value.action
-    assert "grant" in caught.value.action
+    assert "runs" not in refusal.value.action
+    assert "grant" in refusal.value.action
 
 
 @pytest.mark.parametrize("error", [LeaderNotAvailableError, BrokerNotAvailableError])
 def test_a_temporary_error_is_not_a_refusal(world: World, error: type[KafkaError]) -> None:
-    with pytest.raises(BrokerError) as caught:
+    with pytest.raises(BrokerError) as refusal:
         ask(world.settings, 1.0, ask_and_raise(error))
-    assert not isinstance(caught.value, BrokerRefusedError)
+    assert not isinstance(refusal.value, BrokerRefusedError)
 
 
 def ask_and_raise(error: type[KafkaError]):

@@ -34,18 +34,18 @@ pytestmark = pytest.mark.invariant(7, 8)
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     return Stream.create(spark, broker)
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
+def stream(shared_stream: Stream) -> Iterator[Stream]:
     """Merge or redrive all records before and after a test; the history accounts for every record."""
-    shared.merge()
-    yield shared
-    redriven(shared)
-    shared.merge()
-    shared.assert_accounted()
+    shared_stream.merge()
+    yield shared_stream
+    redriven(shared_stream)
+    shared_stream.merge()
+    shared_stream.assert_accounted()
 
 
 def test_redriven_records_are_merged_in_order_and_marked_with_their_commit_number(stream):
@@ -119,8 +119,8 @@ def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(
         for index, (hour, time) in enumerate(zip(hours, TOO_LARGE_TIMES, strict=False))
     }
     before = rejected_version(stream)
-    (replayed,) = replay(stream.context, [Range(0, start, start + 4)])
-    assert counts(replayed.entry) == dict(read=4, rejected=3, duplicate=0, inserted=0, updated=0, stale=1)
+    (replay_outcome,) = replay(stream.context, [Range(0, start, start + 4)])
+    assert counts(replay_outcome.entry) == dict(read=4, rejected=3, duplicate=0, inserted=0, updated=0, stale=1)
     assert redriven(stream) == []
     assert rejected_version(stream) == before
     assert listed(stream, start) == {TIMELESS: [start + 2, start + 1, start]}
@@ -155,12 +155,14 @@ def test_lateness_depends_on_two_times_of_a_record_in_batch_replay_and_redrive(s
     stream.send(*(record(time=time) for time in event_times))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=5, rejected=2, duplicate=1, inserted=2, updated=0, stale=0)
-    rows, rejected = stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)
-    assert {position(row)[1]: row["reason"] for row in rejected} == {3: "late", 4: "late"}
-    assert all(event_times[position(row)[1]] in row["detail"] and "limit 1 day" in row["detail"] for row in rejected)
+    rows, rejected_rows = stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)
+    assert {position(row)[1]: row["reason"] for row in rejected_rows} == {3: "late", 4: "late"}
+    assert all(
+        event_times[position(row)[1]] in row["detail"] and "limit 1 day" in row["detail"] for row in rejected_rows
+    )
     stream.replay()
     assert redrive.redrive(TableContext(spark, broker, stream.table)) == []
-    assert (stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)) == (rows, rejected)
+    assert (stream.snapshot(), rows_of(stream.settings, stream.table.rejected_name)) == (rows, rejected_rows)
     stream.table = replace(stream.table, late=Late("observed_at", 10 * DAY))
     (outcome,) = redrive.redrive(TableContext(spark, broker, stream.table))
     assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)

@@ -103,10 +103,10 @@ def test_an_ended_run_does_not_stop_the_next_request(world, status):
 
 def test_a_failed_run_is_requested_again_after_a_pause(world, monkeypatch):
     publish(world.settings, world.table, LINES)
-    failed = world.record_run(dg.DagsterRunStatus.FAILURE)
+    failed_run = world.record_run(dg.DagsterRunStatus.FAILURE)
     result = world.tick()
     assert not result.run_requests
-    failure = f"Run {failed.run_id[:8]} of merge_temperatures failed"
+    failure = f"Run {failed_run.run_id[:8]} of merge_temperatures failed"
     assert f"Offsets to merge: {len(LINES)}. {failure}" in result.skip_message
     monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
     assert len(world.tick().run_requests) == 1
@@ -147,12 +147,12 @@ def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, mo
 
 def test_the_topic_is_reported_only_if_its_offsets_changed(world):
     create_topic(world.settings, world.table)
-    reported = []
+    reported_events = []
     for lines in ([], [], LINES, []):
         publish(world.settings, world.table, lines)
-        reported.append(world.tick().asset_events)
-    assert [len(events) for events in reported] == [1, 0, 1, 0]
-    first, second = reported[0][0], reported[2][0]
+        reported_events.append(world.tick().asset_events)
+    assert [len(events) for events in reported_events] == [1, 0, 1, 0]
+    first, second = reported_events[0][0], reported_events[2][0]
     assert second.asset_key == dg.AssetKey("temperatures_topic")
     assert second.metadata["positions"].value == len(LINES)
     assert first.tags["dagster/data_version"] != second.tags["dagster/data_version"]
@@ -207,9 +207,9 @@ def test_no_broker_at_all_is_a_reason_to_skip(tmp_path, instance):
 
 
 def tick_and_get_skip_message(world: World) -> str:
-    started = time.monotonic()
+    start = time.monotonic()
     result = world.tick()
-    assert time.monotonic() - started < _LIMIT
+    assert time.monotonic() - start < _LIMIT
     assert not result.run_requests
     return result.skip_message
 

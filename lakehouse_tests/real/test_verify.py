@@ -84,11 +84,11 @@ def test_the_touched_groups_are_read_as_the_run_committed_them(stream: Stream, m
     stream.send(record(latitude=3.0, time=hour(1)))
     stream.merge()
     _, result = stream.refresh()
-    touched = verify.verify_touched(stream.context, rollup, result)
-    assert not touched.passed
-    assert touched.check == "touched_groups_stored"
-    assert "3.000000" in touched.detail
-    assert "2.000000" not in touched.detail, "the run did not touch it"
+    touched_finding = verify.verify_touched(stream.context, rollup, result)
+    assert not touched_finding.passed
+    assert touched_finding.check == "touched_groups_stored"
+    assert "3.000000" in touched_finding.detail
+    assert "2.000000" not in touched_finding.detail, "the run did not touch it"
 
 
 @pytest.mark.slow

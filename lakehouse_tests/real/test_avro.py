@@ -78,9 +78,8 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
 def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
     (record,) = written(schema_id, FIRST, [order(1)])
-    invalid_records = [b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None]
-    invalid_records.append(framed(schema_id + 5000, record[5:]))
-    stream.send(record, *invalid_records)
+    unknown_record = framed(schema_id + 5000, record[5:])
+    stream.send(record, b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None, unknown_record)
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=7, rejected=6, duplicate=0, inserted=1, updated=0, stale=0)
     reasons = {group.reason: group.count for group in list_rejected(stream.settings, stream.table)}

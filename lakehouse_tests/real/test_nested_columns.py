@@ -60,9 +60,9 @@ def json_values(stream: Stream, column: str) -> list[tuple[Any, ...]]:
 
 def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker) -> None:
     stream = stream_of(spark, broker, orders())
-    nested_values = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])
+    fields = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])
     stream.send(
-        order(1, lines=LINES, score={"a": 0.5}, **nested_values),
+        order(1, lines=LINES, score={"a": 0.5}, **fields),
         order(2, labels={}, lines=[]),
         order(3, labels={"a": 1}),
         order(4),
@@ -78,9 +78,7 @@ def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker
     refresh_changes(stream.context)
     refresh_rollup(stream.context, stream.table.rollups[0])
 
-    stream.send(
-        order(1, lines=LINES, **nested_values), order(2, labels={"a": "b"}, lines=[]), order(2, labels={"b": "c"})
-    )
+    stream.send(order(1, lines=LINES, **fields), order(2, labels={"a": "b"}, lines=[]), order(2, labels={"b": "c"}))
     (second,) = stream.merge()
     assert counts(second.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=2, stale=0)
     assert json_values(stream, "score")[0] == (1, '{"a":0.5}')
@@ -115,8 +113,8 @@ def test_a_log_table_stores_nested_values_and_polars_reads_them(spark, broker) -
     measures = {"rows": Measure("count(*)", "BIGINT", "")}
     rollup = Rollup(f"{name}_by_id", by=["id"], measures=measures, doc="By number.")
     stream = stream_of(spark, broker, StreamTable(name, name, "Log.", columns, key=[], rollups=[rollup], partitions=1))
-    nested_values = dict(tags=["a", None], address={"zip": "1"}, paid_at=[1_000], score={"a": 0.5})
-    stream.send(order(1, lines=LINES, labels={"a": "b"}, **nested_values), order(1, labels={"a": "b"}), order(1))
+    fields = dict(tags=["a", None], address={"zip": "1"}, paid_at=[1_000], score={"a": 0.5})
+    stream.send(order(1, lines=LINES, labels={"a": "b"}, **fields), order(1, labels={"a": "b"}), order(1))
     stream.merge()
     refresh_rollup(stream.context, rollup)
     stream.send(order(1, labels={"b": "a"}))

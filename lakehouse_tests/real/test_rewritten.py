@@ -103,10 +103,8 @@ def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: S
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=1, stale=0)
     stream.refresh()
-    feed_query = (
-        "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
-    )
-    assert stream.sql(feed_query) == [
+    query = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
+    assert stream.sql(query) == [
         (1, "insert", None, 9.99, False),
         (2, "insert", None, 9.99, False),
         (2, "update", 9.99, 1.0, False),

@@ -71,7 +71,7 @@ def test_a_missing_permission_is_a_refusal_with_the_advice_to_grant_it(world: Wo
     with pytest.raises(BrokerRefusedError, match="AuthorizationFailed") as refusal:
         ask(world.settings, 3.0, ask_and_raise(error))
     assert "runs" not in refusal.value.action
-    assert "grant" in refusal.value.action
+    assert "Grant the right" in refusal.value.action
 
 
 @pytest.mark.parametrize("error", [LeaderNotAvailableError, BrokerNotAvailableError])

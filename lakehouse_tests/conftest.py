@@ -1,4 +1,4 @@
-"""Real parts for the tests: a broker and a Spark session, each started once."""
+"""Fixtures of all tests: a real broker and a Spark session, each started once."""
 
 import os
 import signal
@@ -29,25 +29,24 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 hypothesis.settings.register_profile("without a clock", deadline=None)
 hypothesis.settings.load_profile("without a clock")
 
-# of the examples the tests take one, where they name no other: what asks for a registry is tested by itself
+# The default declaration of the tests; tests of the examples that need a schema registry set another.
 DECLARATIONS = "LAKEHOUSE_DECLARATIONS"
 os.environ[DECLARATIONS] = "lakehouse.examples.tables.temperatures"
 
-SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # a Spark Connect server on which to run the same tests
-ENGINE = "TESTS_ENGINE"  # set: the home of the tests has an engine, on which the same tests run
-PLANS = "TESTS_PLANS"  # set: Spark writes everything; no batch is below this limit of lakehouse.spark.sessions
-# tests start many short Java processes: to compile them thoroughly, or to collect their garbage in parallel,
-# takes more than it gives
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # URL of a Spark Connect server: run the same tests on it
+ENGINE = "TESTS_ENGINE"  # if set, run the same tests on an engine in their home
+PLANS = "TESTS_PLANS"  # a limit in lakehouse.spark.sessions; if named here, it becomes -1 and Spark writes everything
+# Tests start many short Java processes: full compilation and parallel garbage collection cost more than they save.
+SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_settings_of_this_machine() -> Iterator[None]:
+def _ignore_settings_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        kept = ("LAKEHOUSE_JARS", DECLARATIONS)
-        for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept]:
+        preserved_names = ("LAKEHOUSE_JARS", DECLARATIONS)
+        for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in preserved_names]:
             patch.delenv(name)
-        patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA))
+        patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", SHORT_JAVA))
         if os.environ.get(PLANS):
             patch.setattr(lakehouse.spark.sessions, os.environ[PLANS], -1)
         with by_spark(PLANS in os.environ):
@@ -55,31 +54,31 @@ def _no_settings_of_this_machine() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _signals_as_before() -> Iterator[None]:
-    """What a test starts inherits a signal that an earlier one had ignored, and would have to be killed."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def _restore_signal_handlers() -> Iterator[None]:
+    """A child process inherits an ignored signal: if a test ignored SIGINT, a later test could not stop its process."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    for number, handler in before.items():
+    for number, handler in handlers.items():
         signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")
-def home(_no_settings_of_this_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings with a state folder of their own and the machine's cache of jars."""
+def home(_ignore_settings_of_this_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings with a new state folder and the machine's cache of jars."""
     folder: Path = tmp_path_factory.mktemp("home")
     return Settings(home=folder, spark_master="local[2]", spark_remote=os.environ.get(SPARK_REMOTE))
 
 
 @pytest.fixture(scope="session")
 def broker(home: Settings) -> Iterator[Settings]:
-    """Settings of a home whose embedded broker runs."""
+    """Settings of a home with a running embedded broker."""
     with running_broker(home):
         yield home
 
 
 @pytest.fixture(scope="session")
 def registry(broker: Settings) -> Iterator[Settings]:
-    """Settings of a home whose embedded broker and schema registry run."""
+    """Settings of a home with a running embedded broker and schema registry."""
     with running_registry(broker):
         yield broker
 
@@ -95,7 +94,7 @@ def spark(home: Settings) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def table() -> StreamTable:
-    """The temperatures with a topic that no other test uses."""
+    """The table temperatures with a topic that no other test uses."""
     return replace(temperatures, topic=f"t-{uuid4().hex[:12]}")
 
 
@@ -107,13 +106,13 @@ def topic(broker: Settings, table: StreamTable) -> str:
 
 @pytest.fixture
 def interference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Interference:
-    """Something that happens once, between plan and read of the next batch or while it is read."""
+    """Runs an action once: between the plan and the read of the next batch, or during the read."""
     return Interference(monkeypatch, tmp_path)
 
 
 @pytest.fixture
 def log_stream(spark: SparkSession, broker: Settings) -> Stream:
     """A log table and its topic."""
-    made = Stream(spark, broker, log_table())
-    create_topic(broker, made.table)
-    return made
+    stream = Stream(spark, broker, log_table())
+    create_topic(broker, stream.table)
+    return stream

@@ -9,7 +9,7 @@ from lakehouse_tests.helpers.places import ROOT
 CONNECT = (
     "real/test_decoding.py",
     "real/test_newest_wins.py",
-    "real/test_rejected.py::test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_other",
+    "real/test_rejected.py::test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other",
     "real/test_quoted_words.py",
     "full/integration/test_derived_in_trouble.py"
     "::test_without_change_data_the_rollup_rebuilds_and_the_feed_reconciles_and_warns",

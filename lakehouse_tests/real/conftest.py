@@ -1,4 +1,4 @@
-"""One table as Dagster sees it, for the tests of its sensor and checks."""
+"""Fixtures for the tests of sensors and checks: one table in Dagster."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +14,14 @@ from lakehouse_tests.helpers.sensors import World
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """An instance of Dagster that keeps nothing."""
+    """A Dagster instance that stores nothing on disk."""
     with dg.DagsterInstance.ephemeral() as instance:
         yield instance
 
 
 @pytest.fixture
 def world(broker: Settings, tmp_path: Path, instance: dg.DagsterInstance) -> World:
-    """A table with a topic and tables of its own."""
-    made = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
-    create_topic(made.settings, made.table)
-    return made
+    """A table with its own topic and table folder."""
+    world = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
+    create_topic(world.settings, world.table)
+    return world

@@ -1,41 +1,41 @@
-"""What the newest record has to be, fact by fact: each has an hour of its own in the same history."""
+"""The expected newest record, fact by fact: each fact has its own hour in one shared history."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from lakehouse_tests.helpers.brokers.streams import ABSENT, hour, record
 
-# Rounds in which records are sent: those of round 0 go into a partition that is merged last
+# Rounds in which records are sent; those of round 0 go to a partition that is merged last
 OLDEST, FIRST, SECOND = 0, 1, 2
-Sent = tuple[int, dict[str, Any]]
-Came = int | str | None  # the number of the record among those of its fact, or what stood in the base files
+SentRecord = tuple[int, dict[str, Any]]
+RecordIndex = int | str | None  # index among the records of the fact; BASE for base files; None for no record
 
 
-def reading(temperature: Any, **more: Any) -> dict[str, Any]:
-    return {"temperature_2m": temperature, **more}
+def reading(temperature: Any, **fields: Any) -> dict[str, Any]:
+    return {"temperature_2m": temperature, **fields}
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Records of one key in the order they are sent, and the row they have to give.
+    """Records of one key in the order in which they are sent, and the expected row.
 
-    ``row`` and ``kept`` say with which the row and the value of the kept column came; ``columns`` are values of
-    others.
+    ``row_origin`` and ``kept_origin`` are the records of the row and of the value of its kept column; ``columns``
+    are expected values of other columns.
     """
 
-    sent: tuple[Sent, ...]
+    records: tuple[SentRecord, ...]
     value: float | None
-    row: Came
-    kept: Came
+    row_origin: RecordIndex
+    kept_origin: RecordIndex
     columns: tuple[tuple[str, Any], ...] = ()
-    base: tuple[float | None, float | None] | None = None  # its values in the first and in the second base files
+    base: tuple[float | None, float | None] | None = None  # the values in the first and second base files
 
 
-def of_one_batch(*fields: dict[str, Any]) -> tuple[Sent, ...]:
-    return tuple((FIRST, each) for each in fields)
+def of_one_batch(*records: dict[str, Any]) -> tuple[SentRecord, ...]:
+    return tuple((FIRST, fields) for fields in records)
 
 
-def of_two_batches(first: dict[str, Any], second: dict[str, Any]) -> tuple[Sent, ...]:
+def of_two_batches(first: dict[str, Any], second: dict[str, Any]) -> tuple[SentRecord, ...]:
     return (FIRST, first), (SECOND, second)
 
 
@@ -80,16 +80,16 @@ HOURS = {name: hour(number) for number, name in enumerate(FACTS)}
 HOURS["a month of its own"] = "2023-07-01T00:00"
 
 
-def lines(round_: int) -> list[tuple[str, bytes]]:
-    """The records of a round with the facts they are for."""
+def records_of_round(round_: int) -> list[tuple[str, bytes]]:
+    """The records of a round, each with the name of its fact."""
     return [
         (name, record(**{"time": HOURS[name], **fields}))
         for name, fact in FACTS.items()
-        for sent, fields in fact.sent
-        if sent == round_
+        for record_round, fields in fact.records
+        if record_round == round_
     ]
 
 
 def base_values(load: int) -> dict[str, float | None]:
-    """The base files' temperature of every hour that has one, in the first or the second load."""
+    """The temperature in the base files by hour, in the first or second load."""
     return {HOURS[name]: fact.base[load] for name, fact in FACTS.items() if fact.base}

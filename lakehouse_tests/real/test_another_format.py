@@ -1,4 +1,4 @@
-"""A format that the program does not know, declared by a project: published, merged and rejected like any other."""
+"""A custom format that a project declares: its records are published, merged and rejected like any other."""
 
 from uuid import uuid4
 
@@ -25,27 +25,27 @@ def visits() -> StreamTable:
     return StreamTable(name, name, "Visits.", columns, ["id"], format=Barred(("id", "city", "visits")))
 
 
-def merged(stream: Stream) -> list[tuple[int, str | None, int | None]]:
+def stored_rows(stream: Stream) -> list[tuple[int, str | None, int | None]]:
     rows = rows_of(stream.settings, stream.table.name)
     return sorted((row["id"], row["city"], row["visits"]) for row in rows)
 
 
 @pytest.mark.slow
 @pytest.mark.invariant(3, 7, 8)
-def test_its_records_are_published_merged_and_rejected_each_with_its_reason(spark, broker: Settings) -> None:
+def test_records_of_a_custom_format_are_published_merged_and_rejected_with_reasons(spark, broker: Settings) -> None:
     stream = Stream(spark, broker, visits())
     create_topic(broker, stream.table)
     assert publish(broker, stream.table, LINES) == 2
     stream.send(b"3|Bonn|101", b"4|Bern", None)
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
-    assert merged(stream) == [(1, "Oslo", 3), (2, "Rome", None)]
-    reasons = {each.reason: each.count for each in list_rejected(broker, stream.table)}
+    assert stored_rows(stream) == [(1, "Oslo", 3), (2, "Rome", None)]
+    reasons = {group.reason: group.count for group in list_rejected(broker, stream.table)}
     assert reasons == {"out_of_range": 1, "truncated": 1, "tombstone": 1}
     assert publish(broker, stream.table, [b'{"id": 2, "city": "Rom", "visits": 7}']) == 1
     stream.merge()
     newest = [(1, "Oslo", 3), (2, "Rom", 7)]
-    assert merged(stream) == newest
+    assert stored_rows(stream) == newest
     stream.replay()
-    assert merged(stream) == newest
+    assert stored_rows(stream) == newest
     stream.assert_accounted()

@@ -1,4 +1,4 @@
-"""Records of a source that is no topic are merged, rejected, redriven and replayed by their places. No broker."""
+"""Records of a source other than a topic are merged, rejected, redriven and replayed by position. No broker."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +25,12 @@ from lakehouse_tests.helpers.tables.rows import Row, rows_of
 
 pytestmark = pytest.mark.invariant(3, 4, 8)
 
-WARM = record(time=hour(0), temperature_2m=70.5)  # too warm for the declaration
+WARM = record(time=hour(0), temperature_2m=70.5)  # above the maximum of the declaration
 
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
-    """A folder that is looked at and read in place of a topic."""
+    """A folder of files that is read in place of a topic."""
     folder = Lines("first")
     for module in (batches, replays, repair):
         monkeypatch.setattr(module, "look", lambda *_: folder.look())
@@ -43,11 +43,11 @@ def context(spark: SparkSession, tmp_path: Path) -> TableContext:
     return TableContext(spark, Settings(home=tmp_path, _env_file=None), unique_table())
 
 
-def stands(partition: int, position: int, sequence: int | None, source: str = "lines:first") -> Row:
+def position_row(partition: int, position: int, sequence: int | None, source: str = "lines:first") -> Row:
     return {"source": source, "partition": partition, "position": position, "sequence": sequence}
 
 
-def stored(context: TableContext) -> list[tuple[float, Row]]:
+def stored_rows(context: TableContext) -> list[tuple[float, Row]]:
     return [(row["temperature_2m"], row["_record"]) for row in rows_of(context.settings, context.table.name)]
 
 
@@ -57,61 +57,61 @@ def test_the_order_of_the_source_decides_inside_a_batch_against_the_table_and_in
     lines.write(0, (2, record(time=hour(0), temperature_2m=2)), (1, record(time=hour(0), temperature_2m=1)))
     (outcome,) = merge_all(context)
     assert counts(outcome.entry)["duplicate"] == 1
-    newest = [(2.0, stands(0, 0, 2) | {"time": AT, "base": None})]
-    assert stored(context) == newest
+    newest = [(2.0, position_row(0, 0, 2) | {"time": AT, "base": None})]
+    assert stored_rows(context) == newest
     lines.write(3, (0, record(time=hour(0), temperature_2m=0)))
     (outcome,) = merge_all(context)
     assert counts(outcome.entry)["stale"] == 1
-    assert stored(context) == newest
+    assert stored_rows(context) == newest
     assert context.ledger().progress == Progress(SourceId("lines", "first"), {0: 2, 3: 1})
     replay(context)
-    assert stored(context) == newest
+    assert stored_rows(context) == newest
     lines.write(0, (3, record(time=hour(0), temperature_2m=3)))
     merge_all(context)
-    assert stored(context) == [(3.0, stands(0, 2, 3) | {"time": AT, "base": None})]
+    assert stored_rows(context) == [(3.0, position_row(0, 2, 3) | {"time": AT, "base": None})]
     assert merge_all(context) == []
 
 
 @pytest.mark.slow
-def test_a_record_that_is_rejected_keeps_its_place_until_it_passes(context: TableContext, lines: Lines) -> None:
+def test_a_rejected_record_keeps_its_position_until_it_is_redriven(context: TableContext, lines: Lines) -> None:
     lines.write(4, (7, WARM))
     merge_all(context)
     (row,) = rows_of(context.settings, context.table.rejected_name)
-    assert row["position"] == stands(4, 0, 7)
+    assert row["position"] == position_row(4, 0, 7)
     columns = [replace(c, between=(-100, 100)) if c.name == "temperature_2m" else c for c in context.table.columns]
-    wider = replace(context, table=replace(context.table, columns=columns))
-    (outcome,) = redrive(wider)
+    wider_context = replace(context, table=replace(context.table, columns=columns))
+    (outcome,) = redrive(wider_context)
     assert counts(outcome.entry)["inserted"] == 1
-    assert stored(wider) == [(70.5, stands(4, 0, 7) | {"time": AT, "base": None})]
-    assert redrive(wider) == []
+    assert stored_rows(wider_context) == [(70.5, position_row(4, 0, 7) | {"time": AT, "base": None})]
+    assert redrive(wider_context) == []
 
 
 @pytest.mark.slow
-def test_a_log_table_finds_its_rows_again_by_their_places(context: TableContext, lines: Lines) -> None:
-    logging = replace(context, table=log_table(rollups=[]))
+def test_a_log_table_finds_its_rows_by_position(context: TableContext, lines: Lines) -> None:
+    log_context = replace(context, table=log_table(rollups=[]))
     lines.write(0, (5, record(time=hour(0), temperature_2m=1)), (5, record(time=hour(0), temperature_2m=1)))
-    merge_all(logging)
-    rows = sorted(stored(logging), key=lambda row: row[1]["position"])
-    assert rows == [(1.0, stands(0, 0, 5) | {"time": AT}), (1.0, stands(0, 1, 5) | {"time": AT})]
-    (outcome,) = replay(logging)
+    merge_all(log_context)
+    rows = sorted(stored_rows(log_context), key=lambda row: row[1]["position"])
+    assert rows == [(1.0, position_row(0, 0, 5) | {"time": AT}), (1.0, position_row(0, 1, 5) | {"time": AT})]
+    (outcome,) = replay(log_context)
     assert counts(outcome.entry)["stale"] == 2
-    assert sorted(stored(logging), key=lambda row: row[1]["position"]) == rows
+    assert sorted(stored_rows(log_context), key=lambda row: row[1]["position"]) == rows
 
 
 @pytest.mark.slow
-def test_a_record_whose_order_is_learned_later_is_the_same_record(context: TableContext, lines: Lines) -> None:
-    logging = replace(context, table=log_table(rollups=[]))
-    passes, late = record(time=hour(0), temperature_2m=1), record(time=hour(0))
-    lines.write(0, (None, passes), (None, b"{"), (None, late))
-    merge_all(logging)
-    rows = stored(logging)
-    lines.files[0] = [(5, passes), (6, b"{"), (7, late)]
-    (outcome,) = replay(logging)
+def test_a_record_whose_sequence_is_added_later_is_the_same_record(context: TableContext, lines: Lines) -> None:
+    log_context = replace(context, table=log_table(rollups=[]))
+    valid_record, other_record = record(time=hour(0), temperature_2m=1), record(time=hour(0))
+    lines.write(0, (None, valid_record), (None, b"{"), (None, other_record))
+    merge_all(log_context)
+    rows = stored_rows(log_context)
+    lines.files[0] = [(5, valid_record), (6, b"{"), (7, other_record)]
+    (outcome,) = replay(log_context)
     assert (outcome.entry.commit.read, outcome.entry.commit.rejected, counts(outcome.entry)["stale"]) == (3, 1, 2)
-    assert stored(logging) == rows
-    (rejected,) = rows_of(logging.settings, logging.table.rejected_name)
-    assert rejected["position"] == stands(0, 1, 6)
-    assert verify_keys(logging).passed
+    assert stored_rows(log_context) == rows
+    (rejected_row,) = rows_of(log_context.settings, log_context.table.rejected_name)
+    assert rejected_row["position"] == position_row(0, 1, 6)
+    assert verify_keys(log_context).passed
 
 
 @pytest.mark.slow

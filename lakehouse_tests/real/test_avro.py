@@ -1,4 +1,4 @@
-"""Avro records, whose schemas are in a real registry: read by the one that wrote each, and by no other."""
+"""Avro records with schemas in a real registry: each record is read with its writer schema only."""
 
 import json
 from dataclasses import replace
@@ -34,14 +34,14 @@ pytestmark = pytest.mark.invariant(1, 3, 7, 8)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def order(number: int, **more: Any) -> dict[str, Any]:
-    return {"id": Decimal(number), "at": NOON + timedelta(minutes=number), "total": float(number), **more}
+def order(number: int, **fields: Any) -> dict[str, Any]:
+    return {"id": Decimal(number), "at": NOON + timedelta(minutes=number), "total": float(number), **fields}
 
 
 def stream_of(spark: Any, settings: Settings, table: StreamTable) -> Stream:
-    made = Stream(spark, settings, table)
+    stream = Stream(spark, settings, table)
     create_topic(settings, table)
-    return made
+    return stream
 
 
 @pytest.fixture
@@ -53,21 +53,21 @@ def totals(stream: Stream) -> list[tuple[Any, ...]]:
     return stream.sql("SELECT CAST(id AS INT), total, customer FROM {t} ORDER BY id")
 
 
-def test_versions_of_a_schema_in_one_batch_decode_right(stream: Stream) -> None:
+def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) -> None:
     first = register(stream.settings, stream.table, FIRST)
     second = register(stream.settings, stream.table, SECOND)
     assert first != second
-    new = order(2, total=7.5, customer={"name": "Ann"}, channel="web")
-    changed = order(1, total=None, customer=None, channel="shop")
-    stream.send(*written(first, FIRST, [order(1), order(3)]), *written(second, SECOND, [new, changed]))
+    new_order = order(2, total=7.5, customer={"name": "Ann"}, channel="web")
+    changed_order = order(1, total=None, customer=None, channel="shop")
+    stream.send(*written(first, FIRST, [order(1), order(3)]), *written(second, SECOND, [new_order, changed_order]))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=4, rejected=0, duplicate=1, inserted=3, updated=0, stale=0)
     assert outcome.others == {"channel": 2}
     assert totals(stream) == [(1, None, None), (2, 7.5, "Ann"), (3, 3.0, None)]
     ((at,),) = stream.sql("SELECT ordered_at FROM {t} WHERE id = 2")
     assert at.astimezone(UTC) == NOON + timedelta(minutes=2)
-    kept = kept_schemas(stream.settings, stream.table).known
-    assert kept.keys() == {first, second}
+    stored_schemas = kept_schemas(stream.settings, stream.table).known
+    assert stored_schemas.keys() == {first, second}
     refresh_changes(stream.context)
     (rollup,) = stream.table.rollups
     refresh_rollup(stream.context, rollup)
@@ -75,26 +75,28 @@ def test_versions_of_a_schema_in_one_batch_decode_right(stream: Stream) -> None:
     stream.assert_accounted()
 
 
-def test_spoiled_records_are_rejected_each_with_its_reason(stream: Stream) -> None:
-    known = register(stream.settings, stream.table, FIRST)
-    (good,) = written(known, FIRST, [order(1)])
-    bad = [b"\x01" + good[1:], good[:3], good[:-1], good + b"\x00", None, framed(known + 5000, good[5:])]
-    stream.send(good, *bad)
+def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None:
+    schema_id = register(stream.settings, stream.table, FIRST)
+    (record,) = written(schema_id, FIRST, [order(1)])
+    unknown_record = framed(schema_id + 5000, record[5:])
+    stream.send(record, b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None, unknown_record)
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=7, rejected=6, duplicate=0, inserted=1, updated=0, stale=0)
-    told = {each.reason: each.count for each in list_rejected(stream.settings, stream.table)}
-    assert told == {"wrong_magic": 1, "truncated": 2, "trailing_bytes": 1, "tombstone": 1, "unknown_schema": 1}
+    reasons = {group.reason: group.count for group in list_rejected(stream.settings, stream.table)}
+    assert reasons == {"wrong_magic": 1, "truncated": 2, "trailing_bytes": 1, "tombstone": 1, "unknown_schema": 1}
     stream.assert_accounted()
 
 
 @pytest.mark.slow
-def test_records_of_an_unknown_schema_are_redriven_once_it_is_there(stream: Stream) -> None:
-    known = register(stream.settings, stream.table, FIRST)
-    coming = known + 1
-    stream.send(*written(known, FIRST, [order(1)]), *written(coming, SECOND, [order(2, customer=None, channel="a")]))
+def test_records_of_an_unknown_schema_are_redriven_once_it_is_registered(stream: Stream) -> None:
+    schema_id = register(stream.settings, stream.table, FIRST)
+    next_id = schema_id + 1
+    stream.send(
+        *written(schema_id, FIRST, [order(1)]), *written(next_id, SECOND, [order(2, customer=None, channel="a")])
+    )
     stream.merge()
     assert redrive(stream.context) == []
-    assert register(stream.settings, stream.table, SECOND) == coming
+    assert register(stream.settings, stream.table, SECOND) == next_id
     (outcome,) = redrive(stream.context, "unknown_schema")
     assert outcome.entry.metrics.inserted == 1
     assert [row[0] for row in totals(stream)] == [1, 2]
@@ -102,89 +104,89 @@ def test_records_of_an_unknown_schema_are_redriven_once_it_is_there(stream: Stre
 
 
 @pytest.mark.slow
-def test_replay_and_redrive_need_no_registry_and_a_batch_waits_for_it_in_vain(
+def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = register(stream.settings, stream.table, FIRST)
-    (dear,) = written(known, FIRST, [order(2, total=2e6)])
-    stream.send(*written(known, FIRST, [order(1)]), dear)
+    schema_id = register(stream.settings, stream.table, FIRST)
+    (expensive_order,) = written(schema_id, FIRST, [order(2, total=2e6)])
+    stream.send(*written(schema_id, FIRST, [order(1)]), expensive_order)
     stream.merge()
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
-    gone = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
-    wider = replace(
+    offline_settings = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
+    wider_table = replace(
         stream.table, columns=[*stream.table.columns[:2], Column("total", "DOUBLE", "Any."), stream.table.columns[3]]
     )
-    context = TableContext(stream.spark, gone, wider)
-    (again,) = replay(TableContext(stream.spark, gone, stream.table))
-    assert (again.entry.commit.read, again.entry.metrics.updated) == (2, 0)
-    (driven,) = redrive(context)
-    assert driven.entry.metrics.inserted == 1
-    stream.send(*written(known, FIRST, [order(3)]))
+    wider_context = TableContext(stream.spark, offline_settings, wider_table)
+    (replay_outcome,) = replay(TableContext(stream.spark, offline_settings, stream.table))
+    assert (replay_outcome.entry.commit.read, replay_outcome.entry.metrics.updated) == (2, 0)
+    (redrive_outcome,) = redrive(wider_context)
+    assert redrive_outcome.entry.metrics.inserted == 1
+    stream.send(*written(schema_id, FIRST, [order(3)]))
     version = stream.ledger.rows_version
     with pytest.raises(RegistryError, match="cannot be reached"):
-        Stream(stream.spark, gone, stream.table).merge()
+        Stream(stream.spark, offline_settings, stream.table).merge()
     assert stream.ledger.rows_version == version
     stream.merge()
     assert [row[0] for row in totals(stream)] == [1, 2, 3]
 
 
-def test_a_registry_that_gives_an_id_another_meaning_stops_the_batch(
+def test_a_registry_with_another_schema_under_a_stored_id_stops_the_batch(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(known, FIRST, [order(1)]))
+    schema_id = register(stream.settings, stream.table, FIRST)
+    stream.send(*written(schema_id, FIRST, [order(1)]))
     stream.merge()
-    stream.send(*written(known, FIRST, [order(2)]))
-    real = registries.Registry.schema
-    other = register(stream.settings, stream.table, SECOND)
-    monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: real(self, other, kind))
-    with pytest.raises(RegistryError, match=f"Schema {known} of the registry has changed"):
+    stream.send(*written(schema_id, FIRST, [order(2)]))
+    read_schema = registries.Registry.schema
+    other_id = register(stream.settings, stream.table, SECOND)
+    monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: read_schema(self, other_id, kind))
+    with pytest.raises(RegistryError, match=f"Schema {schema_id} of the registry has changed"):
         stream.merge()
-    monkeypatch.setattr(registries.Registry, "schema", lambda *_: None)  # deleted: it means no other
+    monkeypatch.setattr(registries.Registry, "schema", lambda *_: None)  # deleted, and so not another schema
     (outcome,) = stream.merge()
     assert outcome.entry.metrics.inserted == 1
 
 
 @pytest.mark.slow
-def test_nothing_is_learnt_of_a_registry_in_which_any_kept_id_means_something_else(
+def test_no_schema_is_stored_from_a_registry_with_another_schema_under_a_stored_id(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(known, FIRST, [order(1)]))
+    schema_id = register(stream.settings, stream.table, FIRST)
+    stream.send(*written(schema_id, FIRST, [order(1)]))
     stream.merge()
-    other = register(stream.settings, stream.table, SECOND)
-    stream.send(*written(other, SECOND, [order(2, customer=None, channel="a")]))
-    real = registries.Registry.schema
-    monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: real(self, other, kind))
-    with pytest.raises(RegistryError, match=f"Schema {known} of the registry has changed"):
+    other_id = register(stream.settings, stream.table, SECOND)
+    stream.send(*written(other_id, SECOND, [order(2, customer=None, channel="a")]))
+    read_schema = registries.Registry.schema
+    monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: read_schema(self, other_id, kind))
+    with pytest.raises(RegistryError, match=f"Schema {schema_id} of the registry has changed"):
         stream.merge()
-    assert kept_schemas(stream.settings, stream.table).known.keys() == {known}
+    assert kept_schemas(stream.settings, stream.table).known.keys() == {schema_id}
 
 
-def test_lines_are_published_by_the_schema_asked_for_and_one_that_does_not_fit_is_refused(
+def test_lines_are_published_with_the_chosen_schema_and_an_incompatible_schema_is_refused(
     stream: Stream,
 ) -> None:
     lines = [b'{"id": 1, "at": "2026-01-01T12:01:00Z", "total": 1}', b'{"id": 2, "at": 1767268800000, "total": 2.5}']
-    named = json.dumps({**FIRST, "namespace": stream.table.name})
-    assert publish(stream.settings, stream.table, lines, PublishOptions(schema=named)) == 2
-    wider = json.dumps({**SECOND, "namespace": stream.table.name})
+    first_schema = json.dumps({**FIRST, "namespace": stream.table.name})
+    assert publish(stream.settings, stream.table, lines, PublishOptions(schema=first_schema)) == 2
+    second_schema = json.dumps({**SECOND, "namespace": stream.table.name})
     line = b'{"id": 3, "at": 1767268800000, "total": null, "customer": {"name": "Ann"}}'
-    assert publish(stream.settings, stream.table, [line], PublishOptions(schema=wider)) == 1
+    assert publish(stream.settings, stream.table, [line], PublishOptions(schema=second_schema)) == 1
     assert publish(stream.settings, stream.table, [line]) == 1
     fields = [*FIRST["fields"], {"name": "new", "type": "string"}]
-    unfit = json.dumps({**FIRST, "namespace": stream.table.name, "fields": fields})
+    incompatible_schema = json.dumps({**FIRST, "namespace": stream.table.name, "fields": fields})
     end = look(stream.settings, stream.table.topic).end
     with pytest.raises(RegistryError, match="not compatible"):
-        publish(stream.settings, stream.table, [line], PublishOptions(schema=unfit))
+        publish(stream.settings, stream.table, [line], PublishOptions(schema=incompatible_schema))
     with pytest.raises(TopicError, match="Line 2 cannot be written"):
-        publish(stream.settings, stream.table, [line, b'{"id": 4}'], PublishOptions(schema=wider))
+        publish(stream.settings, stream.table, [line, b'{"id": 4}'], PublishOptions(schema=second_schema))
     assert sum(look(stream.settings, stream.table.topic).end.values()) <= sum(end.values()) + 1
     (outcome,) = stream.merge()
     assert outcome.entry.commit.rejected == 0
     assert [row[0] for row in totals(stream)] == [1, 2, 3]
 
 
-def test_a_first_record_is_published_by_a_schema_that_follows_from_the_declaration(stream: Stream) -> None:
+def test_the_first_record_is_published_with_a_schema_derived_from_the_declaration(stream: Stream) -> None:
     line = b'{"id": 7, "at": "2026-01-01T12:00:00Z", "customer": {"name": "Ann"}}'
     assert publish(stream.settings, stream.table, [line]) == 1
     (outcome,) = stream.merge()
@@ -194,9 +196,9 @@ def test_a_first_record_is_published_by_a_schema_that_follows_from_the_declarati
 
 def test_framed_json_is_published_with_the_id_of_a_schema(spark, registry: Settings) -> None:
     columns = [Column("id", "INT", "Number.", required=True)]
-    made = stream_of(spark, registry, order_table(columns=columns, rollups=[], format=Json(framed=True)))
-    assert publish(registry, made.table, [b'{"id": 1}', b'{"id": 1}']) == 2
-    (outcome,) = made.merge()
+    stream = stream_of(spark, registry, order_table(columns=columns, rollups=[], format=Json(framed=True)))
+    assert publish(registry, stream.table, [b'{"id": 1}', b'{"id": 1}']) == 2
+    (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=1, inserted=1, updated=0, stale=0)
 
 
@@ -211,11 +213,11 @@ orders = StreamTable("orders", "{topic}", "", columns, ["id"], format=Avro(), pa
 """
 
 
-def test_the_newest_records_are_shown_as_they_would_be_decoded(
+def test_peek_shows_how_the_newest_records_are_decoded(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(known, FIRST, [order(1), order(2, total=2e6)]), framed(known + 5000, b""))
+    schema_id = register(stream.settings, stream.table, FIRST)
+    stream.send(*written(schema_id, FIRST, [order(1), order(2, total=2e6)]), framed(schema_id + 5000, b""))
     folder = tmp_path / f"lake_{stream.table.name}"
     folder.mkdir()
     (folder / "orders.py").write_text(DECLARED.replace("{topic}", stream.table.topic))
@@ -227,7 +229,7 @@ def test_the_newest_records_are_shown_as_they_would_be_decoded(
         monkeypatch.setenv(f"LAKEHOUSE_{name}", str(value))
     assert main.run(["peek", "orders", "--json"]) == main.DONE
     records = json.loads(capsys.readouterr().out)["records"]
-    assert [each["reason"] for each in records] == [None, "out_of_range", "unknown_schema"]
+    assert [record["reason"] for record in records] == [None, "out_of_range", "unknown_schema"]
     assert records[0]["row"]["ordered_at"].startswith("2026-01-01T12:01")
     assert not (tmp_path / "tables").exists()
     main.run(["doctor"])
@@ -235,44 +237,44 @@ def test_the_newest_records_are_shown_as_they_would_be_decoded(
 
 
 @pytest.mark.slow
-def test_of_very_many_unknown_ids_few_are_asked_for(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[int]()
-    real = registries.Registry.schema
+def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    requested_ids = list[int]()
+    read_schema = registries.Registry.schema
     monkeypatch.setattr(
-        registries.Registry, "schema", lambda self, each, kind: asked.append(each) or real(self, each, kind)
+        registries.Registry, "schema", lambda self, id_, kind: requested_ids.append(id_) or read_schema(self, id_, kind)
     )
     monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
-    known = register(stream.settings, stream.table, FIRST)
-    garbage = (framed(each, b"") for each in (*range(10**6, 10**6 + 49), 2**32 - 1))
-    stream.send(*garbage, *written(known, FIRST, [order(1), order(1)]))
+    schema_id = register(stream.settings, stream.table, FIRST)
+    unknown_records = (framed(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
+    stream.send(*unknown_records, *written(schema_id, FIRST, [order(1), order(1)]))
     (outcome,) = stream.merge()
-    assert asked == [known, *range(10**6, 10**6 + 4)]
+    assert requested_ids == [schema_id, *range(10**6, 10**6 + 4)]
     assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
 
 
 @pytest.mark.slow
-def test_an_id_of_no_record_in_avro_rejects_its_records_and_says_why_also_after_a_replay(stream: Stream) -> None:
-    with registries.registry(stream.settings) as talk:
+def test_records_with_the_id_of_a_json_schema_are_rejected_with_the_same_reason_after_a_replay(stream: Stream) -> None:
+    with registries.registry(stream.settings) as client:
         text = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
-        other = talk.register(f"{stream.table.topic}-other", text, "JSON")
-    known = register(stream.settings, stream.table, FIRST)
-    stream.send(framed(other, b"{}"), *written(known, FIRST, [order(1)]), framed(other, b""))
+        json_id = client.register(f"{stream.table.topic}-other", text, "JSON")
+    schema_id = register(stream.settings, stream.table, FIRST)
+    stream.send(framed(json_id, b"{}"), *written(schema_id, FIRST, [order(1)]), framed(json_id, b""))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=3, rejected=2, duplicate=0, inserted=1, updated=0, stale=0)
-    told = {(each.reason, each.samples[0].detail) for each in list_rejected(stream.settings, stream.table)}
-    assert told == {("unusable_schema", f"schema {other}: it is a schema of JSON, not of Avro")}
+    reasons = {(group.reason, group.samples[0].detail) for group in list_rejected(stream.settings, stream.table)}
+    assert reasons == {("unusable_schema", f"schema {json_id}: it is a schema of JSON, not of Avro")}
     name = stream.table.rejected_name
-    stored = read_ledger(stream.settings.table_uri(name), name)
+    ledger = read_ledger(stream.settings.table_uri(name), name)
     stream.replay()
-    assert read_ledger(stored.uri, name).version == stored.version
+    assert read_ledger(ledger.uri, name).version == ledger.version
 
 
-def test_a_table_without_schemas_asks_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_without_schemas_uses_no_registry(spark, registry: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema_resolution, "registry", None)
     columns = [Column("id", "INT", "Number.", required=True)]
     table = order_table(columns=columns, rollups=[], format=Json(framed=True))
-    made = stream_of(spark, registry, table)
-    made.send(framed(3, b'{"id": 1}'), b'{"id": 2}')
-    (outcome,) = made.merge()
+    stream = stream_of(spark, registry, table)
+    stream.send(framed(3, b'{"id": 1}'), b'{"id": 2}')
+    (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
     assert not Path(registry.table_uri(table.schemas_name)).exists()

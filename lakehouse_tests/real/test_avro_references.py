@@ -1,4 +1,4 @@
-"""A schema that refers to others, in a real registry: what it means is kept with them, and read again without it."""
+"""A schema with references in a real registry: all of them are stored, and a replay works without the registry."""
 
 import json
 from datetime import UTC, datetime
@@ -31,30 +31,30 @@ WHOLE: dict[str, Any] = {
     **FIRST,
     "fields": [*FIRST["fields"], {"name": "customer", "type": {**CUSTOMER, "fields": _FIELDS_OF_WHOLE}}],
 }
-"""The same order in one schema, by which the bytes of a record are the same."""
+"""The same order as one schema; it gives a record the same bytes."""
 
 
 @pytest.fixture
 def stream(spark: Any, registry: Settings) -> Stream:
     city = Column("city", "STRING", "Where the customer lives.", source=("customer", "address", "city"))
-    made = Stream(spark, registry, order_table(columns=[*COLUMNS, city]))
-    create_topic(registry, made.table)
-    return made
+    stream = Stream(spark, registry, order_table(columns=[*COLUMNS, city]))
+    create_topic(registry, stream.table)
+    return stream
 
 
 def register(stream: Stream, schema: dict[str, Any], subject: str, refers_to: dict[str, str]) -> int:
-    """Register a schema that refers to the first version of other subjects, by the names it has for them."""
-    references = [{"name": name, "subject": other, "version": 1} for name, other in refers_to.items()]
+    """Register a schema that references version 1 of other subjects; ``refers_to`` maps names to subjects."""
+    references = [{"name": name, "subject": other_subject, "version": 1} for name, other_subject in refers_to.items()]
     text = json.dumps({**schema, "namespace": stream.table.name})
-    sent = {"schema": text, "schemaType": "AVRO", "references": references}
+    request = {"schema": text, "schemaType": "AVRO", "references": references}
     url = f"{registry_url(stream.settings)}/subjects/{subject}/versions"
-    answer = requests.post(url, json=sent, timeout=30)
-    assert answer.status_code == 200, answer.text
-    return int(answer.json()["id"])
+    response = requests.post(url, json=request, timeout=30)
+    assert response.status_code == 200, response.text
+    return int(response.json()["id"])
 
 
-def registered(stream: Stream) -> int:
-    """An order that refers to a customer, which refers to an address: the id of the order's schema."""
+def register_order(stream: Stream) -> int:
+    """Register an order that references a customer, which references an address; return the order's schema id."""
     name = stream.table.name
     register(stream, ADDRESS, f"{name}-address", {})
     register(stream, CUSTOMER, f"{name}-customer", {f"{name}.Address": f"{name}-address"})
@@ -71,53 +71,53 @@ def send(stream: Stream, schema_id: int) -> None:
     stream.send(*written(schema_id, {**WHOLE, "namespace": stream.table.name}, values))
 
 
-def kept(stream: Stream) -> list[dict[str, Any]]:
-    """The rows of the table of schemas, as anybody reads them."""
-    there = DeltaTable(stream.settings.table_uri(f"{stream.table.name}_schemas"))
-    return pa.table(there.to_pyarrow_table()).to_pylist()
+def stored_schemas(stream: Stream) -> list[dict[str, Any]]:
+    """The rows of the schema table, read without Spark."""
+    schema_table = DeltaTable(stream.settings.table_uri(f"{stream.table.name}_schemas"))
+    return pa.table(schema_table.to_pyarrow_table()).to_pylist()
 
 
-def named_in_full(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
-    own = {name: f"{namespace}.{name}" for name in ("Address", "Customer", "Order")}
+def with_full_names(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
+    full_names = {name: f"{namespace}.{name}" for name in ("Address", "Customer", "Order")}
 
-    def full(part: Any) -> Any:
+    def rename(part: Any) -> Any:
         if isinstance(part, list):
-            return [full(each) for each in part]
-        return own.get(part, part) if isinstance(part, str) else part
+            return [rename(item) for item in part]
+        return full_names.get(part, part) if isinstance(part, str) else part
 
-    fields = [{**field, "type": full(field["type"])} for field in schema["fields"]]
-    return {"type": "record", "name": own[schema["name"]], "fields": fields}
+    fields = [{**field, "type": rename(field["type"])} for field in schema["fields"]]
+    return {"type": "record", "name": full_names[schema["name"]], "fields": fields}
 
 
-def test_a_schema_is_kept_with_those_it_refers_to_each_after_what_it_refers_to_itself(stream: Stream) -> None:
-    schema_id = registered(stream)
+def test_a_schema_is_stored_with_its_references_in_dependency_order(stream: Stream) -> None:
+    schema_id = register_order(stream)
     send(stream, schema_id)
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=3, rejected=0, duplicate=1, inserted=2, updated=0, stale=0)
     rows = stream.sql("SELECT CAST(id AS INT), customer, city FROM {t} ORDER BY id")
     assert rows == [(1, "Ann", "London"), (2, "Ann", None)]
-    (row,) = kept(stream)
+    (row,) = stored_schemas(stream)
     name = stream.table.name
     assert row.keys() == {"id", "fingerprint", "schema", "references"}
     assert row["id"] == schema_id
-    assert json.loads(row["schema"]) == named_in_full(ORDER, name)
-    assert [*map(json.loads, row["references"])] == [named_in_full(each, name) for each in (ADDRESS, CUSTOMER)]
-    text, *before = (json.dumps({**each, "namespace": name}) for each in (ORDER, ADDRESS, CUSTOMER))
-    assert row["fingerprint"] == fingerprint(writer_schema(text, before))
+    assert json.loads(row["schema"]) == with_full_names(ORDER, name)
+    assert [*map(json.loads, row["references"])] == [with_full_names(schema, name) for schema in (ADDRESS, CUSTOMER)]
+    text, *references = (json.dumps({**schema, "namespace": name}) for schema in (ORDER, ADDRESS, CUSTOMER))
+    assert row["fingerprint"] == fingerprint(writer_schema(text, references))
     stream.assert_accounted()
 
 
-def test_a_replay_reads_a_schema_that_refers_to_others_without_the_registry_and_changes_nothing(
+def test_a_replay_without_the_registry_reads_a_schema_with_references_and_changes_nothing(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send(stream, registered(stream))
+    send(stream, register_order(stream))
     stream.merge()
-    rows, files, schemas = stream.snapshot_of("id"), sorted(DeltaTable(stream.uri).file_uris()), kept(stream)
+    rows, files, schemas = stream.snapshot_of("id"), sorted(DeltaTable(stream.uri).file_uris()), stored_schemas(stream)
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
-    away = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
-    (again,) = Stream(stream.spark, away, stream.table).replay()
-    assert counts(again.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=0, stale=2)
+    offline_settings = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
+    (replay_outcome,) = Stream(stream.spark, offline_settings, stream.table).replay()
+    assert counts(replay_outcome.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=0, stale=2)
     assert stream.snapshot_of("id") == rows
     assert sorted(DeltaTable(stream.uri).file_uris()) == files
-    assert kept(stream) == schemas
+    assert stored_schemas(stream) == schemas
     stream.assert_accounted()

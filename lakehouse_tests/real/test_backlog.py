@@ -1,4 +1,4 @@
-"""The quick ways of a backlog give what the slow ones give: ranges split, rows alone for their key not compared."""
+"""Fast paths of a backlog give the same result as slow ones: split ranges, and single rows without comparison."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,14 +20,14 @@ from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 TASK = "_task"
 
 
-def sent_with_holes(broker: Settings, topic: str) -> list[bytes]:
-    """Fill partition 0 with transactions, of which every other is aborted, and the last; what was committed."""
-    committed = [b"%d" % number for number in range(60)]
+def send_with_holes(broker: Settings, topic: str) -> list[bytes]:
+    """Fill partition 0 with transactions and abort every second one, also the last; return the committed values."""
+    committed_values = [b"%d" % number for number in range(60)]
 
     async def transact(producer: AIOKafkaProducer) -> None:
         for start in range(0, 60, 20):
             for end, values in (
-                (producer.commit_transaction, committed[start : start + 20]),
+                (producer.commit_transaction, committed_values[start : start + 20]),
                 (producer.abort_transaction, [b"aborted"] * 20),
             ):
                 await producer.begin_transaction()
@@ -36,33 +36,33 @@ def sent_with_holes(broker: Settings, topic: str) -> list[bytes]:
                 await end()
 
     with_client(AIOKafkaProducer, broker, transact, transactional_id=topic)
-    return committed
+    return committed_values
 
 
 @pytest.mark.invariant(2)
 def test_ranges_split_for_reading_give_the_same_records_across_holes(
     spark: SparkSession, broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    committed = sent_with_holes(broker, topic)
+    committed_values = send_with_holes(broker, topic)
     plan = plan_batch(look(broker, topic), None)
-    part = replace(plan, ranges=(Range(0, 5, plan.ranges[0].end - 30),))
+    partial_plan = replace(plan, ranges=(Range(0, 5, plan.ranges[0].end - 30),))
 
-    def rows(offsets: int, ranges: Any) -> tuple[list[Any], int]:
-        monkeypatch.setattr(read, "OFFSETS_A_TASK", offsets)
-        found = read_records(spark, broker, ranges).withColumn(TASK, F.spark_partition_id()).collect()
-        values = sorted((row._position, bytes(row._value), row._time) for row in found)
-        return values, len({row[TASK] for row in found})
+    def read_rows(offsets_per_task: int, tested_plan: Any) -> tuple[list[Any], int]:
+        monkeypatch.setattr(read, "OFFSETS_A_TASK", offsets_per_task)
+        rows = read_records(spark, broker, tested_plan).withColumn(TASK, F.spark_partition_id()).collect()
+        values = sorted((row._position, bytes(row._value), row._time) for row in rows)
+        return values, len({row[TASK] for row in rows})
 
-    for ranges in (plan, part):
-        whole, one = rows(1_000_000, ranges)
-        split, many = rows(7, ranges)  # some tasks meet no committed record at all
-        assert split == whole
-        assert one == 1 < many
-    assert [value for _, value, _ in rows(7, plan)[0]] == committed
+    for tested_plan in (plan, partial_plan):
+        whole_records, whole_tasks = read_rows(1_000_000, tested_plan)
+        split_records, split_tasks = read_rows(7, tested_plan)  # some tasks read no committed record
+        assert split_records == whole_records
+        assert whole_tasks == 1 < split_tasks
+    assert [value for _, value, _ in read_rows(7, plan)[0]] == committed_values
 
 
 @pytest.mark.invariant(2, 7)
-def test_a_batch_that_holds_no_record_is_accounted_for(spark: SparkSession, broker: Settings) -> None:
+def test_a_batch_without_records_is_accounted_for(spark: SparkSession, broker: Settings) -> None:
     stream = Stream.create(spark, broker)
 
     async def transact(producer: AIOKafkaProducer) -> None:
@@ -77,12 +77,12 @@ def test_a_batch_that_holds_no_record_is_accounted_for(spark: SparkSession, brok
 
 
 @pytest.mark.invariant(4, 5)
-def test_rows_that_are_alone_for_their_key_are_stored_as_if_they_had_been_compared(spark: SparkSession) -> None:
+def test_single_rows_of_a_key_are_stored_the_same_with_and_without_comparison(spark: SparkSession) -> None:
     columns = [*temperatures.columns, Column("revision", "INT", doc="Version.")]
     table = replace(temperatures, columns=columns, version="revision")
     values = "(1, 20.5D, 7), (2, NULL, 8), (3, NULL, NULL), (4, -1D, NULL)"
 
-    def stored(rows: DataFrame, *, alone: bool) -> tuple[Any, ...]:
+    def newest_rows(rows: DataFrame, *, alone: bool) -> tuple[Any, ...]:
         newest = newest_per_key(rows, table, SourceId("kafka", "c/t"), alone=alone)
         return sorted(map(str, newest.collect())), newest.dtypes
 
@@ -95,4 +95,4 @@ def test_rows_that_are_alone_for_their_key_are_stored_as_if_they_had_been_compar
             f" IF({offset} IS NULL, 3L, NULL) AS _base"
             f" FROM VALUES {values} AS (number, temperature_2m, revision)"
         )
-        assert stored(rows, alone=True) == stored(rows, alone=False)
+        assert newest_rows(rows, alone=True) == newest_rows(rows, alone=False)

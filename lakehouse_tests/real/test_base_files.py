@@ -1,4 +1,4 @@
-"""Base files and reference files as Spark reads them."""
+"""Base files and reference files, read by Spark."""
 
 import json
 from datetime import UTC, datetime
@@ -50,9 +50,9 @@ def test_a_json_file_becomes_a_row_for_each_hour_with_exact_keys(spark: SparkSes
     assert tuple(times) == ("2022-01-01 00:00:00", "2022-01-07 23:00:00")
 
 
-def test_parquet_gives_the_same_rows_whatever_its_types(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_of_any_types_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     hours = [FIRST, FIRST.replace(hour=1)]
-    forms = {
+    files = {
         "text": base_table(),
         "utc": base_table(time=pa.array(hours, pa.timestamp("us", "UTC"))),
         "local": base_table(time=pa.array(hours, pa.timestamp("ns", "America/Anchorage"))),
@@ -65,13 +65,15 @@ def test_parquet_gives_the_same_rows_whatever_its_types(spark: SparkSession, tmp
             temperature_2m=pa.array([Decimal("4.2"), None], pa.decimal128(9, 1)),
         ),
     }
-    for name, form in forms.items():
-        pq.write_table(form, tmp_path / f"{name}.parquet")
+    for name, content in files.items():
+        pq.write_table(content, tmp_path / f"{name}.parquet")
     (tmp_path / "archive.json").write_text(json.dumps(base_archive()))
     rows = rows_of(spark, tmp_path)
-    found = {name: [tuple(row)[1:] for row in rows if row._file.startswith(name)] for name in [*forms, "archive"]}
-    assert len(found["archive"]) == 2
-    assert [name for name, form in found.items() if form != found["archive"]] == []
+    rows_by_file = {
+        name: [tuple(row)[1:] for row in rows if row._file.startswith(name)] for name in [*files, "archive"]
+    }
+    assert len(rows_by_file["archive"]) == 2
+    assert [name for name, file_rows in rows_by_file.items() if file_rows != rows_by_file["archive"]] == []
 
 
 def test_the_committed_parquet_sample_is_readable(spark: SparkSession) -> None:
@@ -88,7 +90,7 @@ def test_the_whole_sample_base_is_read(spark: SparkSession, tmp_path: Path) -> N
     assert frame.where("temperature_2m IS NULL").count() == 0
 
 
-def test_hidden_files_and_marks_of_other_writers_are_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_hidden_files_and_markers_of_other_writers_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(base_archive()))
     (tmp_path / ".part.crc").write_text("x")
     (tmp_path / "_SUCCESS").write_text("")

@@ -1,4 +1,4 @@
-"""What a run touched is checked with it; the rest of the tables is not read for it, and is checked when asked."""
+"""A run checks only what it touched; the verify job reads and checks the whole tables."""
 
 from collections.abc import Iterator
 
@@ -14,56 +14,56 @@ from lakehouse_tests.helpers.checked import Checked
 
 pytestmark = pytest.mark.invariant(7, 10)
 
-PLACES = (1.0, 2.0)  # latitudes: two groups of the rollup
+LATITUDES = (1.0, 2.0)  # two groups of the rollup
 WITH_A_RUN = {"batches_accounted", "changes_kept", "touched_groups_stored"}
 
 
 @pytest.fixture
-def checked(spark: SparkSession, broker: Settings) -> Iterator[Checked]:
+def checked_table(spark: SparkSession, broker: Settings) -> Iterator[Checked]:
     with dg.DagsterInstance.ephemeral() as instance:
         yield Checked(Stream.create(spark, broker, base=None), instance)
 
 
 @pytest.mark.slow
-def test_a_run_checks_what_it_touched_and_leaves_the_rest_to_who_asks(
-    checked: Checked, monkeypatch: pytest.MonkeyPatch
+def test_a_run_checks_the_touched_groups_and_the_verify_job_checks_all(
+    checked_table: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for latitude in PLACES:
-        checked.send(latitude, 0)
-    found = checked.run("merge")
-    assert set(found) == {*WITH_A_RUN, "rejected_share", "producer_time"}
-    assert all(one.passed for one in found.values())
+    for latitude in LATITUDES:
+        checked_table.send(latitude, 0)
+    results = checked_table.run("merge")
+    assert set(results) == {*WITH_A_RUN, "rejected_share", "producer_time"}
+    assert all(result.passed for result in results.values())
 
-    checked.spoil(PLACES[0])
-    checked.send(PLACES[1], 1)
-    assert all(one.passed for one in checked.run("merge").values())
-    whole = checked.run("verify")
-    assert [name for name, one in whole.items() if not one.passed] == ["rollup_equals_recomputation"]
-    assert "1.000000" in whole["rollup_equals_recomputation"].description
+    checked_table.spoil(LATITUDES[0])
+    checked_table.send(LATITUDES[1], 1)
+    assert all(result.passed for result in checked_table.run("merge").values())
+    verify_results = checked_table.run("verify")
+    assert [name for name, result in verify_results.items() if not result.passed] == ["rollup_equals_recomputation"]
+    assert "1.000000" in verify_results["rollup_equals_recomputation"].description
 
     one_more_row(monkeypatch)
-    checked.send(PLACES[1], 2)
-    touched = checked.run("merge")["touched_groups_stored"]
-    assert not touched.passed
-    assert "2.000000" in touched.description
-    assert "1.000000" not in touched.description
+    checked_table.send(LATITUDES[1], 2)
+    touched_check = checked_table.run("merge")["touched_groups_stored"]
+    assert not touched_check.passed
+    assert "2.000000" in touched_check.description
+    assert "1.000000" not in touched_check.description
     monkeypatch.undo()
-    nothing = checked.run("merge")
-    assert all(one.passed for one in nothing.values())
-    assert "touched none" in nothing["touched_groups_stored"].description
+    idle_results = checked_table.run("merge")
+    assert all(result.passed for result in idle_results.values())
+    assert "touched none" in idle_results["touched_groups_stored"].description
 
 
 @pytest.mark.slow
-def test_a_touched_key_that_stands_twice_stops_the_run_without_a_check_of_its_own(checked: Checked) -> None:
-    """The rows merged are counted where they met the table: a key that stands twice is counted twice."""
-    checked.send(PLACES[0], 0)
-    checked.run("merge")
-    row = checked.stream.spark.read.format("delta").load(checked.stream.uri).localCheckpoint()
-    row.write.format("delta").mode("append").save(checked.stream.uri)
+def test_a_touched_duplicate_key_stops_the_run_without_a_separate_check(checked_table: Checked) -> None:
+    """Merged rows are counted when they match the table: a duplicate key is counted twice."""
+    checked_table.send(LATITUDES[0], 0)
+    checked_table.run("merge")
+    row = checked_table.stream.spark.read.format("delta").load(checked_table.stream.uri).localCheckpoint()
+    row.write.format("delta").mode("append").save(checked_table.stream.uri)
     with pytest.raises(AccountingError, match="read 1 records but accounts for 0 rejected, 0 duplicate and 2 merged"):
-        checked.stream.replay()
-    checked.send(PLACES[0], 0)
-    checked.run("merge")
-    (said,) = checked.failures
-    assert "A key of the batch matches more than one row" in said
-    assert not checked.run("verify")["keys_unique"].passed
+        checked_table.stream.replay()
+    checked_table.send(LATITUDES[0], 0)
+    checked_table.run("merge")
+    (message,) = checked_table.failures
+    assert "A key of the batch matches more than one row" in message
+    assert not checked_table.run("verify")["keys_unique"].passed

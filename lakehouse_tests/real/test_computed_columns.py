@@ -1,4 +1,4 @@
-"""Columns that are computed from others: exactly, and whatever records hold."""
+"""Computed columns: exact for all records."""
 
 import json
 from collections.abc import Sequence
@@ -24,89 +24,102 @@ from lakehouse_tests.helpers.expressions import BENIGN, KINDS, ROWS, TYPES, expr
 pytestmark = pytest.mark.invariant(3, 4, 7, 8)
 
 
-def failing(rows: DataFrame, made: Sequence[str]) -> list[str]:
-    """Which of the expressions fail: asked one by one where they fail together."""
-    found = []
-    for sql in made:
+def failing_expressions(rows: DataFrame, expressions: Sequence[str]) -> list[str]:
+    """The expressions that fail, each computed alone."""
+    failures = []
+    for sql in expressions:
         try:
             rows.selectExpr(sql).toArrow()
         except Exception as error:
-            found.append(f"{sql}: {str(error)[:200]}")
-    return found
+            failures.append(f"{sql}: {str(error)[:200]}")
+    return failures
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_expression_that_is_taken_fails_whatever_records_hold(spark, seed: int) -> None:
-    chance = Random(seed)
+def test_no_accepted_expression_fails_on_any_record(spark, seed: int) -> None:
+    random = Random(seed)
     columns = ", ".join(f"{name} {type_}" for name, type_ in TYPES.items())
     rows = spark.createDataFrame(ROWS, columns).localCheckpoint()
-    made = []
+    expressions = []
     for number in range(120):
         type_, kind = list(KINDS.items())[number % len(KINDS)]
-        made.append(computed_sql(expression(chance, kind), type_, TYPES))
+        expressions.append(computed_sql(expression(random, kind), type_, TYPES))
     try:
-        told = rows.selectExpr(*(f"{sql} AS c{number}" for number, sql in enumerate(made))).toArrow()
+        computed_table = rows.selectExpr(*(f"{sql} AS c{number}" for number, sql in enumerate(expressions))).toArrow()
     except Exception:
-        assert failing(rows, made) == []
+        assert failing_expressions(rows, expressions) == []
         raise
-    values = [value for column in told.columns for value in column.to_pylist() if value is not None]
+    values = [value for column in computed_table.columns for value in column.to_pylist() if value is not None]
     assert all(isfinite(value) for value in values if isinstance(value, float))
     assert all(1 <= value.year <= 9999 for value in values if isinstance(value, date))
-    assert len(values) > len(made)
+    assert len(values) > len(expressions)
 
 
-def test_a_text_whose_exponent_is_far_is_no_decimal(spark) -> None:
-    """Spark computes every digit of such a one: for hours, or until it fails."""
-    far = ("1e-999999999", "1e-20000000", "1e999999999", "1" * 5_000, f"1e-1{chr(0x669) * 9}", "1e-999999999 ")
-    near = {"1e-3": "0.00", " 12.345": "12.35", "5E+0002 ": "500.00", "-7": "-7.00", "0" * 999 + "9": "9.00"}
-    rows = spark.createDataFrame([(text,) for text in (*far, *near, None, "e", "")], "t STRING").localCheckpoint()
-    computed = computed_sql("CAST(t AS DECIMAL(9,2))", "DECIMAL(9,2)", TYPES)
-    told = {row[0]: row[1] for row in rows.selectExpr("t", f"{computed} AS d").collect()}
-    assert told == dict.fromkeys((*far, None, "e", "")) | {text: Decimal(said) for text, said in near.items()}
+def test_a_text_with_a_huge_exponent_is_not_a_decimal(spark) -> None:
+    """Spark computes every digit of such a number, for hours or until it fails."""
+    invalid_texts = (
+        "1e-999999999",
+        "1e-20000000",
+        "1e999999999",
+        "1" * 5_000,
+        f"1e-1{chr(0x669) * 9}",
+        "1e-999999999 ",
+    )
+    valid_texts = {"1e-3": "0.00", " 12.345": "12.35", "5E+0002 ": "500.00", "-7": "-7.00", "0" * 999 + "9": "9.00"}
+    rows = spark.createDataFrame(
+        [(text,) for text in (*invalid_texts, *valid_texts, None, "e", "")], "t STRING"
+    ).localCheckpoint()
+    sql = computed_sql("CAST(t AS DECIMAL(9,2))", "DECIMAL(9,2)", TYPES)
+    decimals = {row[0]: row[1] for row in rows.selectExpr("t", f"{sql} AS d").collect()}
+    assert decimals == dict.fromkeys((*invalid_texts, None, "e", "")) | {
+        text: Decimal(d) for text, d in valid_texts.items()
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_what_can_be_computed_is_what_spark_makes_of_the_sql_as_it_was_written(spark, seed: int) -> None:
-    chance = Random(1000 + seed)
+def test_computed_values_equal_those_that_spark_computes_from_the_declared_sql(spark, seed: int) -> None:
+    random = Random(1000 + seed)
     columns = ", ".join(f"{name} {type_}" for name, type_ in TYPES.items())
     rows = spark.createDataFrame(BENIGN, columns).localCheckpoint()
-    written = []
+    cases = []
     for number in range(90):
         type_, kind = list(KINDS.items())[number % len(KINDS)]
-        sql = expression(chance, kind, 2)
+        sql = expression(random, kind, 2)
         try:
             expected = rows.selectExpr(f"CAST(({sql}) AS {type_}) AS c").toArrow().column(0).to_pylist()
-        except PySparkException:  # it fails of some row, or is compared with NULL alone
+        except PySparkException:  # it fails on some row, or compares only with NULL
             continue
-        written.append((sql, computed_sql(sql, type_, TYPES), expected))
-    told = rows.selectExpr(*(f"{made} AS c{number}" for number, (_, made, _) in enumerate(written))).toArrow()
-    assert len(written) > 45
-    for (sql, made, expected), column in zip(written, told.columns, strict=True):
-        finite = [None if isinstance(each, float) and not isfinite(each) else each for each in expected]
-        assert column.to_pylist() == finite, f"{sql}: {made}"
+        cases.append((sql, computed_sql(sql, type_, TYPES), expected))
+    table = rows.selectExpr(
+        *(f"{computed_expression} AS c{number}" for number, (_, computed_expression, _) in enumerate(cases))
+    ).toArrow()
+    assert len(cases) > 45
+    for (sql, computed_expression, expected), column in zip(cases, table.columns, strict=True):
+        finite = [None if isinstance(value, float) and not isfinite(value) else value for value in expected]
+        assert column.to_pylist() == finite, f"{sql}: {computed_expression}"
 
 
-def orders(*more: Column, **changes: Any) -> StreamTable:
+def orders(*extra_columns: Column, **changes: Any) -> StreamTable:
     name = f"orders_{uuid4().hex[:8]}"
     columns = [
         Column("id", "BIGINT", required=True, doc="Number."),
         Column("sold_at", "TIMESTAMP", epoch="seconds", doc="When."),
         Column("pieces", "INT", doc="How many."),
         Column("note", "STRING", doc="Note."),
-        *more,
+        *extra_columns,
     ]
     rollup = Rollup(
         f"{name}_by_size", by=["size"], measures={"rows": Measure("count(*)", "BIGINT", "")}, doc="By size."
     )
-    said: dict[str, Any] = dict(key=["id"], rollups=[rollup], partitions=1)
-    return StreamTable(name, name, "Orders.", columns, **(said | changes))
+    arguments: dict[str, Any] = dict(key=["id"], rollups=[rollup], partitions=1)
+    return StreamTable(name, name, "Orders.", columns, **(arguments | changes))
 
 
 SIZE = Column("size", "STRING", sql="CASE WHEN pieces > 99 THEN 'large' ELSE 'small' END", doc="In words.")
 SOLD_ON = Column("sold_on", "DATE", sql="CAST(sold_at AS DATE)", doc="Day.")
 PER_PIECE = Column("per_piece", "INT", sql="CAST(1000 / pieces AS INT)", doc="Of a thousand.")
-NUMBER = Column("number", "INT", sql="CAST(note AS INT)", doc="What the note says, where it is a number.")
+NUMBER = Column("number", "INT", sql="CAST(note AS INT)", doc="The note, if it is a number.")
 
 
 def order(number: int, **fields: Any) -> bytes:
@@ -114,7 +127,7 @@ def order(number: int, **fields: Any) -> bytes:
 
 
 @pytest.mark.slow
-def test_rows_hold_what_follows_from_them_and_move_with_it(spark, broker) -> None:
+def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(spark, broker) -> None:
     stream = Stream(spark, broker, orders(SIZE, SOLD_ON, PER_PIECE, NUMBER, partition_by=Value("sold_on")))
     create_topic(broker, stream.table)
     stream.send(
@@ -150,14 +163,14 @@ def test_rows_hold_what_follows_from_them_and_move_with_it(spark, broker) -> Non
 
 
 @pytest.mark.slow
-def test_a_column_that_is_computed_from_now_on_is_null_in_rows_that_are_there(spark, broker) -> None:
-    before = orders(SIZE)
-    stream = Stream(spark, broker, before)
-    create_topic(broker, before)
+def test_a_computed_column_added_later_is_null_in_existing_rows(spark, broker) -> None:
+    table = orders(SIZE)
+    stream = Stream(spark, broker, table)
+    create_topic(broker, table)
     stream.send(order(1, pieces=1), order(2, pieces=2))
     stream.merge()
-    later = replace(before, columns=[*before.columns, PER_PIECE])
-    stream = Stream(spark, broker, later)
+    wider_table = replace(table, columns=[*table.columns, PER_PIECE])
+    stream = Stream(spark, broker, wider_table)
     stream.send(order(2, pieces=4))
     stream.merge()
     stream.replay()

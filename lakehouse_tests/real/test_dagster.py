@@ -1,4 +1,4 @@
-"""Everything that follows from a declaration, as one run of Dagster makes it: a real broker, Spark and Delta."""
+"""All tables of a declaration, built by one Dagster run on a real broker, Spark and Delta."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -54,9 +54,9 @@ def first(run: dg.ExecuteInProcessResult) -> Facts:
     return facts(run)
 
 
-def test_a_run_without_configuration_makes_every_table_and_accounts_for_every_record(lakehouse, first) -> None:
-    merged = first["temperatures"]
-    assert {name: merged[name] for name in COUNTS} == {
+def test_a_run_without_configuration_creates_every_table_and_accounts_for_every_record(lakehouse, first) -> None:
+    merge_metadata = first["temperatures"]
+    assert {name: merge_metadata[name] for name in COUNTS} == {
         "read": len(FIRST),
         "rejected": 2,
         "duplicate": 0,
@@ -66,77 +66,81 @@ def test_a_run_without_configuration_makes_every_table_and_accounts_for_every_re
         "stale": 0,
         "batches": 1,
     }
-    assert merged["total_read"] == len(FIRST)
-    assert (merged["lag_before"], merged["lag_after"]) == (len(FIRST), 0)
-    assert merged["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336
-    assert merged["dagster/row_count"] == 60 + merged["base_rows_inserted"]
-    rejected = first["temperatures_rejected"]
-    assert [rejected[name] for name in ("dagster/row_count", "rejected", "open", "resolved")] == [2, 2, 2, 0]
+    assert merge_metadata["total_read"] == len(FIRST)
+    assert (merge_metadata["lag_before"], merge_metadata["lag_after"]) == (len(FIRST), 0)
+    assert merge_metadata["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336
+    assert merge_metadata["dagster/row_count"] == 60 + merge_metadata["base_rows_inserted"]
+    rejected_metadata = first["temperatures_rejected"]
+    assert [rejected_metadata[name] for name in ("dagster/row_count", "rejected", "open", "resolved")] == [2, 2, 2, 0]
     assert first["locations"]["dagster/row_count"] == 6
-    parts = [record.data for record in merged["ranges"].records]
+    parts = [record.data for record in merge_metadata["ranges"].records]
     assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)
-    assert [record.data for record in merged["other_fields"].records] == [{"field": "station", "records": 1}]
+    assert [record.data for record in merge_metadata["other_fields"].records] == [{"field": "station", "records": 1}]
 
 
-def test_every_table_tells_where_it_is_its_version_and_how_long_it_took(lakehouse, first) -> None:
+def test_every_table_reports_its_location_version_and_duration(lakehouse, first) -> None:
     for name in TABLES:
-        told = first[name]
-        assert told["table_version"] > 0
-        assert told["seconds"] >= 0
-        assert told["dagster/uri"] == lakehouse.settings.table_uri(name)
+        metadata = first[name]
+        assert metadata["table_version"] > 0
+        assert metadata["seconds"] >= 0
+        assert metadata["dagster/uri"] == lakehouse.settings.table_uri(name)
         event = lakehouse.instance.get_latest_materialization_event(dg.AssetKey(name))
-        assert event.asset_materialization.tags["dagster/data_version"] == str(told["table_version"])
+        assert event.asset_materialization.tags["dagster/data_version"] == str(metadata["table_version"])
 
 
 def test_maintenance_is_done_for_every_table(first) -> None:
     assert set(first) == {*TABLES, "temperatures_maintenance"}
-    maintained = first["temperatures_maintenance"]
-    assert {row.data["table"] for row in maintained["tables"].records} == set(TABLES)
-    assert (maintained["idle"], maintained["kept"], maintained["removed"]) == (False, "", 0)
+    maintenance_metadata = first["temperatures_maintenance"]
+    assert {row.data["table"] for row in maintenance_metadata["tables"].records} == set(TABLES)
+    assert (maintenance_metadata["idle"], maintenance_metadata["kept"], maintenance_metadata["removed"]) == (
+        False,
+        "",
+        0,
+    )
 
 
-def test_every_check_is_made_and_those_that_fail_say_so(run) -> None:
-    made = checks(run)
-    assert len(made) == 13
-    assert [name for name, check in made.items() if not check.passed] == ["rejected_share"]
-    assert made["rejected_share"].severity is dg.AssetCheckSeverity.WARN
+def test_every_check_runs_and_only_the_rejected_share_fails(run) -> None:
+    results = checks(run)
+    assert len(results) == 13
+    assert [name for name, check in results.items() if not check.passed] == ["rejected_share"]
+    assert results["rejected_share"].severity is dg.AssetCheckSeverity.WARN
 
 
 def test_the_figures_of_the_demo_name_the_places_of_the_sample_files(lakehouse, first) -> None:
-    """Two places have a week of base rows, and the records are of all six in turn."""
+    """Two places have a week of base rows; the records cycle through all six places."""
     figures = Figures(lakehouse.settings, lakehouse.table)
-    others = "178 at Anchorage, AK, USA, 178 at London, England"
-    assert figures.count() == f"396 rows, 10 at each of 4 locations, {others}"
+    base_places = "178 at Anchorage, AK, USA, 178 at London, England"
+    assert figures.count() == f"396 rows, 10 at each of 4 locations, {base_places}"
     group, newest = figures.newest_of_one_group(lakehouse.table.rollups[0])
     assert (group, [str(row[0]) for row in newest.rows]) == ("Anchorage, AK, USA", ["2022-01-01", "2023-01-01"])
     assert sum(row[newest.columns.index("rows")] for row in newest.rows) == 178
 
 
 def test_a_second_run_changes_nothing(lakehouse, first) -> None:
-    now = {name: DeltaTable(lakehouse.settings.table_uri(name)).version() for name in TABLES}
+    versions = {name: DeltaTable(lakehouse.settings.table_uri(name)).version() for name in TABLES}
     second = facts(lakehouse.run())
-    assert {name: second[name]["table_version"] for name in TABLES} == now
+    assert {name: second[name]["table_version"] for name in TABLES} == versions
     assert second["temperatures_maintenance"]["idle"]
     assert [second["temperatures"][name] for name in COUNTS] == [0] * len(COUNTS)
     assert len(second["temperatures"]["ranges"].records) == 0
 
 
-def test_what_is_declared_otherwise_is_told_by_the_run_that_does_it_and_by_no_other(lakehouse, first) -> None:
-    before = lakehouse.table
-    columns = [*before.columns, Column("station", "STRING", doc="Its name.")]
+def test_a_changed_declaration_is_reported_only_by_the_run_that_applies_it(lakehouse, first) -> None:
+    table = lakehouse.table
+    columns = [*table.columns, Column("station", "STRING", doc="Its name.")]
     checks_ = [Check("warm", "temperature_2m < 60", doc="No warmer.")]
-    lakehouse.defs = build_defs([replace(before, columns=columns, checks=checks_)], lakehouse.resources)
-    told = facts(lakehouse.run("merge_temperatures"))
-    changed = {
-        name: [row.data for row in each["declaration_changes"].records]
-        for name, each in told.items()
-        if "declaration_changes" in each
+    lakehouse.defs = build_defs([replace(table, columns=columns, checks=checks_)], lakehouse.resources)
+    results = facts(lakehouse.run("merge_temperatures"))
+    changes_by_table = {
+        name: [row.data for row in metadata["declaration_changes"].records]
+        for name, metadata in results.items()
+        if "declaration_changes" in metadata
     }
-    assert [(row["change"], row["detail"]) for row in changed["temperatures"]] == [
+    assert [(row["change"], row["detail"]) for row in changes_by_table["temperatures"]] == [
         ("add column", "station STRING; NULL in existing rows"),
         ("declare", "check warm is new"),
     ]
-    assert [row["change"] for row in changed["temperatures_changes"]] == ["add column"] * 2
-    assert set(changed) == {"temperatures", "temperatures_changes"}
-    again = facts(lakehouse.run("merge_temperatures"))
-    assert not any("declaration_changes" in each for each in again.values())
+    assert [row["change"] for row in changes_by_table["temperatures_changes"]] == ["add column"] * 2
+    assert set(changes_by_table) == {"temperatures", "temperatures_changes"}
+    second = facts(lakehouse.run("merge_temperatures"))
+    assert not any("declaration_changes" in metadata for metadata in second.values())

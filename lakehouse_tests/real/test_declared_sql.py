@@ -1,4 +1,4 @@
-"""SQL of a declaration whose types Spark refuses: which type is expected, and how one is made of another."""
+"""SQL in a declaration that returns the wrong type: the error names the expected type and a cast."""
 
 import re
 from collections.abc import Callable
@@ -18,17 +18,17 @@ COLUMNS = [
 ]
 
 
-def checked(sql: str) -> StreamTable:
+def table_with_check(sql: str) -> StreamTable:
     return StreamTable("notes", "notes", "", COLUMNS, ["id"], checks=[Check("holds", sql, "")])
 
 
-def measured(sql: str, type_: str) -> StreamTable:
+def table_with_measure(sql: str, type_: str) -> StreamTable:
     rollup = Rollup("by_id", ["id"], {"rows": Measure("count(*)", "BIGINT", ""), "figure": Measure(sql, type_, "")}, "")
     return StreamTable("notes", "notes", "", COLUMNS, ["id"], rollups=[rollup])
 
 
-def refused(spark: SparkSession, table: StreamTable, part: str, type_: str) -> str:
-    """The advice after the words that name the type to be given."""
+def refusal_advice(spark: SparkSession, table: StreamTable, part: str, type_: str) -> str:
+    """The advice that follows the expected type in the error."""
     with pytest.raises(DeclarationError, match=f"Table 'notes': .*{part}") as refusal:
         require_types(spark, table)
     _, _, advice = str(refusal.value).partition(f"It must return {type_}: correct its SQL in the declaration")
@@ -38,14 +38,14 @@ def refused(spark: SparkSession, table: StreamTable, part: str, type_: str) -> s
 @pytest.mark.parametrize(
     ("declare", "sql", "part", "type_"),
     [
-        (checked, "note", "check holds: 'note' has type string", "BOOLEAN"),
-        (partial(measured, type_="BOOLEAN"), "bool_and(id)", "measure figure: ", "BOOLEAN"),
+        (table_with_check, "note", "check holds: 'note' has type string", "BOOLEAN"),
+        (partial(table_with_measure, type_="BOOLEAN"), "bool_and(id)", "measure figure: ", "BOOLEAN"),
     ],
 )
-def test_the_cast_that_is_advised_can_be_declared(
+def test_the_advised_cast_can_be_declared(
     spark: SparkSession, declare: Callable[[str], StreamTable], sql: str, part: str, type_: str
 ) -> None:
-    advice = refused(spark, declare(sql), part, type_)
+    advice = refusal_advice(spark, declare(sql), part, type_)
     cast = advice.removeprefix("; write a cast as ").removesuffix(".")
     column = re.findall(r"\w+", cast)[1]
     require_types(spark, declare(sql.replace(column, cast)))
@@ -54,20 +54,20 @@ def test_the_cast_that_is_advised_can_be_declared(
 @pytest.mark.parametrize(
     ("table", "part", "type_"),
     [
-        (checked("sizes > 5"), "check holds: ", "BOOLEAN"),
-        (measured("min(sizes)", "BIGINT"), "measure figure: ", "BIGINT"),
-        (measured("max(id)", "DATE"), "measure figure: ", "DATE"),
+        (table_with_check("sizes > 5"), "check holds: ", "BOOLEAN"),
+        (table_with_measure("min(sizes)", "BIGINT"), "measure figure: ", "BIGINT"),
+        (table_with_measure("max(id)", "DATE"), "measure figure: ", "DATE"),
     ],
 )
 def test_a_cast_that_spark_refuses_is_not_advised(
     spark: SparkSession, table: StreamTable, part: str, type_: str
 ) -> None:
-    assert refused(spark, table, part, type_) == "."
+    assert refusal_advice(spark, table, part, type_) == "."
 
 
 def test_sql_whose_types_fit_passes(spark: SparkSession) -> None:
-    require_types(spark, checked("CAST(note AS BOOLEAN)"))
-    require_types(spark, measured("max(size(sizes))", "BIGINT"))
+    require_types(spark, table_with_check("CAST(note AS BOOLEAN)"))
+    require_types(spark, table_with_measure("max(size(sizes))", "BIGINT"))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_sql_whose_types_fit_passes(spark: SparkSession) -> None:
         "try_sum(id / if(id > 1.5, id, 2))",
     ],
 )
-def test_what_is_added_as_doubles_is_refused_however_it_is_made(spark: SparkSession, sql: str) -> None:
+def test_a_sum_of_doubles_is_refused_in_every_form(spark: SparkSession, sql: str) -> None:
     with pytest.raises(DeclarationError, match="figure: a sum or mean of .* depends on the order of its rows.*Add dec"):
-        require_types(spark, measured(sql, "BIGINT"))
-    require_types(spark, measured("sum(coalesce(id, 0)) + sum(DISTINCT size(sizes))", "BIGINT"))
+        require_types(spark, table_with_measure(sql, "BIGINT"))
+    require_types(spark, table_with_measure("sum(coalesce(id, 0)) + sum(DISTINCT size(sizes))", "BIGINT"))

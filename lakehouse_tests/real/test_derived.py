@@ -1,4 +1,4 @@
-"""Derived tables say what they consumed, and hold what follows from it; one shared history."""
+"""Derived tables record what they consumed and match it; all tests share one history."""
 
 from collections.abc import Iterator
 
@@ -16,35 +16,35 @@ pytestmark = pytest.mark.invariant(10)
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     stream = Stream.create(spark, broker)
     stream.send_hours(1)
     return stream
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
-    with followed(shared):
-        yield shared
+def stream(shared_stream: Stream) -> Iterator[Stream]:
+    with followed(shared_stream):
+        yield shared_stream
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quick", [True, False])
-def test_few_changes_give_the_same_rows_with_and_without_spark(stream, quick):
+@pytest.mark.parametrize("without_spark", [True, False])
+def test_few_changes_give_the_same_rows_with_and_without_spark(stream, without_spark):
     first, second, third = stream.hours(3)
     take(stream, {first: 1.0, second: 2.0})
     stream.refresh()
     take(stream, {first: 9.0, third: 3.0})
-    with by_spark(not quick):
+    with by_spark(not without_spark):
         changes, groups = stream.refresh()
     assert (changes.changed, changes.rebuilt, groups.changed, groups.rebuilt) == (2, False, 1, False)
     assert told(stream, first)[-1] == ("update", 1.0, 9.0, False) and told(stream, third)[-1][0] == "insert"
     for derived in (changes, groups):
         engine = DeltaTable(stream.settings.table_uri(derived.name)).history(1)[0]["engineInfo"]
-        assert engine.startswith("delta-rs") == quick
+        assert engine.startswith("delta-rs") == without_spark
 
 
-def test_the_feed_holds_inserts_and_updates_and_both_say_what_they_consumed(stream):
+def test_the_feed_has_inserts_and_updates_and_derived_tables_record_what_they_consumed(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 1.0})
     take(stream, {hour: 9.0})
@@ -70,15 +70,15 @@ def test_a_rollup_has_the_figures_of_each_place_and_month(stream):
     ]
     stream.sql("DELETE FROM {t} WHERE latitude = 50.5 AND observed_month = DATE'2023-02-01'")
     stream.refresh()
-    assert len(figures(stream, 50.5)) == 1, "a group whose rows were deleted is gone"
+    assert len(figures(stream, 50.5)) == 1, "a group without rows is deleted"
     assert told(stream, "2023-02-01T05:00", 50.5)[-1] == ("delete", -4.0, None, False)
 
 
-def test_what_changes_no_row_is_no_change_and_a_second_refresh_writes_nothing(stream):
+def test_an_unchanged_row_is_not_a_change_and_a_second_refresh_writes_nothing(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 9.0})
     stream.refresh()
-    take(stream, {hour: 9.0})  # a newer record of equal values
+    take(stream, {hour: 9.0})  # a newer record with equal values
     end = stream.ledger.progress.positions[0]
     replay(stream.context, [Range(0, end - 2, end)])
     changes, rollup = stream.refresh()
@@ -90,7 +90,7 @@ def test_what_changes_no_row_is_no_change_and_a_second_refresh_writes_nothing(st
 
 
 @pytest.mark.slow
-def test_the_checks_name_the_rows_that_are_wrong(stream):
+def test_the_checks_list_the_wrong_rows(stream):
     (hour,) = stream.hours(1)
     stream.send(record(latitude=60.5, time=hour))
     stream.merge()

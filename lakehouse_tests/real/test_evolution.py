@@ -1,4 +1,4 @@
-"""A declaration that changes: told before it is made by the next run, and by the history; no row is lost."""
+"""A changed declaration: the plan shows it, the next run applies it, the history lists it; no row is lost."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from lakehouse.operations.planned_changes import plan_changes
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 
-pytestmark = [pytest.mark.invariant(1, 3, 10), pytest.mark.slow]  # each test goes on from the one before it
+pytestmark = [pytest.mark.invariant(1, 3, 10), pytest.mark.slow]  # each test continues from the previous one
 
-NOTE = Column("note", "STRING", doc="What was said.")
+NOTE = Column("note", "STRING", doc="A remark.")
 AMOUNT = replace(PIECES, source="amount", formerly="pieces")
 
 
@@ -23,15 +23,15 @@ def with_columns(table: StreamTable, *columns: Column) -> StreamTable:
 
 @pytest.fixture(scope="module")
 def stream(spark, broker) -> Stream:
-    made = narrow_sales(spark, broker)
-    made.refresh()
-    return made
+    stream = narrow_sales(spark, broker)
+    stream.refresh()
+    return stream
 
 
-def told(stream: Stream) -> list[tuple[str, str]]:
-    """What plan says of the merged table."""
+def planned_changes(stream: Stream) -> list[tuple[str, str]]:
+    """The planned changes of the merged table: kind and detail."""
     changes = plan_changes(stream.settings, stream.table)
-    return [(each.kind, each.detail) for each in changes if each.table == stream.table.name]
+    return [(change.kind, change.detail) for change in changes if change.table == stream.table.name]
 
 
 CHANGES = {
@@ -71,50 +71,51 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("change", "expected", "sent"), CHANGES.values(), ids=CHANGES)
-def test_a_change_is_told_then_made_by_the_next_run_and_told_by_the_history(
-    stream: Stream, change, expected, sent
+@pytest.mark.parametrize(("change", "expected", "record_and_row"), CHANGES.values(), ids=CHANGES)
+def test_a_change_is_planned_then_applied_by_the_next_run_and_listed_in_the_history(
+    stream: Stream, change, expected, record_and_row
 ) -> None:
-    before, rows = len(redeclared(stream.settings, stream.table)), stream.sql("SELECT id, pieces FROM {t} ORDER BY id")
+    entries_before = len(redeclared(stream.settings, stream.table))
+    rows = stream.sql("SELECT id, pieces FROM {t} ORDER BY id")
     stream.table = change(stream.table)
-    assert told(stream) == expected
-    value, row = sent
+    assert planned_changes(stream) == expected
+    value, row = record_and_row
     stream.send(value)
     stream.merge()
     assert stream.sql("SELECT id, pieces FROM {t} ORDER BY id") == [*rows, row]
-    assert told(stream) == []
-    later = redeclared(stream.settings, stream.table)[before:]
-    facts = {fact for each in later for fact in each.changes}
-    assert facts == {fact if kind == "declare" else "column note is new" for kind, fact in expected}
+    assert planned_changes(stream) == []
+    new_entries = redeclared(stream.settings, stream.table)[entries_before:]
+    details = {detail for entry in new_entries for detail in entry.changes}
+    assert details == {detail if kind == "declare" else "column note is new" for kind, detail in expected}
     rows = stream.snapshot_of("id")
     stream.replay()
     assert stream.snapshot_of("id") == rows
 
 
-def test_a_column_of_another_name_that_takes_the_same_is_refused_since_the_stored_name_stays(stream: Stream) -> None:
+def test_a_renamed_column_with_the_same_source_is_refused(stream: Stream) -> None:
     (rollup,) = stream.table.rollups
-    rows = replace(rollup, measures={"rows": rollup.measures["rows"]})
-    declared, version = replace(stream.table, checks=[], rollups=[rows]), stream.ledger.version
-    for many in (replace(AMOUNT, name="many", default=1), replace(PIECES, name="many", formerly="amount")):
-        stream.table = with_columns(declared, ID, many, PRICE)
-        assert [kind for kind, detail in told(stream) if "Keep the name pieces" in detail] == ["refuse"]
+    smaller_rollup = replace(rollup, measures={"rows": rollup.measures["rows"]})
+    table, version = replace(stream.table, checks=[], rollups=[smaller_rollup]), stream.ledger.version
+    for renamed_column in (replace(AMOUNT, name="many", default=1), replace(PIECES, name="many", formerly="amount")):
+        stream.table = with_columns(table, ID, renamed_column, PRICE)
+        assert [kind for kind, detail in planned_changes(stream) if "Keep the name pieces" in detail] == ["refuse"]
         with pytest.raises(TableError, match="column pieces, which is no longer declared"):
             stream.merge()
     assert stream.ledger.version == version
-    stream.table = with_columns(declared, ID, replace(AMOUNT, name="many", default=1), PRICE, declared.columns[1])
+    stream.table = with_columns(table, ID, replace(AMOUNT, name="many", default=1), PRICE, table.columns[1])
     stream.send(b'{"id": 15, "amount": 6}')
     stream.merge()
-    stream.table = with_columns(declared, ID, replace(AMOUNT, name="many", default=1), PRICE)
+    stream.table = with_columns(table, ID, replace(AMOUNT, name="many", default=1), PRICE)
     stream.merge()
     assert stream.sql("SELECT pieces, many FROM {t} WHERE id = 15") == [(6, 6)]
 
 
-def test_another_topic_is_told_with_what_to_do(stream: Stream) -> None:
-    merged = stream.table
+def test_another_topic_is_refused_with_advice(stream: Stream) -> None:
+    table = stream.table
     try:
-        stream.table = replace(merged, topic="elsewhere")
-        (refused,) = (detail for kind, detail in told(stream) if kind == "refuse")
+        stream.table = replace(table, topic="elsewhere")
+        (refusal,) = (detail for kind, detail in planned_changes(stream) if kind == "refuse")
     finally:
-        stream.table = merged
-    assert f"the table has records of topic {merged.topic}, but the declared topic is elsewhere" in refused
-    assert f"Declare {merged.topic} again, or a table of another name" in refused
+        stream.table = table
+    assert f"the table has records of topic {table.topic}, but the declared topic is elsewhere" in refusal
+    assert f"Declare {table.topic} again, or a table of another name" in refusal

@@ -1,4 +1,4 @@
-"""Few rows are stored without Spark: to the same rows, counts and changes, or by Spark after all."""
+"""Few rows are stored without Spark, with the same rows, counts and changes as by Spark."""
 
 import json
 from datetime import UTC, date, datetime
@@ -33,8 +33,8 @@ pytestmark = pytest.mark.invariant(3, 4, 5, 7, 10)
 ODD = 'it\'s "odd" \\ \n ä😀'
 
 
-def sent(stream: Stream) -> None:
-    """Three batches: new rows, then updates, duplicates, stale and rejected ones in two months, then a replay's."""
+def send_batches(stream: Stream) -> None:
+    """Merge three batches: new rows; updates, duplicates, stale and rejected records of two months; repetitions."""
     first = [record(time=hour(number), temperature_2m=float(number), note=ODD, revision=2) for number in range(4)]
     stream.send(*first)
     stream.merge()
@@ -51,8 +51,8 @@ def sent(stream: Stream) -> None:
     stream.merge()
 
 
-def told(stream: Stream) -> list[Any]:
-    """Rows without the positions of records, which differ by their time, counts, and the changes of each version."""
+def tables_and_counts(stream: Stream) -> list[Any]:
+    """Rows without record times, which differ between streams; counts; changes of each version; the rollup."""
     columns = (
         "observed_at, temperature_2m, note, revision, observed_month, _record.position, _kept.temperature_2m.position"
     )
@@ -70,56 +70,56 @@ def told(stream: Stream) -> list[Any]:
 
 
 def writers(stream: Stream) -> list[str]:
-    """Who made the newest commits, the newest first."""
+    """The writers of the newest commits, the newest first."""
     return [info["engineInfo"].split("-")[0] for info in DeltaTable(stream.uri).history(3)]
 
 
-def within_a_byte(rows: DataFrame) -> Any:
-    """Collect rows where Spark gives away no more than a byte."""
+def collect_one_byte(rows: DataFrame) -> Any:
+    """Collect rows while Spark returns at most one byte."""
     conf = rows.sparkSession.sparkContext._jsc.sc().conf()
     conf.set("spark.driver.maxResultSize", "1")
     try:
-        found = collected(rows)
-        assert found is None, "they were not too large"
+        collected_rows = collected(rows)
+        assert collected_rows is None, "the rows were not too large"
     finally:
         conf.remove("spark.driver.maxResultSize")
 
 
 @pytest.fixture
 def stream(spark, broker) -> Stream:
-    added = [Column("note", "STRING", doc="d"), Column("revision", "BIGINT", doc="d")]
-    return Stream.create(spark, broker, columns=[*temperatures.columns, *added], version="revision")
+    extra_columns = [Column("note", "STRING", doc="d"), Column("revision", "BIGINT", doc="d")]
+    return Stream.create(spark, broker, columns=[*temperatures.columns, *extra_columns], version="revision")
 
 
 @pytest.mark.slow
-def test_rows_counts_and_changes_are_those_that_spark_makes(stream, spark, broker):
-    sent(stream)
+def test_rows_counts_and_changes_equal_those_of_spark(stream, spark, broker):
+    send_batches(stream)
     other = Stream.create(spark, broker, columns=stream.table.columns, version="revision")
     with by_spark():
-        sent(other)
+        send_batches(other)
         other.refresh()
     stream.refresh()
     assert (writers(stream), writers(other)) == (["delta"] * 3, ["Apache"] * 3)
-    assert told(stream) == told(other)
-    for each in (stream, other):
-        each.assert_accounted()
+    assert tables_and_counts(stream) == tables_and_counts(other)
+    for tested_stream in (stream, other):
+        tested_stream.assert_accounted()
 
 
 @pytest.mark.parametrize("rows", ["all stale", "too large to be held here"])
-def test_what_deltalake_does_not_commit_spark_does(stream, monkeypatch, rows):
+def test_spark_commits_what_delta_rs_does_not(stream, monkeypatch, rows):
     stream.send(record(revision=5))
     stream.merge()
     if rows == "all stale":
         stream.send(record(revision=4))
     else:
         stream.send(record(revision=6))
-        monkeypatch.setattr(stored_table, "collected", within_a_byte)
+        monkeypatch.setattr(stored_table, "collected", collect_one_byte)
     (outcome,) = stream.merge()
     assert writers(stream)[:2] == ["Apache", "delta"] and counts(outcome.entry)["stale"] == (rows == "all stale")
     stream.assert_accounted()
 
 
-def test_a_key_that_somebody_made_to_stand_twice_is_refused(stream):
+def test_a_duplicate_key_from_another_writer_is_refused(stream):
     stream.send(record(revision=5))
     stream.merge()
     stream.sql("INSERT INTO {t} SELECT * FROM {t}")
@@ -131,20 +131,28 @@ def test_a_key_that_somebody_made_to_stand_twice_is_refused(stream):
 
 
 @pytest.mark.slow
-def test_rows_read_from_their_files_are_those_that_delta_reads(stream):
-    sent(stream)
+def test_rows_read_from_files_equal_those_that_delta_reads(stream):
+    send_batches(stream)
     stream.sql("UPDATE {t} SET observed_month = NULL WHERE observed_at = TIMESTAMP'2023-01-01 03:00:00'")
     layout, version = merged_layout(stream.table, stream.settings), stream.ledger.version
 
-    def found(rows: Any) -> Any:
+    def rows_and_types(rows: Any) -> Any:
         return sorted(map(str, rows.collect())), rows.dtypes
 
-    assert found(read_rows(stream.spark, layout, version)) == found(read_table(stream.spark, layout, version))
+    assert rows_and_types(read_rows(stream.spark, layout, version)) == rows_and_types(
+        read_table(stream.spark, layout, version)
+    )
     january = "observed_month = DATE'2023-01-01'"
-    few = read_rows(stream.spark, layout, version, ["2023-01-01"])
-    assert found(few) == found(read_table(stream.spark, layout).where(january)) != found(few.limit(0))
+    january_rows = read_rows(stream.spark, layout, version, ["2023-01-01"])
+    assert (
+        rows_and_types(january_rows)
+        == rows_and_types(read_table(stream.spark, layout).where(january))
+        != rows_and_types(january_rows.limit(0))
+    )
     before = read_rows(stream.spark, layout, version - 1, ["2023-01-01"])
-    assert found(before) == found(read_table(stream.spark, layout, version - 1)), "another version is Delta's to read"
+    assert rows_and_types(before) == rows_and_types(read_table(stream.spark, layout, version - 1)), (
+        "Delta reads another version"
+    )
 
 
 VALUES: dict[str, Any] = {
@@ -159,36 +167,40 @@ VALUES: dict[str, Any] = {
 }
 
 
-def of_every_type(folder: Path) -> tuple[Layout, pa.Table]:
-    """A layout with statistics of a column of every type that has them, and rows: the last two of each are NULL."""
+def rows_of_every_type(folder: Path) -> tuple[Layout, pa.Table]:
+    """A layout with a column of every type that has statistics, and rows; the last two values of each are NULL."""
     columns = [TableColumn(f"c{number}", type_, "d") for number, type_ in enumerate(VALUES)]
     columns += [TableColumn("none", "BIGINT", "d"), TableColumn("other", "DOUBLE", "d")]
-    bounded = [column.name for column in columns[:-1]]
+    statistics_columns = [column.name for column in columns[:-1]]
     columns.append(TableColumn.struct("s", "d", [TableColumn("a", "INT", "d")]))
-    typed = enumerate(VALUES.items())
-    values = {f"c{number}": pa.array([*told, None, None], arrow_type(type_)) for number, (type_, told) in typed}
+    values = {
+        f"c{number}": pa.array([*items, None, None], arrow_type(type_))
+        for number, (type_, items) in enumerate(VALUES.items())
+    }
     values |= {"none": pa.nulls(5, pa.int64()), "other": pa.array([1.5, float("nan"), None, None, None])}
     inner = pa.array([{"a": 1}, {"a": None}, None, None, None], pa.struct([("a", pa.int32())]))
-    return Layout("t", str(folder / "t"), "d", columns, statistics=bounded), pa.table({**values, "s": inner})
+    return Layout("t", str(folder / "t"), "d", columns, statistics=statistics_columns), pa.table({**values, "s": inner})
 
 
-def told_of_file(layout: Layout, version: int) -> tuple[list[Any], dict[str, Any]]:
-    """What the footer of the file that a version added says of each column, and what the log says of the file."""
+def file_statistics(layout: Layout, version: int) -> tuple[list[Any], dict[str, Any]]:
+    """Column facts in the footer of the file that a version added, and the statistics of the file in the log."""
     log = Path(layout.uri, "_delta_log", f"{version:020d}.json").read_text()
-    (added,) = (said["add"] for said in map(json.loads, log.splitlines()) if "add" in said)
-    footer = pq.read_metadata(Path(layout.uri, added["path"]))
+    (added_file,) = (action["add"] for action in map(json.loads, log.splitlines()) if "add" in action)
+    footer = pq.read_metadata(Path(layout.uri, added_file["path"]))
     columns = [footer.row_group(0).column(number) for number in range(footer.num_columns)]
-    said = [(each.path_in_schema, each.physical_type, each.compression, each.statistics.null_count) for each in columns]
-    return said, json.loads(added["stats"])
+    footer_columns = [(c.path_in_schema, c.physical_type, c.compression, c.statistics.null_count) for c in columns]
+    return footer_columns, json.loads(added_file["stats"])
 
 
-def test_files_and_log_say_what_those_of_spark_say_of_every_type(spark, tmp_path):
-    layout, rows = of_every_type(tmp_path)
+def test_files_and_log_have_the_statistics_that_spark_writes_for_every_type(spark, tmp_path):
+    layout, rows = rows_of_every_type(tmp_path)
     ensure_table(spark, layout)
     assert is_quick(layout, 5)
     append_quickly(layout, rows, read_ledger(layout.uri, "t").next_commit("derived", "test"))
     commit = read_ledger(layout.uri, "t").next_commit("derived", "test")
     commit_append(spark, layout, read_table(spark, layout).coalesce(1), commit)
-    by_deltalake, spark_s = (told_of_file(layout, version) for version in (1, 2))
-    assert by_deltalake == spark_s
-    assert {column[2] for column in by_deltalake[0]} == {"SNAPPY"} and len(spark_s[1]["nullCount"]) == len(VALUES)
+    by_delta_rs, by_spark_writer = (file_statistics(layout, version) for version in (1, 2))
+    assert by_delta_rs == by_spark_writer
+    assert {column[2] for column in by_delta_rs[0]} == {"SNAPPY"} and len(by_spark_writer[1]["nullCount"]) == len(
+        VALUES
+    )

@@ -1,4 +1,4 @@
-"""Follow mode counts as idle only the time in which the broker answered, and ends where waiting cannot help."""
+"""Follow mode counts only the time in which the broker answers as idle, and ends if waiting cannot help."""
 
 import time
 from dataclasses import replace
@@ -20,28 +20,28 @@ from lakehouse_tests.helpers.brokers.sockets import free_address
 IDLE = 0.5  # seconds
 
 
-class Working:
-    """What follow works with, on an empty topic; the broker is away between two moments after the first look."""
+class OutageContext:
+    """The context of follow mode on an empty topic; the broker is unreachable for a while after the first read."""
 
-    def __init__(self, broker: Settings, home: Path, away: float = 0.0) -> None:
+    def __init__(self, broker: Settings, home: Path, outage_seconds: float = 0.0) -> None:
         self.table = replace(temperatures, topic=f"follow-{uuid4().hex[:12]}")
-        self.there = Settings(home=home, kafka_bootstrap_servers=bootstrap_servers(broker), _env_file=None)
-        self.gone = self.there.model_copy(update={"kafka_bootstrap_servers": free_address()})
-        self.away = away
-        self.looks = 0
-        self.back_at = 0.0
-        create_topic(self.there, self.table)
+        self.reachable = Settings(home=home, kafka_bootstrap_servers=bootstrap_servers(broker), _env_file=None)
+        self.unreachable = self.reachable.model_copy(update={"kafka_bootstrap_servers": free_address()})
+        self.outage_seconds = outage_seconds
+        self.read_count = 0
+        self.outage_end = 0.0
+        create_topic(self.reachable, self.table)
 
     @property
     def settings(self) -> Settings:
-        self.looks += 1
-        if self.looks == 2:
-            self.back_at = time.monotonic() + self.away
-        return self.gone if self.looks > 1 and time.monotonic() < self.back_at else self.there
+        self.read_count += 1
+        if self.read_count == 2:
+            self.outage_end = time.monotonic() + self.outage_seconds
+        return self.unreachable if self.read_count > 1 and time.monotonic() < self.outage_end else self.reachable
 
 
 @pytest.mark.parametrize("embedded", [False, True], ids=["a broker elsewhere", "a broker of this home"])
-def test_the_time_in_which_the_broker_is_away_is_not_idle(
+def test_the_time_in_which_the_broker_is_unreachable_is_not_idle(
     broker: Settings,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -49,23 +49,23 @@ def test_the_time_in_which_the_broker_is_away_is_not_idle(
     embedded: bool,
 ) -> None:
     monkeypatch.setattr(following, "_POLL", 0.05)
-    working: Any = Working(broker, tmp_path, away=4 * IDLE)
+    context: Any = OutageContext(broker, tmp_path, outage_seconds=4 * IDLE)
     if embedded:
-        working.gone = working.there.model_copy(update={"kafka_bootstrap_servers": None})
-    _Follower(working, None).follow(IDLE)
-    told = capfd.readouterr().err
-    assert "Waiting until it answers" in told
-    assert ("nothing restarts it" in told) is embedded
-    assert "answers again" in told
+        context.unreachable = context.reachable.model_copy(update={"kafka_bootstrap_servers": None})
+    _Follower(context, None).follow(IDLE)
+    output = capfd.readouterr().err
+    assert "Waiting until it answers" in output
+    assert ("nothing restarts it" in output) is embedded
+    assert "answers again" in output
 
 
-def test_a_topic_that_is_deleted_ends_it(broker: Settings, tmp_path: Path) -> None:
-    working: Any = Working(broker, tmp_path)
+def test_follow_ends_if_the_topic_is_deleted(broker: Settings, tmp_path: Path) -> None:
+    context: Any = OutageContext(broker, tmp_path)
 
     class Follower(_Follower):
         def _merge(self) -> None:
-            delete_topic(working.there, working.table.topic)
+            delete_topic(context.reachable, context.table.topic)
             super()._merge()
 
     with pytest.raises(TopicError, match="does not exist"):
-        Follower(working, None).follow(30.0)
+        Follower(context, None).follow(30.0)

@@ -1,4 +1,4 @@
-"""What is planned is read, and no loss is silent; the tests share one history, each with hours of its own."""
+"""All planned records are read, and every loss is reported; the tests share one history, each with its own hours."""
 
 import asyncio
 import re
@@ -20,69 +20,69 @@ pytestmark = pytest.mark.invariant(2, 9)
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     stream = Stream.create(spark, broker)
     stream.send_hours(1)
     return stream
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
-    """All that was sent is merged before and after a test, no key is lost, and the history accounts for it."""
-    shared.merge()
-    before = shared.temperatures()
-    yield shared
-    shared.merge()
-    assert before.items() <= shared.temperatures().items()
-    shared.assert_accounted()
+def stream(shared_stream: Stream) -> Iterator[Stream]:
+    """Merge all records before and after a test; no key is lost, and the history accounts for every record."""
+    shared_stream.merge()
+    before = shared_stream.temperatures()
+    yield shared_stream
+    shared_stream.merge()
+    assert before.items() <= shared_stream.temperatures().items()
+    shared_stream.assert_accounted()
 
 
-def at(stream: Stream, partition: int = 0) -> int:
+def progress_of(stream: Stream, partition: int = 0) -> int:
     """The progress of a partition."""
     return stream.ledger.progress.positions[partition]
 
 
-def assert_stops(stream: Stream, *named: str) -> None:
-    """The run stops with an error that names the topic, all of this and the command, and merges nothing."""
+def assert_stops(stream: Stream, *patterns: str) -> None:
+    """The run merges nothing and stops with an error that names the topic, the patterns and the command."""
     version = stream.ledger.version
-    with pytest.raises(DataLossError) as caught:
+    with pytest.raises(DataLossError) as error:
         stream.merge()
-    for text in (f"topic {stream.table.topic}", *named, f"lakehouse accept-gap {stream.table.name}"):
-        assert re.search(text, str(caught.value))
+    for pattern in (f"topic {stream.table.topic}", *patterns, f"lakehouse accept-gap {stream.table.name}"):
+        assert re.search(pattern, str(error.value))
     assert stream.ledger.version == version
 
 
 def accepting(stream: Stream) -> Stream:
-    """The same table, whose declaration accepts gaps by itself."""
+    """The same table with a declaration that accepts gaps."""
     return replace(stream, table=replace(stream.table, gaps="accept"))
 
 
-def test_records_deleted_before_they_were_merged_are_named_and_stepped_over(stream):
-    before = at(stream, 1)
-    lost, held = stream.send_hours(1, partition=1), stream.send_hours(1, partition=1)
+def test_records_deleted_before_the_merge_are_reported_and_skipped_once_accepted(stream):
+    before = progress_of(stream, 1)
+    lost_hours, hours = stream.send_hours(1, partition=1), stream.send_hours(1, partition=1)
     delete_before(stream.settings, stream.table.topic, {1: before + 1})
     assert_stops(stream, f"Partition 1: records from {before} to {before} were deleted")
     stream.accept_gap()
     assert stream.ledger.newest.commit.gap == (Range(1, before, before + 1),)
     stream.merge()
-    assert set(held) <= set(stream.temperatures())
-    assert not set(lost) & set(stream.temperatures())
+    assert set(hours) <= set(stream.temperatures())
+    assert not set(lost_hours) & set(stream.temperatures())
 
 
 def test_records_of_a_new_partition_that_expired_before_it_was_first_seen_are_a_gap(stream):
-    added = len(stream.ledger.progress.positions)
-    add_partitions(stream.settings, stream.table.topic, added + 1)
-    lost, held = stream.send_hours(2, partition=added), stream.send_hours(1, partition=added)
-    delete_before(stream.settings, stream.table.topic, {added: 2})
-    assert_stops(stream, f"Partition {added}: records from 0 to 1 were deleted")
-    with pytest.raises(DataLossError, match=f"Partition {added}"):
+    partition = len(stream.ledger.progress.positions)
+    add_partitions(stream.settings, stream.table.topic, partition + 1)
+    lost_hours, hours = stream.send_hours(2, partition=partition), stream.send_hours(1, partition=partition)
+    delete_before(stream.settings, stream.table.topic, {partition: 2})
+    assert_stops(stream, f"Partition {partition}: records from 0 to 1 were deleted")
+    with pytest.raises(DataLossError, match=f"Partition {partition}"):
         stream.replay()
     assert status(stream.settings, stream.table).lag == 3
     assert [outcome.entry.commit.kind for outcome in accepting(stream).merge()] == ["gap", "batch"]
     gap = next(entry for entry in stream.ledger.entries if entry.commit.kind == "gap")
-    assert gap.commit.gap == (Range(added, 0, 2),)
-    assert set(held) <= set(stream.temperatures())
-    assert not set(lost) & set(stream.temperatures())
+    assert gap.commit.gap == (Range(partition, 0, 2),)
+    assert set(hours) <= set(stream.temperatures())
+    assert not set(lost_hours) & set(stream.temperatures())
 
 
 def test_without_a_gap_there_is_nothing_to_accept(stream):
@@ -92,71 +92,71 @@ def test_without_a_gap_there_is_nothing_to_accept(stream):
 
 
 def test_records_deleted_between_plan_and_read_are_planned_again(stream, interference):
-    before = at(stream, 2)
-    lost, held = stream.send_hours(1, partition=2), stream.send_hours(1, partition=2)
+    before = progress_of(stream, 2)
+    lost_hours, hours = stream.send_hours(1, partition=2), stream.send_hours(1, partition=2)
     interference.before_reading(lambda: delete_before(stream.settings, stream.table.topic, {2: before + 1}))
     outcomes = accepting(stream).merge()
     assert [outcome.entry.commit.kind for outcome in outcomes] == ["gap", "batch"]
     assert outcomes[0].entry.commit.gap == (Range(2, before, before + 1),)
-    assert set(held) <= set(stream.temperatures())
-    assert not set(lost) & set(stream.temperatures())
+    assert set(hours) <= set(stream.temperatures())
+    assert not set(lost_hours) & set(stream.temperatures())
 
 
-def test_a_topic_made_anew_is_told_from_the_old_one_also_with_more_records_than_before(stream):
-    first = at(stream)
+def test_a_recreated_topic_is_detected_even_if_it_has_more_records(stream):
+    progress = progress_of(stream)
     delete_topic(stream.settings, stream.table.topic)
     create_topic(stream.settings, stream.table)
-    held = stream.send_hours(first + 3)
-    assert_stops(stream, "deleted and created again", f"partition 0 from offset {first}")
+    hours = stream.send_hours(progress + 3)
+    assert_stops(stream, "deleted and created again", f"partition 0 from offset {progress}")
     with pytest.raises(DataLossError):
         stream.replay()
     with pytest.raises(DataLossError):
         accepting(stream).merge()
-    assert stream.accept_gap().commit.gap[0] == Range(0, first, first)
+    assert stream.accept_gap().commit.gap[0] == Range(0, progress, progress)
     (batch,) = stream.merge()
-    assert (batch.entry.commit.read, at(stream)) == (first + 3, first + 3)
-    assert set(held) <= set(stream.temperatures())
+    assert (batch.entry.commit.read, progress_of(stream)) == (progress + 3, progress + 3)
+    assert set(hours) <= set(stream.temperatures())
 
 
 def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(stream, interference):
-    held = stream.send_hours(1)
-    there = len(stream.ledger.progress.positions)
+    hours = stream.send_hours(1)
+    partition_count = len(stream.ledger.progress.positions)
 
-    def widen() -> None:
-        add_partitions(stream.settings, stream.table.topic, there + 1)
-        held.extend(stream.send_hours(2, partition=there))
+    def add_partition() -> None:
+        add_partitions(stream.settings, stream.table.topic, partition_count + 1)
+        hours.extend(stream.send_hours(2, partition=partition_count))
 
-    interference.before_reading(widen)
-    planned, later = stream.merge()
-    assert [part.partition for part in planned.plan.ranges] == list(range(there))
-    assert (planned.entry.commit.read, later.entry.commit.read) == (1, 2)
-    assert set(held) <= set(stream.temperatures())
+    interference.before_reading(add_partition)
+    first, second = stream.merge()
+    assert [part.partition for part in first.plan.ranges] == list(range(partition_count))
+    assert (first.entry.commit.read, second.entry.commit.read) == (1, 2)
+    assert set(hours) <= set(stream.temperatures())
 
 
 def test_transactions_that_are_open_or_aborted_are_never_merged(stream):
-    aborted, waiting, committed = stream.hours(3)
+    aborted_hour, waiting_hour, committed_hour = stream.hours(3)
 
     async def transact(producer: AIOKafkaProducer) -> None:
         await producer.begin_transaction()
-        await producer.send_and_wait(stream.table.topic, record(time=aborted), partition=1)
-        await asyncio.to_thread(stream.send, record(time=waiting), partition=1)
-        assert await asyncio.to_thread(stream.merge) == [], "what stands behind an open transaction waits"
+        await producer.send_and_wait(stream.table.topic, record(time=aborted_hour), partition=1)
+        await asyncio.to_thread(stream.send, record(time=waiting_hour), partition=1)
+        assert await asyncio.to_thread(stream.merge) == [], "records after an open transaction wait"
         await producer.abort_transaction()
         await producer.begin_transaction()
-        await producer.send_and_wait(stream.table.topic, record(time=committed), partition=1)
+        await producer.send_and_wait(stream.table.topic, record(time=committed_hour), partition=1)
         await producer.commit_transaction()
 
     with_client(AIOKafkaProducer, stream.settings, transact, transactional_id=stream.table.topic)
     (outcome,) = stream.merge()
     assert outcome.entry.commit.read == 2
-    assert outcome.plan.span > 2, "markers and aborted records take offsets too"
-    assert {aborted, waiting, committed} & set(stream.temperatures()) == {waiting, committed}
+    assert outcome.plan.span > 2, "markers and aborted records also take offsets"
+    assert {aborted_hour, waiting_hour, committed_hour} & set(stream.temperatures()) == {waiting_hour, committed_hour}
 
 
 def test_a_batch_limit_splits_a_backlog_and_every_record_is_read_once(stream):
-    held = [hour for partition in range(3) for hour in stream.send_hours(2, partition)]
+    hours = [hour for partition in range(3) for hour in stream.send_hours(2, partition)]
     outcomes = stream.merge(max_records=4)
     assert [outcome.plan.span for outcome in outcomes] == [4, 2]
     assert [outcome.lag_after for outcome in outcomes] == [2, 0]
-    assert sum(outcome.entry.metrics.inserted for outcome in outcomes) == len(held)
-    assert set(held) <= set(stream.temperatures())
+    assert sum(outcome.entry.metrics.inserted for outcome in outcomes) == len(hours)
+    assert set(hours) <= set(stream.temperatures())

@@ -1,4 +1,4 @@
-"""A log table: every record that may enter is a row, exactly once, whatever is read again."""
+"""A log table: every accepted record is a row exactly once, however often it is read."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ LEAP = "2024-02-29T23:00"
 
 
 def fields(stream: Stream) -> list[tuple[Any, ...]]:
-    """Every field of every record as its row has it, and the parts of its time, in the order of the records."""
+    """Every field of every row and the parts of its time, in the order of the records."""
     return stream.sql(
         "SELECT CAST(latitude AS STRING), CAST(longitude AS STRING), date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"),"
         " temperature_2m, year, month, day, hour FROM {t} ORDER BY _record.partition, _record.position"
@@ -31,11 +31,11 @@ def fields(stream: Stream) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("spark_writes", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_every_record_is_a_row_with_every_field_and_its_hour_also_where_records_are_the_same(log_stream, spark_writes):
+def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_stream, spark_writes):
     log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *PARTS])
-    same = record(latitude=-33.5, longitude=151.25, time=LEAP, temperature_2m=None)
-    log_stream.send(same, *at_hours(0, 30), same)
-    log_stream.send(same, b"{", partition=1)
+    repeated_record = record(latitude=-33.5, longitude=151.25, time=LEAP, temperature_2m=None)
+    log_stream.send(repeated_record, *at_hours(0, 30), repeated_record)
+    log_stream.send(repeated_record, b"{", partition=1)
     with by_spark(spark_writes):
         (outcome,) = log_stream.merge()
     assert counts(outcome.entry) == dict(read=6, rejected=1, duplicate=0, inserted=5, updated=0, stale=0)
@@ -43,10 +43,10 @@ def test_every_record_is_a_row_with_every_field_and_its_hour_also_where_records_
     writer = "Apache" if spark_writes else "delta-rs"
     assert DeltaTable(log_stream.uri).history(1)[0]["engineInfo"].startswith(writer)
     assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
-    leap = ("-33.500000", "151.250000", LEAP, None, 2024, 2, 29, 23)
-    first = ("13.000000", "77.600006", hour(0), 0.0, 2023, 1, 1, 0)
-    then = ("13.000000", "77.600006", hour(30), 30.0, 2023, 1, 2, 6)
-    assert fields(log_stream) == [leap, first, then, leap, leap]
+    leap_row = ("-33.500000", "151.250000", LEAP, None, 2024, 2, 29, 23)
+    first_row = ("13.000000", "77.600006", hour(0), 0.0, 2023, 1, 1, 0)
+    second_row = ("13.000000", "77.600006", hour(30), 30.0, 2023, 1, 2, 6)
+    assert fields(log_stream) == [leap_row, first_row, second_row, leap_row, leap_row]
     assert log_stream.rejected() == [(1, 1, "truncated")]
     is_right(log_stream)
     log_stream.send(*at_hours(5))
@@ -64,14 +64,14 @@ def test_a_replay_in_any_split_writes_no_row_and_no_file(log_stream):
     before, files = logged(log_stream), set(DeltaTable(log_stream.uri).file_uris())
     for size in (None, 2):
         outcomes = log_stream.replay(max_records=size)
-        assert sum(counts(each.entry)["stale"] for each in outcomes) == 5
-        assert not any(counts(each.entry)["inserted"] for each in outcomes)
+        assert sum(counts(outcome.entry)["stale"] for outcome in outcomes) == 5
+        assert not any(counts(outcome.entry)["inserted"] for outcome in outcomes)
     assert (logged(log_stream), set(DeltaTable(log_stream.uri).file_uris())) == (before, files)
     is_right(log_stream)
 
 
 @pytest.mark.slow
-def test_a_batch_of_which_no_record_may_enter_is_a_commit_without_rows(log_stream):
+def test_a_batch_of_rejected_records_is_a_commit_without_rows(log_stream):
     log_stream.send(b"{", None)
     (outcome,) = log_stream.merge()
     assert counts(outcome.entry) == dict(read=2, rejected=2, duplicate=0, inserted=0, updated=0, stale=0)
@@ -80,11 +80,11 @@ def test_a_batch_of_which_no_record_may_enter_is_a_commit_without_rows(log_strea
 
 
 @pytest.mark.slow
-def test_what_a_new_declaration_takes_is_redriven_once(log_stream):
+def test_records_that_a_new_declaration_accepts_are_redriven_once(log_stream):
     log_stream.send(*at_hours(0), record(time=hour(1), temperature_2m=99.0))
     log_stream.merge()
-    wider = replace(log_stream.table, columns=[*COLUMNS[:3], replace(COLUMNS[3], between=(-100, 100))])
-    log_stream.table = wider
+    wider_table = replace(log_stream.table, columns=[*COLUMNS[:3], replace(COLUMNS[3], between=(-100, 100))])
+    log_stream.table = wider_table
     (outcome,) = redrive(log_stream.context)
     assert counts(outcome.entry)["inserted"] == 1
     assert redrive(log_stream.context) == []
@@ -95,42 +95,42 @@ def test_what_a_new_declaration_takes_is_redriven_once(log_stream):
     is_right(log_stream)
 
 
-def test_a_table_with_a_key_does_not_become_a_log_table_nor_the_other_way_round(log_stream):
-    log, keyed = log_stream.table, replace(log_stream.table, key=["latitude", "longitude", "observed_at"])
+def test_a_table_with_a_key_cannot_become_a_log_table_nor_the_reverse(log_stream):
+    log_table, keyed_table = log_stream.table, replace(log_stream.table, key=["latitude", "longitude", "observed_at"])
     log_stream.send(*at_hours(0))
     log_stream.merge()
-    for first, then, has in ((log, keyed, "have no"), (keyed, log, "have")):
-        name = f"{log.name}_{'k' if first is keyed else 'l'}"
-        log_stream.table = replace(first, name=name)
+    for stored_table, new_table, problem in ((log_table, keyed_table, "have no"), (keyed_table, log_table, "have")):
+        name = f"{log_table.name}_{'k' if stored_table is keyed_table else 'l'}"
+        log_stream.table = replace(stored_table, name=name)
         log_stream.merge()
-        before = DeltaTable(log_stream.uri).version()
-        log_stream.table = replace(then, name=name)
-        with pytest.raises(TableError, match=rf"{has} _record\.base: .*table with another name"):
+        version = DeltaTable(log_stream.uri).version()
+        log_stream.table = replace(new_table, name=name)
+        with pytest.raises(TableError, match=rf"{problem} _record\.base: .*table with another name"):
             log_stream.merge()
-        assert DeltaTable(log_stream.uri).version() == before
+        assert DeltaTable(log_stream.uri).version() == version
 
 
 @pytest.mark.slow
 def test_a_column_declared_later_is_null_in_rows_from_before(log_stream):
     log_stream.send(*at_hours(0))
     log_stream.merge()
-    later = [
+    new_columns = [
         Column("station", "STRING", doc="Its name."),
         Column("sent_at", "TIMESTAMP", epoch="seconds", doc="When, UTC."),
     ]
-    log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *later])
+    log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *new_columns])
     log_stream.send(record(time=hour(1), station="north", sent_at=0))
     log_stream.merge()
-    told = log_stream.sql("SELECT station, unix_seconds(sent_at) FROM {t} ORDER BY observed_at")
-    assert told == [(None, None), ("north", 0)]
+    new_values = log_stream.sql("SELECT station, unix_seconds(sent_at) FROM {t} ORDER BY observed_at")
+    assert new_values == [(None, None), ("north", 0)]
     assert DeltaTable(log_stream.uri).history(1)[0]["engineInfo"].startswith("delta-rs"), (
-        "statistics are those declared"
+        "declared statistics suffice for delta-rs"
     )
     is_right(log_stream)
 
 
-def test_files_tell_which_positions_are_in_them_so_that_a_replay_reads_no_others(log_stream):
-    """Of a few rows that deltalake wrote they tell once they are compacted."""
+def test_file_statistics_have_positions_so_that_a_replay_skips_other_files(log_stream):
+    """Files of few rows that delta-rs wrote have these statistics after they are compacted."""
     for number in range(2):
         log_stream.send(*at_hours(number))
         with by_spark():

@@ -1,4 +1,4 @@
-"""A short random history against the model; the full one is longer, of which there are many."""
+"""Short random histories compared with the model; the full tests run many longer ones."""
 
 from datetime import timedelta
 
@@ -41,30 +41,30 @@ def test_a_random_history_of_a_log_table_gives_each_record_once(
 def test_a_random_history_gives_the_tables_of_the_model(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The first history Hypothesis draws is the plainest there is, so one more is drawn than counts."""
+    """The first history that Hypothesis draws is the simplest, so a second one is drawn."""
     steps: list[None] = []
 
     class Short(Begun):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)  # else some end early
+    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)  # otherwise some histories end early
     assert len(steps) >= 2 * STEPS
 
 
-def test_a_temperature_that_somebody_wrote_where_there_was_none_came_with_its_row(
+def test_a_temperature_that_another_writer_filled_in_has_the_origin_of_its_row(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    class Told(Begun):
+    class TestedHistory(Begun):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
 
     def letter(temperature: float | None, hours: int) -> Letter:
         return Letter(KEYS[0], temperature, timedelta(hours=hours))
 
-    history = Told()
+    history = TestedHistory()
     history.begin([letter(None, 2)])
     history.overwrite(KEYS[0], 20.0)
     history.tables_equal_the_model()
-    for then in (letter(-5.5, 1), letter(None, 26), letter(0.0, 25)):
-        history.send_and_merge([then], 0, None)
+    for next_letter in (letter(-5.5, 1), letter(None, 26), letter(0.0, 25)):
+        history.send_and_merge([next_letter], 0, None)
         history.tables_equal_the_model()
     assert history.model.now.rows[KEYS[0]].temperature == 0.0

@@ -1,4 +1,4 @@
-"""The example of ratings, on a real broker and registry: two versions of a schema, updates, duplicates, late ones."""
+"""The movie ratings example with real services: two schema versions, updates, duplicates and late records."""
 
 from collections import Counter
 from dataclasses import replace
@@ -25,9 +25,9 @@ def stream(spark, registry) -> Stream:
     name = f"r_{uuid4().hex[:8]}"
     rollups = [replace(rollup, name=f"{name}_by_movie") for rollup in movie_ratings.rollups]
     table = replace(movie_ratings, name=name, topic=f"{name}.v1", rollups=rollups, partitions=2)
-    made = Stream(spark, registry, table)
+    stream = Stream(spark, registry, table)
     create_topic(registry, table)
-    return made
+    return stream
 
 
 def send(stream: Stream, kind: str) -> int:
@@ -40,7 +40,7 @@ def test_the_samples_become_one_row_for_each_event_and_everything_else_is_accoun
     (first,) = stream.merge()
     assert counts(first.entry) == dict(read=1090, rejected=50, duplicate=40, inserted=1000, updated=0, stale=0)
     assert first.entry.commit.late == 50
-    assert {each.reason: each.count for each in list_rejected(stream.settings, stream.table)} == {"late": 50}
+    assert {group.reason: group.count for group in list_rejected(stream.settings, stream.table)} == {"late": 50}
     stream.refresh()
     days = dict(stream.sql("SELECT event_id, rating_date FROM {t}"))
 
@@ -48,13 +48,15 @@ def test_the_samples_become_one_row_for_each_event_and_everything_else_is_accoun
     (second,) = stream.merge()
     assert counts(second.entry) == dict(read=250, rejected=0, duplicate=0, inserted=50, updated=200, stale=0)
     stream.refresh()
-    moved = [(days[event], day) for event, day in stream.sql("SELECT event_id, rating_date FROM {t}") if event in days]
-    assert Counter((before - after).days for before, after in moved) == {0: 980, 1: 20}
+    date_changes = [
+        (days[event], day) for event, day in stream.sql("SELECT event_id, rating_date FROM {t}") if event in days
+    ]
+    assert Counter((before - after).days for before, after in date_changes) == {0: 980, 1: 20}
     assert stream.sql(f"SELECT count(*), count_if({APPROVED}), count(device) FROM {{t}}") == [(1050, 1050, 250)]
     assert stream.sql("SELECT count(DISTINCT event_id), max(rating_date) <= current_date() FROM {t}") == [(1050, True)]
 
     before = stream.snapshot_of("event_id")
-    assert sum(each.entry.commit.read for each in stream.replay()) == 1340
+    assert sum(outcome.entry.commit.read for outcome in stream.replay()) == 1340
     assert stream.snapshot_of("event_id") == before
     (rollup,), (check,) = stream.table.rollups, stream.table.checks
     assert verify_rollup(stream.context, rollup).passed

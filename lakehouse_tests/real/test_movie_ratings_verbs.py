@@ -1,4 +1,4 @@
-"""The example in Avro by the command line: made, sent, merged, told, redriven and proved as any other table."""
+"""The Avro example on the command line: created, published, merged, reported, redriven and audited."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +24,10 @@ movie_ratings = replace(example.movie_ratings, late=replace(example.movie_rating
 
 
 @pytest.fixture(scope="module")
-def declared(
+def environment(
     tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, registry: Settings
 ) -> Iterator[pytest.MonkeyPatch]:
-    """The example, with a root of its own for its tables; verbs get the session that all tests share."""
+    """The example with its own folder for tables; commands use the session that all tests share."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_HOME", str(registry.home))
         patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("tables")))
@@ -38,9 +38,9 @@ def declared(
 
 
 @pytest.fixture(scope="module")
-def story(declared: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the verbs said, in order; before the redrive, ratings are declared to be late after a hundred days."""
-    said = {
+def outputs(environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The output of each command, in order; before the redrive, the limit for late ratings becomes a hundred days."""
+    outputs = {
         "topics": told("topics", "--create", "--partitions", "2"),
         "stream": told("publish", "movie_ratings", "--generate", "stream"),
         "update": told("publish", "movie_ratings", "--generate", "update"),
@@ -52,50 +52,55 @@ def story(declared: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
     folder: Path = tmp_path_factory.mktemp("declared") / "patient_ratings"
     folder.mkdir()
     (folder / "ratings.py").write_text(PATIENT)
-    with declared.context() as patch:
+    with environment.context() as patch:
         patch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
-        said |= {
+        outputs |= {
             "redrive": told("redrive", "movie_ratings"),
             "rejected then": told("rejected", "movie_ratings"),
             "status then": told("status", "movie_ratings"),
             "audit": told("audit", "movie_ratings"),
         }
-    return said
+    return outputs
 
 
-def test_the_topic_is_made_and_takes_samples_by_two_schemas(story: dict[str, Any]) -> None:
-    (topic,) = story["topics"]["topics"]
+def test_the_topic_is_created_and_receives_samples_of_two_schemas(outputs: dict[str, Any]) -> None:
+    (topic,) = outputs["topics"]["topics"]
     assert (topic["topic"], topic["exists"], topic["partitions"]) == ("movie.ratings.v1", True, 2)
-    assert [story[kind]["acknowledged"] for kind in ("stream", "update")] == [1090, 250]
+    assert [outputs[kind]["acknowledged"] for kind in ("stream", "update")] == [1090, 250]
     assert told("query", "SELECT count(*) AS schemas FROM movie_ratings_schemas") == [{"schemas": 2}]
 
 
-def test_samples_of_both_schemas_are_merged_in_one_batch_and_what_is_late_is_told(story: dict[str, Any]) -> None:
-    (batch,) = story["merge"]["batches"]
-    counted = {"read": 1340, "rejected": 50, "duplicate": 240, "inserted": 1050, "updated": 0, "stale": 0}
-    assert {name: batch[name] for name in counted} == counted
-    assert {part["name"] for part in story["merge"]["derived"]} == {"movie_ratings_changes", "movie_ratings_by_movie"}
-    (listed,) = story["rejected"]
-    assert [(each["reason"], each["count"], len(each["samples"])) for each in listed["reasons"]] == [("late", 50, 1)]
-    (found,) = story["status"]["tables"]
-    assert (found["rows"], found["lag"], found["totals"]["read"]) == (1050, 0, 1340)
+def test_samples_of_both_schemas_are_merged_in_one_batch_and_late_records_are_rejected(outputs: dict[str, Any]) -> None:
+    (batch,) = outputs["merge"]["batches"]
+    expected_counts = {"read": 1340, "rejected": 50, "duplicate": 240, "inserted": 1050, "updated": 0, "stale": 0}
+    assert {name: batch[name] for name in expected_counts} == expected_counts
+    assert {part["name"] for part in outputs["merge"]["derived"]} == {"movie_ratings_changes", "movie_ratings_by_movie"}
+    (table,) = outputs["rejected"]
+    assert [(group["reason"], group["count"], len(group["samples"])) for group in table["reasons"]] == [("late", 50, 1)]
+    (status,) = outputs["status"]["tables"]
+    assert (status["rows"], status["lag"], status["totals"]["read"]) == (1050, 0, 1340)
 
 
-def test_late_ratings_are_redriven_once_they_are_declared_not_to_be_late(story: dict[str, Any]) -> None:
-    assert story["idle redrive"]["batches"] == []
-    (batch,) = story["redrive"]["batches"]
+def test_late_ratings_are_redriven_after_the_limit_is_raised(outputs: dict[str, Any]) -> None:
+    assert outputs["idle redrive"]["batches"] == []
+    (batch,) = outputs["redrive"]["batches"]
     assert (batch["kind"], batch["read"], batch["inserted"]) == ("redrive", 50, 50)
-    assert (story["rejected then"][0]["rejected"], story["status then"]["tables"][0]["rows"]) == (0, 1100)
-    rows = "SELECT count(*) AS rows, count(device) AS told, sum(CAST(is_approved AS INT)) AS liked FROM movie_ratings"
+    assert (outputs["rejected then"][0]["rejected"], outputs["status then"]["tables"][0]["rows"]) == (0, 1100)
+    rows = (
+        "SELECT count(*) AS rows, count(device) AS devices, sum(CAST(is_approved AS INT)) AS liked FROM movie_ratings"
+    )
     groups = "SELECT sum(ratings) AS rows, sum(approved) AS liked FROM movie_ratings_by_movie"
-    ((of_rows,), (of_groups,)) = told("query", rows), told("query", groups)
-    assert (of_rows["rows"], of_rows["told"]) == (1100, 250)
-    assert {name: int(value) for name, value in of_groups.items()} == {"rows": 1100, "liked": int(of_rows["liked"])}
+    ((row_totals,), (group_totals,)) = told("query", rows), told("query", groups)
+    assert (row_totals["rows"], row_totals["devices"]) == (1100, 250)
+    assert {name: int(value) for name, value in group_totals.items()} == {
+        "rows": 1100,
+        "liked": int(row_totals["liked"]),
+    }
 
 
-def test_audit_proves_the_history_of_batch_and_redrive(story: dict[str, Any]) -> None:
-    (table,) = story["audit"]
+def test_audit_proves_the_history_of_batch_and_redrive(outputs: dict[str, Any]) -> None:
+    (table,) = outputs["audit"]
     assert table["complete"]
     assert [entry["kind"] for entry in reversed(table["entries"])] == ["batch", "redrive"]
     assert [finding["passed"] for finding in table["findings"]] == [True] * 4
-    assert any("late" in change for each in table["declared"] for change in each["changes"])
+    assert any("late" in change for declaration in table["declared"] for change in declaration["changes"])

@@ -1,4 +1,4 @@
-"""Columns whose values hold others: rows hold them as records told them, and nothing else of a merge is different."""
+"""Nested columns: rows have the nested values of their records, and merges work as for any other column."""
 
 import json
 from dataclasses import replace
@@ -25,7 +25,7 @@ COLUMNS = (
     Column("id", "BIGINT", required=True, doc="Number."),
     Column("tags", "ARRAY<STRING>", doc="Words."),
     Column("address", "STRUCT<zip: STRING, country: STRING>", doc="Where to."),
-    Column("labels", "MAP<STRING, STRING>", doc="What others say."),
+    Column("labels", "MAP<STRING, STRING>", doc="Labels by name."),
     Column("lines", "ARRAY<STRUCT<sku: STRING, price: DECIMAL(10,2), by: MAP<STRING, INT>>>", doc="What."),
     Column("paid_at", "ARRAY<TIMESTAMP>", epoch="milliseconds", doc="When, UTC."),
     Column("score", "MAP<STRING, DOUBLE>", keep=True, doc="Kept by itself."),
@@ -41,8 +41,8 @@ def orders(**changes: Any) -> StreamTable:
     }
     rollup = Rollup(f"{name}_by_id", by=["id"], measures=measures, doc="By number.")
     check = Check("priced", "exists(lines, each -> each.price > 0)", "Something is sold.")
-    said: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], checks=[check], partitions=1)
-    return StreamTable(name, name, "Orders.", **(said | changes))
+    arguments: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], checks=[check], partitions=1)
+    return StreamTable(name, name, "Orders.", **(arguments | changes))
 
 
 def order(number: int, **fields: Any) -> bytes:
@@ -54,15 +54,15 @@ def stream_of(spark: Any, settings: Any, table: StreamTable) -> Stream:
     return Stream(spark, settings, table)
 
 
-def told(stream: Stream, column: str) -> list[tuple[Any, ...]]:
+def json_values(stream: Stream, column: str) -> list[tuple[Any, ...]]:
     return stream.sql(f"SELECT id, to_json({column}) FROM {{t}} ORDER BY id")
 
 
-def test_they_are_merged_and_told_on_as_any_other_value(spark, broker) -> None:
+def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker) -> None:
     stream = stream_of(spark, broker, orders())
-    whole = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])
+    fields = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])
     stream.send(
-        order(1, lines=LINES, score={"a": 0.5}, **whole),
+        order(1, lines=LINES, score={"a": 0.5}, **fields),
         order(2, labels={}, lines=[]),
         order(3, labels={"a": 1}),
         order(4),
@@ -78,12 +78,12 @@ def test_they_are_merged_and_told_on_as_any_other_value(spark, broker) -> None:
     refresh_changes(stream.context)
     refresh_rollup(stream.context, stream.table.rollups[0])
 
-    stream.send(order(1, lines=LINES, **whole), order(2, labels={"a": "b"}, lines=[]), order(2, labels={"b": "c"}))
+    stream.send(order(1, lines=LINES, **fields), order(2, labels={"a": "b"}, lines=[]), order(2, labels={"b": "c"}))
     (second,) = stream.merge()
     assert counts(second.entry) == dict(read=3, rejected=0, duplicate=1, inserted=0, updated=2, stale=0)
-    assert told(stream, "score")[0] == (1, '{"a":0.5}')
+    assert json_values(stream, "score")[0] == (1, '{"a":0.5}')
     changes = refresh_changes(stream.context)
-    assert (changes.changed, changes.rebuilt) == (1, False)  # the first says what was there
+    assert (changes.changed, changes.rebuilt) == (1, False)  # the first refresh recorded the earlier rows
     assert stream.sql("SELECT labels_before, labels_after FROM {changes} WHERE change = 'update'") == [({}, {"b": "c"})]
     refresh_rollup(stream.context, stream.table.rollups[0])
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed
@@ -101,20 +101,20 @@ def test_they_are_merged_and_told_on_as_any_other_value(spark, broker) -> None:
 
 
 def assert_a_replay_changes_nothing(stream: Stream) -> None:
-    rows = told(stream, "struct(*)")
-    assert all(counts(each.entry)["updated"] == 0 for each in stream.replay())
-    assert told(stream, "struct(*)") == rows
+    rows = json_values(stream, "struct(*)")
+    assert all(counts(outcome.entry)["updated"] == 0 for outcome in stream.replay())
+    assert json_values(stream, "struct(*)") == rows
 
 
 @pytest.mark.slow
-def test_a_log_table_holds_them_and_polars_reads_its_rows(spark, broker) -> None:
+def test_a_log_table_stores_nested_values_and_polars_reads_them(spark, broker) -> None:
     name = f"log_{uuid4().hex[:8]}"
     columns = [replace(column, keep=False) for column in COLUMNS]
     measures = {"rows": Measure("count(*)", "BIGINT", "")}
     rollup = Rollup(f"{name}_by_id", by=["id"], measures=measures, doc="By number.")
     stream = stream_of(spark, broker, StreamTable(name, name, "Log.", columns, key=[], rollups=[rollup], partitions=1))
-    whole = dict(tags=["a", None], address={"zip": "1"}, paid_at=[1_000], score={"a": 0.5})
-    stream.send(order(1, lines=LINES, labels={"a": "b"}, **whole), order(1, labels={"a": "b"}), order(1))
+    fields = dict(tags=["a", None], address={"zip": "1"}, paid_at=[1_000], score={"a": 0.5})
+    stream.send(order(1, lines=LINES, labels={"a": "b"}, **fields), order(1, labels={"a": "b"}), order(1))
     stream.merge()
     refresh_rollup(stream.context, rollup)
     stream.send(order(1, labels={"b": "a"}))
@@ -130,7 +130,7 @@ def test_a_log_table_holds_them_and_polars_reads_its_rows(spark, broker) -> None
     assert stream.sql("SELECT count(*) FROM {t}") == [(4,)]
 
 
-def test_another_type_of_what_is_within_is_refused(spark, broker) -> None:
+def test_another_inner_type_is_refused(spark, broker) -> None:
     stream = stream_of(spark, broker, orders())
     stream.send(order(1))
     stream.merge()
@@ -141,14 +141,14 @@ def test_another_type_of_what_is_within_is_refused(spark, broker) -> None:
 
 
 @pytest.mark.slow
-def test_records_of_avro_hold_them_by_the_schema_that_follows_from_the_declaration(spark, registry) -> None:
+def test_avro_records_with_a_schema_derived_from_the_declaration_have_nested_values(spark, registry) -> None:
     columns = [replace(c, epoch=None) for c in COLUMNS]
     stream = stream_of(spark, registry, orders(format=Avro(), columns=columns))
     records = [
         {"id": 1, "tags": ["a"], "lines": [{"sku": "x", "price": 1.25, "by": {"a": 1}}], "labels": {"a": "b"}},
         {"id": 2, "address": {"zip": "1", "country": None}, "score": {"a": 0.1}},
     ]
-    assert publish(registry, stream.table, [json.dumps(each).encode() for each in records]) == 2
+    assert publish(registry, stream.table, [json.dumps(record).encode() for record in records]) == 2
     (outcome,) = stream.merge()
     assert counts(outcome.entry)["inserted"] == 2
     assert stream.sql("SELECT tags, lines, labels, address, score FROM {t} ORDER BY id") == [
@@ -160,7 +160,7 @@ def test_records_of_avro_hold_them_by_the_schema_that_follows_from_the_declarati
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_table_of_twenty_columns_with_maps_is_merged_and_derived(spark, broker) -> None:
-    """Where Spark derives filters from the comparison of such rows, the change feed never ends."""
+    """If Spark infers filters from the comparison of such rows, the change feed never finishes."""
     stream = stream_of(spark, broker, wide_table(seed=2, columns=20))
     assert sum("MAP<" in column.type for column in stream.table.columns) > 2
     stream.send(*wide_records(stream.table, 1, 20))
@@ -169,5 +169,5 @@ def test_a_table_of_twenty_columns_with_maps_is_merged_and_derived(spark, broker
     stream.send(*wide_records(stream.table, 2, 10))
     (outcome,) = stream.merge()
     assert counts(outcome.entry)["updated"] == 10
-    changes, rolled = stream.refresh()
-    assert (changes.changed, changes.rebuilt, rolled.rebuilt) == (10, False, False)
+    changes, rollup = stream.refresh()
+    assert (changes.changed, changes.rebuilt, rollup.rebuilt) == (10, False, False)

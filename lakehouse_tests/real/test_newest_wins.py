@@ -1,4 +1,4 @@
-"""One history for what decides between records: each fact has an hour of its own in it, two batches and base rows."""
+"""Which record wins: one history of two batches and base rows, in which each fact has its own hour."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.rows import Origin, Row, hour_of, origin, rows_of
-from lakehouse_tests.real.facts import BASE, FACTS, FIRST, HOURS, OLDEST, SECOND, base_values, lines
+from lakehouse_tests.real.facts import BASE, FACTS, FIRST, HOURS, OLDEST, SECOND, base_values, records_of_round
 
 PARTITION = {OLDEST: 2, FIRST: 0, SECOND: 0}
 MALFORMED = {
@@ -39,34 +39,34 @@ MALFORMED = {
 
 @dataclass
 class History:
-    """A table after two batches and two loads of base files, and what was seen on the way."""
+    """A table after two batches and two loads of base files, with the results of each step."""
 
     stream: Stream
     loads: list[BaseLoad] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    after_first: dict[str, Row] = field(default_factory=dict)
-    places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    rows_after_first: dict[str, Row] = field(default_factory=dict)
+    positions: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def send(self, round_: int) -> None:
-        """Send the records of a round, and note where each went."""
+        """Send the records of a round and store the position of each."""
         partition = PARTITION[round_]
-        start = sum(place[0] == partition for places in self.places.values() for place in places)
-        sent = lines(round_)
-        self.stream.send(*(line for _, line in sent), partition=partition)
-        for offset, (name, _) in enumerate(sent, start):
-            self.places.setdefault(name, []).append((partition, offset))
+        start = sum(position[0] == partition for positions in self.positions.values() for position in positions)
+        records = records_of_round(round_)
+        self.stream.send(*(value for _, value in records), partition=partition)
+        for offset, (name, _) in enumerate(records, start):
+            self.positions.setdefault(name, []).append((partition, offset))
 
     def load(self, folder: Path, number: int) -> None:
         stream = self.stream
-        older: dict[str, float | None] = dict.fromkeys(base_values(number), -9.0)  # the name of its file comes first
-        for name, values in (("a.json", older), ("b.json", base_values(number))):
+        older_values: dict[str, float | None] = dict.fromkeys(base_values(number), -9.0)  # its file name sorts first
+        for name, values in (("a.json", older_values), ("b.json", base_values(number))):
             base_folder(folder, values, name, missing=["humidity", "revision"])
         self.loads.append(load_base(stream.context, folder))
 
     def rows(self) -> dict[str, Row]:
-        found = rows_of(self.stream.settings, self.stream.table.name)
-        by_hour = {hour_of(row): row for row in found}
-        assert len(by_hour) == len(found), "a key stands twice"
+        rows = rows_of(self.stream.settings, self.stream.table.name)
+        by_hour = {hour_of(row): row for row in rows}
+        assert len(by_hour) == len(rows), "a key has two rows"
         return by_hour
 
     def files(self) -> set[Path]:
@@ -85,8 +85,8 @@ def history(spark, broker, tmp_path_factory) -> History:
     history.send(OLDEST)
     history.send(FIRST)
     stream.send(*MALFORMED.values(), partition=1)
-    history.outcomes += stream.merge(until={0: len(lines(FIRST)), 1: len(MALFORMED), 2: 0})
-    history.after_first = history.rows()
+    history.outcomes += stream.merge(until={0: len(records_of_round(FIRST)), 1: len(MALFORMED), 2: 0})
+    history.rows_after_first = history.rows()
     history.load(tmp_path_factory.mktemp("base"), 0)
     history.send(SECOND)
     history.outcomes += stream.merge()
@@ -97,75 +97,78 @@ def history(spark, broker, tmp_path_factory) -> History:
 
 @pytest.mark.invariant(4, 5, 6, 13)
 @pytest.mark.parametrize("name", FACTS)
-def test_of_each_key_the_newest_is_in_the_table(history: History, name: str) -> None:
+def test_the_newest_record_of_each_key_is_in_the_table(history: History, name: str) -> None:
     fact, row = FACTS[name], history.rows()[HOURS[name]]
     assert row["temperature_2m"] == fact.value
     assert {column: row[column] for column, _ in fact.columns} == dict(fact.columns)
-    for came, found in ((fact.row, origin(row)), (fact.kept, origin(row, "temperature_2m"))):
-        assert found[1:] == expected(history, name, came)[1:]
-        assert (found.time is None) == (found.position is None)
+    for index, actual in ((fact.row_origin, origin(row)), (fact.kept_origin, origin(row, "temperature_2m"))):
+        assert actual[1:] == expected_origin(history, name, index)[1:]
+        assert (actual.time is None) == (actual.position is None)
 
 
-def expected(history: History, name: str, came: Any) -> Origin:
-    if came is None:
+def expected_origin(history: History, name: str, index: Any) -> Origin:
+    if index is None:
         return Origin(None, None, None, None)
-    if came == BASE:
+    if index == BASE:
         return Origin(None, None, None, history.outcomes[-1].entry.commit.number)
-    partition, offset = history.places[name][came]
+    partition, offset = history.positions[name][index]
     return Origin(None, partition, offset, None)
 
 
 @pytest.mark.invariant(5)
-def test_a_kept_value_that_is_merged_later_was_not_there_before(history: History) -> None:
-    row = history.after_first[HOURS["a kept value of an older record that is merged later"]]
+def test_a_kept_value_that_is_merged_later_was_missing_before(history: History) -> None:
+    row = history.rows_after_first[HOURS["a kept value of an older record that is merged later"]]
     assert (row["temperature_2m"], origin(row, "temperature_2m")) == (None, (None, None, None, None))
 
 
 @pytest.mark.invariant(6)
 def test_base_files_are_loaded_in_the_order_of_their_names_and_each_load_is_a_version(history: History) -> None:
-    based = len(base_values(0))
-    assert [(load.rows, load.duplicate) for load in history.loads] == [(2 * based, based)] * 2
-    assert [(load.inserted, load.updated) for load in history.loads] == [(based, 0), (0, based)]
+    base_rows = len(base_values(0))
+    assert [(load.rows, load.duplicate) for load in history.loads] == [(2 * base_rows, base_rows)] * 2
+    assert [(load.inserted, load.updated) for load in history.loads] == [(base_rows, 0), (0, base_rows)]
     assert history.loads[0].version < history.loads[1].version
 
 
 @pytest.mark.invariant(7)
 def test_every_record_of_every_commit_is_accounted_for(history: History) -> None:
-    first, based, second, again = (counts(outcome.entry) for outcome in history.outcomes)
-    keys = {HOURS[name] for name, _ in lines(FIRST)}
-    read = len(lines(FIRST)) + len(MALFORMED)
-    duplicate = len(lines(FIRST)) - len(keys)
-    new = len(keys)
-    assert first == dict(read=read, rejected=len(MALFORMED), duplicate=duplicate, inserted=new, updated=0, stale=0)
-    # two of the base rows meet a record, of which one has no value of its own
-    assert based == dict(read=4, rejected=0, duplicate=0, inserted=2, updated=1, stale=1)
-    # stale are an older record, and one without a version
-    sent = len(lines(SECOND)) + len(lines(OLDEST))
-    assert second == dict(read=sent, rejected=0, duplicate=0, inserted=0, updated=sent - 2, stale=2)
-    assert again == dict(read=4, rejected=0, duplicate=0, inserted=0, updated=2, stale=2)
+    first, base_counts, second, second_base = (counts(outcome.entry) for outcome in history.outcomes)
+    keys = {HOURS[name] for name, _ in records_of_round(FIRST)}
+    read = len(records_of_round(FIRST)) + len(MALFORMED)
+    duplicate = len(records_of_round(FIRST)) - len(keys)
+    inserted = len(keys)
+    assert first == dict(read=read, rejected=len(MALFORMED), duplicate=duplicate, inserted=inserted, updated=0, stale=0)
+    # two of the base rows have a record with the same key, one of them without a value
+    assert base_counts == dict(read=4, rejected=0, duplicate=0, inserted=2, updated=1, stale=1)
+    # the stale records are an older one and one without a version
+    sent_count = len(records_of_round(SECOND)) + len(records_of_round(OLDEST))
+    assert second == dict(read=sent_count, rejected=0, duplicate=0, inserted=0, updated=sent_count - 2, stale=2)
+    assert second_base == dict(read=4, rejected=0, duplicate=0, inserted=0, updated=2, stale=2)
     history.stream.assert_accounted()
 
 
 @pytest.mark.invariant(7)
-def test_the_lag_is_told_before_and_after_each_commit(history: History) -> None:
-    (first, _, second, _), left = history.outcomes, len(lines(OLDEST))
-    assert (first.lag_before - first.lag_after, first.lag_after) == (len(lines(FIRST)) + len(MALFORMED), left)
-    assert (second.lag_before, second.lag_after) == (left + len(lines(SECOND)), 0)
+def test_the_lag_is_reported_before_and_after_each_commit(history: History) -> None:
+    (first, _, second, _), waiting_count = history.outcomes, len(records_of_round(OLDEST))
+    assert (first.lag_before - first.lag_after, first.lag_after) == (
+        len(records_of_round(FIRST)) + len(MALFORMED),
+        waiting_count,
+    )
+    assert (second.lag_before, second.lag_after) == (waiting_count + len(records_of_round(SECOND)), 0)
 
 
 @pytest.mark.invariant(8)
-def test_each_malformed_kind_is_kept_with_its_bytes_and_its_own_reason(history: History) -> None:
+def test_each_kind_of_malformed_record_is_stored_with_its_bytes_and_reason(history: History) -> None:
     assert history.stream.rejected() == [(1, number, reason) for number, reason in enumerate(MALFORMED)]
-    kept = history.stream.sql("SELECT value FROM {rejected} ORDER BY position.position")
-    assert [bytes(value) if value is not None else None for (value,) in kept] == list(MALFORMED.values())
+    stored_values = history.stream.sql("SELECT value FROM {rejected} ORDER BY position.position")
+    assert [bytes(value) if value is not None else None for (value,) in stored_values] == list(MALFORMED.values())
 
 
 @pytest.mark.invariant(6)
 def test_loading_the_same_base_files_again_changes_nothing(history: History) -> None:
     stream = history.stream
-    again = load_base(stream.context)
+    second_load = load_base(stream.context)
     last = history.loads[-1]
-    assert (again.folder, again.version, again.changed) == (last.folder, last.version, False)
+    assert (second_load.folder, second_load.version, second_load.changed) == (last.folder, last.version, False)
     assert stream.merge() == []
 
 
@@ -173,12 +176,12 @@ def test_loading_the_same_base_files_again_changes_nothing(history: History) -> 
 def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(history: History) -> None:
     stream = history.stream
     rows, files, progress = history.rows(), history.files(), stream.ledger.progress
-    rejected = rows_of(stream.settings, stream.table.rejected_name)
+    rejected_rows = rows_of(stream.settings, stream.table.rejected_name)
     (outcome,) = stream.replay()
     assert outcome.entry.commit.kind == "replay"
     assert counts(outcome.entry)["stale"] == outcome.entry.metrics.source_rows > 0
     assert (history.rows(), history.files(), stream.ledger.progress) == (rows, files, progress)
-    assert rows_of(stream.settings, stream.table.rejected_name) == rejected
+    assert rows_of(stream.settings, stream.table.rejected_name) == rejected_rows
     stream.assert_accounted()
 
 
@@ -196,10 +199,10 @@ def test_any_order_of_ranges_gives_the_same_rows(history: History) -> None:
 def test_any_split_into_batches_gives_the_same_rows(history: History) -> None:
     stream = history.stream
     other = replace(stream, table=replace(stream.table, name=f"{stream.table.name}_again"))
-    *full, rest = other.merge(max_records=20)
-    assert [outcome.plan.span for outcome in full] == [20] * len(full)
-    assert len(full) == 2 and 0 < rest.plan.span < 20
-    found, expected = replace(history, stream=other).rows(), history.rows()
-    streamed = {HOURS[name] for name, fact in FACTS.items() if not fact.base}
-    assert {hour: found[hour] for hour in streamed} == {hour: expected[hour] for hour in streamed}
+    *full_batches, rest = other.merge(max_records=20)
+    assert [outcome.plan.span for outcome in full_batches] == [20] * len(full_batches)
+    assert len(full_batches) == 2 and 0 < rest.plan.span < 20
+    rows, expected_rows = replace(history, stream=other).rows(), history.rows()
+    streamed_hours = {HOURS[name] for name, fact in FACTS.items() if not fact.base}
+    assert {hour: rows[hour] for hour in streamed_hours} == {hour: expected_rows[hour] for hour in streamed_hours}
     other.assert_accounted()

@@ -1,4 +1,4 @@
-"""Tables parted by day, month, year or value, of the key or not: a row lies in one partition, and moves as one row."""
+"""Partitions by day, month, year or value, of a key or not: a row is in one partition and moves as one row."""
 
 import json
 from typing import Any
@@ -25,8 +25,8 @@ def orders(partition_by: Any, key: list[str]) -> StreamTable:
         Column("id", "BIGINT", required=True, doc="Number of the order."),
         Column("paid_at", "TIMESTAMP", epoch="seconds", source=("payment", "at"), required=True, doc="UTC."),
         Column("day", "DATE", epoch="days", required=True, doc="Day of delivery."),
-        Column("shop", "BIGINT", doc="Number of the shop; NULL where it is sent."),
-        Column("pieces", "INT", default=1, doc="How many; 1 where nothing was said."),
+        Column("shop", "BIGINT", doc="Number of the shop; NULL if the order is sent."),
+        Column("pieces", "INT", default=1, doc="How many; 1 if the field is missing."),
     ]
     pieces = {"pieces": Measure("sum(pieces)", "BIGINT", "How many.")}
     rollup = Rollup(f"{name}_by", by=[partition_by.name], measures=pieces, doc="Pieces by partition.")
@@ -48,29 +48,29 @@ def order(number: int, days: float, **fields: Any) -> bytes:
         pytest.param(Year("paid_at"), ["id", "paid_at"], ["2026-01-01", "2027-01-01"], marks=pytest.mark.slow),
         pytest.param(Value("shop"), ["id"], [None, "-2", "400"], marks=pytest.mark.slow),
     ],
-    ids=lambda each: each.name if hasattr(each, "name") else None,
+    ids=lambda value: value.name if hasattr(value, "name") else None,
 )
-def test_rows_lie_in_the_partition_of_their_value_and_move_as_one_row(spark, broker, partition_by, key, names):
+def test_rows_are_in_the_partition_of_their_value_and_move_as_one_row(spark, broker, partition_by, key, names):
     stream = Stream(spark, broker, orders(partition_by, key))
     create_topic(broker, stream.table)
     stream.send(order(1, 0), order(2, 1.5, pieces=5), order(3, 400, pieces=None))
     stream.merge()
     stream.refresh()
     column = partition_by.name
-    assert stream.sql(f"SELECT DISTINCT CAST({column} AS STRING) FROM {{t}} ORDER BY 1") == [(each,) for each in names]
-    # the first again, and the second paid, delivered and sold otherwise
+    assert stream.sql(f"SELECT DISTINCT CAST({column} AS STRING) FROM {{t}} ORDER BY 1") == [(name,) for name in names]
+    # the first order again, and the second with another payment, delivery and shop
     stream.send(order(1, 0, pieces=7), order(2, 400, pieces=6))
-    moved = 0 if len(key) > 1 else 1
+    moved_rows = 0 if len(key) > 1 else 1
     writer = "Apache" if isinstance(partition_by, Day | Year) else "delta-rs"
     with by_spark(writer == "Apache"):
         (outcome,) = stream.merge()
         stream.refresh()
     assert DeltaTable(stream.uri).history(1)[0]["engineInfo"].startswith(writer)
-    told = counts(outcome.entry)
-    assert (told["updated"], told["inserted"]) == (1 + moved, 1 - moved)
+    merge_counts = counts(outcome.entry)
+    assert (merge_counts["updated"], merge_counts["inserted"]) == (1 + moved_rows, 1 - moved_rows)
     rows = stream.sql(f"SELECT id, pieces, CAST({column} AS STRING) FROM {{t}} ORDER BY id, paid_at")
-    stays = [] if moved else [(2, 5, names[min(1, len(names) - 2)])]
-    assert rows == [(1, 7, names[0]), *stays, (2, 6, names[-1]), (3, 1, names[-1])]
+    remaining_rows = [] if moved_rows else [(2, 5, names[min(1, len(names) - 2)])]
+    assert rows == [(1, 7, names[0]), *remaining_rows, (2, 6, names[-1]), (3, 1, names[-1])]
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed
     assert verify_keys(stream.context).passed
     before = stream.snapshot_of("id, paid_at")

@@ -1,4 +1,4 @@
-"""What a changed declaration does is told before it is done, and it is done so."""
+"""The plan shows what a changed declaration does, and the next run does exactly that."""
 
 import re
 from dataclasses import replace
@@ -17,28 +17,32 @@ pytestmark = pytest.mark.invariant(10)
 STATION = Column("station", "STRING", doc="Its name.")
 
 
-def planned(stream: Stream, table: StreamTable) -> list[tuple[str, str]]:
-    """Which table is changed how, of those that the run makes; its name without that of the declaration."""
+def planned_kinds(stream: Stream, table: StreamTable) -> list[tuple[str, str]]:
+    """The changes of the tables of a run: the suffix of the table name, and the kind of change."""
     changes = plan_changes(stream.settings, table)
-    return [(each.table.removeprefix(table.name), each.kind) for each in changes if each.table.startswith(table.name)]
+    return [
+        (change.table.removeprefix(table.name), change.kind)
+        for change in changes
+        if change.table.startswith(table.name)
+    ]
 
 
-def test_a_change_is_planned_before_it_is_made_and_then_no_more(spark, broker):
+def test_a_change_is_planned_until_it_is_applied(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
-    every = ["", "_rejected", "_changes", "_by_location"]
-    assert planned(stream, stream.table) == [(name, "create") for name in every]
+    suffixes = ["", "_rejected", "_changes", "_by_location"]
+    assert planned_kinds(stream, stream.table) == [(suffix, "create") for suffix in suffixes]
     stream.send(record(time=hour(0)))
     stream.merge()
     stream.refresh()
-    assert planned(stream, stream.table) == []
+    assert planned_kinds(stream, stream.table) == []
 
-    before = stream.table
-    (rollup,) = before.rollups
-    counted = replace(rollup, measures={**rollup.measures, "stations": Measure("count(station)", "BIGINT", "")})
-    stream.table = replace(before, columns=[*before.columns, STATION], rollups=[counted])
-    added = [("", "add column"), ("_changes", "add column"), ("_changes", "add column")]
-    assert planned(stream, stream.table) == [
-        *added,
+    table = stream.table
+    (rollup,) = table.rollups
+    new_rollup = replace(rollup, measures={**rollup.measures, "stations": Measure("count(station)", "BIGINT", "")})
+    stream.table = replace(table, columns=[*table.columns, STATION], rollups=[new_rollup])
+    added_columns = [("", "add column"), ("_changes", "add column"), ("_changes", "add column")]
+    assert planned_kinds(stream, stream.table) == [
+        *added_columns,
         ("_by_location", "add column"),
         ("_by_location", "compute anew"),
     ]
@@ -47,18 +51,18 @@ def test_a_change_is_planned_before_it_is_made_and_then_no_more(spark, broker):
     stream.send(record(time=hour(1), station="north"))
     stream.merge()
     stream.refresh()
-    assert planned(stream, stream.table) == []
+    assert planned_kinds(stream, stream.table) == []
     assert stream.sql("SELECT station FROM {t} ORDER BY observed_at") == [(None,), ("north",)]
     assert stream.sql("SELECT stations FROM {rollup}") == [(1,)]
 
-    otherwise = replace(STATION, type="BIGINT")
-    refused = replace(stream.table, columns=[*before.columns, otherwise])
-    assert ("", "refuse") in planned(stream, refused)
-    (told, *_) = (each.detail for each in plan_changes(stream.settings, refused))
-    stream.table = refused
-    with pytest.raises(TableError) as stopped:
+    changed_station = replace(STATION, type="BIGINT")
+    refused_table = replace(stream.table, columns=[*table.columns, changed_station])
+    assert ("", "refuse") in planned_kinds(stream, refused_table)
+    (refusal, *_) = (change.detail for change in plan_changes(stream.settings, refused_table))
+    stream.table = refused_table
+    with pytest.raises(TableError) as error:
         stream.merge()
-    assert str(stopped.value) == told
+    assert str(error.value) == refusal
 
 
 def test_another_key_is_refused_before_anything_is_written(spark, broker):
@@ -69,41 +73,42 @@ def test_another_key_is_refused_before_anything_is_written(spark, broker):
     version = stream.ledger.version
     for key in (["latitude", "observed_at"], ["observed_at"]):
         other = replace(stream.table, key=key)
-        (told,) = plan_changes(stream.settings, other)
-        assert (told.table, told.kind) == (stream.table.name, "refuse")
-        assert "latitude,longitude,observed_at" in told.detail
+        (change,) = plan_changes(stream.settings, other)
+        assert (change.table, change.kind) == (stream.table.name, "refuse")
+        assert "latitude,longitude,observed_at" in change.detail
         with pytest.raises(TableError, match="The key of"):
             Stream(spark, broker, other).merge()
-    reordered = replace(stream.table, key=[*reversed(stream.table.key)])
-    assert planned(stream, reordered) == []
+    reordered_table = replace(stream.table, key=[*reversed(stream.table.key)])
+    assert planned_kinds(stream, reordered_table) == []
     assert stream.ledger.version == version
 
 
 @pytest.mark.slow
-def test_a_table_from_before_keys_were_told_is_given_its_own(spark, broker):
+def test_a_table_without_a_recorded_key_gets_one(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
     stream.send(record(time=hour(0)))
     stream.merge()
     spark.sql(f"ALTER TABLE delta.`{stream.uri}` UNSET TBLPROPERTIES ('lakehouse.key')")
-    assert ("", "set property") in planned(stream, stream.table)
+    assert ("", "set property") in planned_kinds(stream, stream.table)
     stream.send(record(time=hour(1)))
     stream.merge()
     stream.refresh()
-    assert planned(stream, stream.table) == []
+    assert planned_kinds(stream, stream.table) == []
 
 
 @pytest.mark.slow
-def test_what_the_run_stops_at_is_refused_and_nothing_behind_it_is_told(spark, broker):
+def test_the_plan_refuses_the_changes_at_which_a_run_would_stop(spark, broker):
     stream = Stream.create(spark, broker, references=())
     stream.send(record(time=hour(0)))
     stream.merge()
     stream.refresh()
-    assert planned(stream, stream.table) == [], "a base that nobody loaded is none of the run's"
-    elsewhere = replace(stream.table, topic="elsewhere", columns=[*stream.table.columns, STATION])
-    assert [kind for _, kind in planned(stream, elsewhere)] == ["refuse", "add column"]
-    (newest,) = sorted(Path(stream.settings.table_uri(stream.table.changes_name), "_delta_log").glob("*.json"))[-1:]
-    newest.write_text("{")
-    kinds = planned(stream, replace(stream.table, columns=[*stream.table.columns, STATION]))
+    assert planned_kinds(stream, stream.table) == [], "the run does not create a base table that was never loaded"
+    moved_table = replace(stream.table, topic="elsewhere", columns=[*stream.table.columns, STATION])
+    assert [kind for _, kind in planned_kinds(stream, moved_table)] == ["refuse", "add column"]
+    log = Path(stream.settings.table_uri(stream.table.changes_name), "_delta_log")
+    (newest_commit,) = sorted(log.glob("*.json"))[-1:]
+    newest_commit.write_text("{")
+    kinds = planned_kinds(stream, replace(stream.table, columns=[*stream.table.columns, STATION]))
     assert ("_changes", "refuse") in kinds and ("", "add column") in kinds
 
 
@@ -123,9 +128,9 @@ def test_sql_that_spark_cannot_compute_is_refused_before_anything_is_read(spark,
         (rollup,) = stream.table.rollups
         changes = {"rollups": [replace(rollup, measures={**rollup.measures, **changes["measures"]})]}
     stream.table = replace(stream.table, **changes)
-    (told,) = plan_types(spark, stream.table)
-    assert told.kind == "refuse"
-    assert re.search(part, told.detail)
+    (change,) = plan_types(spark, stream.table)
+    assert change.kind == "refuse"
+    assert re.search(part, change.detail)
     with pytest.raises(DeclarationError, match=part):
         stream.merge()
     assert not Path(stream.uri).exists()

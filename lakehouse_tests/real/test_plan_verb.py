@@ -1,4 +1,4 @@
-"""``lakehouse plan`` with Spark: types of SQL that do not fit are told before anything is made."""
+"""``lakehouse plan`` with Spark: SQL of a wrong type is refused before anything is created."""
 
 import json
 from collections.abc import Iterator
@@ -29,30 +29,30 @@ day = table("day", rollups=[Rollup("day_by_id", ["id"], {"rows": Measure("count(
 
 @pytest.fixture
 def tables(tmp_path: Path, spark: SparkSession) -> Iterator[Path]:
-    """Where the tables of a home would be: Spark takes the SQL of one declaration, and refuses that of two."""
-    declared = tmp_path / "sql_of_types"
-    declared.mkdir()
-    (declared / "priced.py").write_text(DECLARED)
+    """The folder for tables of a home; Spark accepts the SQL of one declaration and refuses that of two."""
+    declarations = tmp_path / "sql_of_types"
+    declarations.mkdir()
+    (declarations / "priced.py").write_text(DECLARED)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_HOME", str(tmp_path))
-        patch.setenv("LAKEHOUSE_DECLARATIONS", str(declared))
+        patch.setenv("LAKEHOUSE_DECLARATIONS", str(declarations))
         patch.setattr(lakehouse.spark.sessions, "build_session", lambda _: spark)
         patch.setattr(lakehouse.spark.sessions, "stop_session", lambda *_: None)
         yield tmp_path / "tables"
 
 
-def test_sql_whose_types_spark_refuses_is_told_by_the_verb_and_passed_over_by_its_quick_form(tables: Path) -> None:
-    said = lakehouse_says("plan", "--json")
-    assert said.code == 1
-    refused = [each for each in json.loads(said.out)["changes"] if each["kind"] == "refuse"]
-    assert [each["table"] for each in refused] == ["day", "number"]
-    assert "measure rows" in refused[0]["detail"]
-    assert "check priced" in refused[1]["detail"]
-    shown = lakehouse_says("plan", "number")
-    assert (shown.code, "refuse" in shown.out) == (1, True)
+def test_plan_refuses_sql_of_a_wrong_type_and_plan_quick_skips_it(tables: Path) -> None:
+    result = lakehouse_says("plan", "--json")
+    assert result.code == 1
+    refused_changes = [change for change in json.loads(result.out)["changes"] if change["kind"] == "refuse"]
+    assert [change["table"] for change in refused_changes] == ["day", "number"]
+    assert "measure rows" in refused_changes[0]["detail"]
+    assert "check priced" in refused_changes[1]["detail"]
+    text_result = lakehouse_says("plan", "number")
+    assert (text_result.code, "refuse" in text_result.out) == (1, True)
     assert lakehouse_says("plan", "fits").code == 0
 
-    quick = lakehouse_says("plan", "--quick", "--json")
-    assert quick.code == 0
-    assert {each["kind"] for each in json.loads(quick.out)["changes"]} == {"create"}
+    quick_result = lakehouse_says("plan", "--quick", "--json")
+    assert quick_result.code == 0
+    assert {change["kind"] for change in json.loads(quick_result.out)["changes"]} == {"create"}
     assert not tables.exists()

@@ -1,4 +1,4 @@
-"""Progress is in the table, whatever happens to its history; the tests share one, each with hours of its own."""
+"""Progress is stored in the table in spite of changes to its history; the tests share one, each with its own hours."""
 
 import os
 import signal
@@ -28,34 +28,34 @@ FENCE = "spark.databricks.delta.write.txnAppId"
 
 
 @pytest.fixture(scope="module")
-def shared(spark, broker) -> Stream:
+def shared_stream(spark, broker) -> Stream:
     return Stream.create(spark, broker)
 
 
 @pytest.fixture
-def stream(shared: Stream) -> Iterator[Stream]:
-    """All that was sent is merged before and after a test, and its history accounts for it."""
-    shared.merge()
-    yield shared
-    shared.merge()
-    shared.assert_accounted()
+def stream(shared_stream: Stream) -> Iterator[Stream]:
+    """Merge all records before and after a test; the history accounts for every record."""
+    shared_stream.merge()
+    yield shared_stream
+    shared_stream.merge()
+    shared_stream.assert_accounted()
 
 
-def merged(stream: Stream) -> int:
+def progress_of(stream: Stream) -> int:
     """The progress of the only partition that these tests fill."""
     progress = stream.ledger.progress
     return progress.positions[0] if progress else 0
 
 
 def empty_commit(stream: Stream, number: int) -> None:
-    """What a second writer does that takes a number: commit under it."""
+    """Commit without rows under a number, as a second writer would."""
     commit = stream.ledger.next_commit("replay", "other writer").model_copy(update={"number": number})
     target = Target(stream.table, stream.context.merged)
     merge_rows(target, target.merged.rows().where("false"), Counts(0, 0, 0, 0), commit)
 
 
 def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stream):
-    before, number = merged(stream), stream.ledger.next_number
+    before, number = progress_of(stream), stream.ledger.next_number
     hours = stream.send_hours(2)
     (outcome,) = stream.merge()
     commit = outcome.entry.commit
@@ -74,13 +74,13 @@ def test_a_second_run_finds_nothing_to_do(stream):
 
 
 def test_an_empty_topic_gives_an_empty_table_and_no_commit_of_a_batch(spark, broker):
-    empty = Stream.create(spark, broker)
-    assert empty.merge() == []
-    assert empty.temperatures() == {}
-    assert empty.ledger.entries == ()
+    empty_stream = Stream.create(spark, broker)
+    assert empty_stream.merge() == []
+    assert empty_stream.temperatures() == {}
+    assert empty_stream.ledger.entries == ()
 
 
-def test_a_number_that_is_taken_writes_nothing_and_says_so(stream):
+def test_a_commit_number_that_is_taken_writes_nothing_and_is_an_error(stream):
     number = stream.ledger.next_number
     empty_commit(stream, number)
     version = stream.ledger.version
@@ -92,23 +92,23 @@ def test_a_number_that_is_taken_writes_nothing_and_says_so(stream):
 def test_a_batch_whose_number_was_taken_is_planned_again(stream, interference):
     """Another writer commits between this batch's plan and its MERGE."""
     (hour,) = stream.send_hours(1)
-    taken = stream.ledger.next_number
-    interference.before_reading(lambda: empty_commit(stream, taken))
+    number = stream.ledger.next_number
+    interference.before_reading(lambda: empty_commit(stream, number))
     (outcome,) = stream.merge()
-    assert outcome.entry.commit.number == taken + 1
+    assert outcome.entry.commit.number == number + 1
     assert hour in stream.temperatures()
 
 
-def test_records_that_come_after_the_plan_belong_to_the_next_batch(stream, interference):
-    before = merged(stream)
+def test_records_that_arrive_after_the_plan_belong_to_the_next_batch(stream, interference):
+    before = progress_of(stream)
     stream.send_hours(1)
     interference.before_reading(lambda: stream.send_hours(1))
     (outcome,) = stream.merge()
     assert (outcome.entry.commit.read, outcome.lag_after) == (1, 0)
-    assert merged(stream) == before + 1
+    assert progress_of(stream) == before + 1
 
 
-def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, spark):
+def test_a_failed_merge_leaves_no_transaction_in_the_session(stream, spark):
     commit = stream.ledger.next_commit("batch", "test")
     spec = MergeSpec("true", delete_if="s.no_such_column")
     with pytest.raises(Exception, match="DELTA_MERGE_UNRESOLVED_EXPRESSION"):
@@ -117,12 +117,12 @@ def test_the_session_is_left_without_a_transaction_also_after_a_failure(stream, 
         assert spark.conf.get(f"spark.databricks.delta.{name}", None) is None
 
 
-def test_a_merge_that_a_person_stops_ends_in_spark_before_its_fence_and_its_lock_go(stream, spark, monkeypatch):
-    before, real = stream.ledger, statement.run_statement
+def test_an_interrupted_merge_ends_in_spark_before_its_fence_and_lock_are_removed(stream, spark, monkeypatch):
+    before, run_statement = stream.ledger, statement.run_statement
     fences: list[str | None] = []
 
-    def stopped(spark, uri, work, settings):
-        def slowly():
+    def run_interrupted(spark, uri, work, settings):
+        def run_slowly():
             Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
             try:
                 spark.sql("SELECT count(*) FROM range(1000000000000) WHERE id % 7 = hash(id)").collect()
@@ -130,11 +130,11 @@ def test_a_merge_that_a_person_stops_ends_in_spark_before_its_fence_and_its_lock
                 fences.append(spark.conf.get(FENCE, None))
             work()
 
-        real(spark, uri, slowly, settings)
+        run_statement(spark, uri, run_slowly, settings)
 
     (hour,) = stream.send_hours(1)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr(spark_writer, "run_statement", stopped)
+    monkeypatch.setattr(spark_writer, "run_statement", run_interrupted)
     try:
         with by_spark(), pytest.raises(KeyboardInterrupt):
             stream.merge()
@@ -185,8 +185,8 @@ def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference)
     assert set(hours) <= set(stream.temperatures())
 
 
-def test_foreign_commits_between_ours_are_passed_and_named(stream):
-    before = merged(stream)
+def test_commits_of_other_programs_are_skipped_and_listed(stream):
+    before = progress_of(stream)
     stream.send_hours(1)
     stream.merge()
     stream.sql("UPDATE {t} SET temperature_2m = 0")
@@ -194,43 +194,45 @@ def test_foreign_commits_between_ours_are_passed_and_named(stream):
     rows = stream.temperatures()
     (hour,) = stream.send_hours(1)
     stream.merge()
-    assert merged(stream) == before + 2
+    assert progress_of(stream) == before + 2
     assert "UPDATE" in [commit.operation for commit in stream.ledger.foreign]
     assert stream.temperatures() == {**rows, hour: 20.0}
 
 
 @pytest.mark.slow
-def test_maintenance_changes_no_row_and_carries_the_ledger_on_past_its_log(stream):
+def test_maintenance_changes_no_row_and_keeps_the_ledger_after_its_log_is_cleaned(stream):
     for _ in range(2):
         stream.send_hours(1)
         stream.merge()
     rows, before = stream.snapshot(), stream.ledger
-    done, *_ = maintain(stream.context)
-    assert (done.idle, done.kept, done.files_after) == (False, None, 1)
-    carried = stream.ledger
-    assert (carried.newest.commit.kind, carried.newest.commit.number) == ("maintenance", before.next_number)
+    result, *_ = maintain(stream.context)
+    assert (result.idle, result.kept, result.files_after) == (False, None, 1)
+    maintained_ledger = stream.ledger
+    newest = maintained_ledger.newest.commit
+    assert (newest.kind, newest.number) == ("maintenance", before.next_number)
     clean_log(stream.uri)
-    left = stream.ledger
-    assert (left.complete, len(left.entries), stream.snapshot()) == (False, 1, rows)
+    cleaned_ledger = stream.ledger
+    assert (cleaned_ledger.complete, len(cleaned_ledger.entries), stream.snapshot()) == (False, 1, rows)
     for name in ("progress", "totals", "consumed"):
-        assert getattr(left, name) == getattr(carried, name) == getattr(before, name), name
+        assert getattr(cleaned_ledger, name) == getattr(before, name), name
+        assert getattr(maintained_ledger, name) == getattr(before, name), name
     stream.send_hours(1)
     (outcome,) = stream.merge()
     assert (outcome.entry.commit.kind, outcome.entry.commit.read) == ("batch", 1)
 
 
-def test_a_log_that_no_longer_tells_the_progress_stops_with_the_command_that_goes_on(stream):
-    """The commits of the log are gone, and a checkpoint made by somebody else is all that is left."""
+def test_a_log_without_progress_stops_the_run_with_the_command_to_continue(stream):
+    """The commits of the log are deleted; only a checkpoint of another program is left."""
     hours = set(stream.temperatures())
-    (waiting,) = stream.send_hours(1)
+    (waiting_hour,) = stream.send_hours(1)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     clean_log(stream.uri)
     with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
         stream.merge()
-    shown = propose_progress(stream.context)
+    proposal = propose_progress(stream.context)
     end = look(stream.settings, stream.table.topic).end
-    assert shown.positions == {**end, 0: end[0] - 1}
-    record_decision(stream.context, shown)
+    assert proposal.positions == {**end, 0: end[0] - 1}
+    record_decision(stream.context, proposal)
     (outcome,) = stream.merge()
     assert outcome.entry.commit.read == 1
-    assert set(stream.temperatures()) == hours | {waiting}
+    assert set(stream.temperatures()) == hours | {waiting_hour}

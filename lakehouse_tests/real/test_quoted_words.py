@@ -1,4 +1,4 @@
-"""What Spark itself says of values and names that spell the words of every trouble: its condition or class decides."""
+"""Errors of Spark that quote the words of other errors: only the error condition or class decides their kind."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,69 +19,69 @@ WORDS = (
 NAME = "Permission denied (No space left on device) java.net.ConnectException: x"
 
 
-def value(spark: SparkSession, tables: Path) -> None:
-    values(spark).select(F.col("v").cast("int")).collect()
+def cast_value(spark: SparkSession, tables: Path) -> None:
+    rows_of_words(spark).select(F.col("v").cast("int")).collect()
 
 
-def worker(spark: SparkSession, tables: Path) -> None:
+def raise_in_worker(spark: SparkSession, tables: Path) -> None:
     def refuse(text: str) -> str:
         raise ValueError(text)
 
-    values(spark).select(F.udf(refuse)("v")).collect()
+    rows_of_words(spark).select(F.udf(refuse)("v")).collect()
 
 
-def constraint(spark: SparkSession, tables: Path) -> None:
-    where = f"delta.`{tables}/checked`"
-    spark.sql(f"CREATE TABLE {where} (v STRING) USING delta")
-    spark.sql(f"ALTER TABLE {where} ADD CONSTRAINT short CHECK (length(v) < 3)")
-    values(spark).write.format("delta").mode("append").save(f"{tables}/checked")
+def violate_constraint(spark: SparkSession, tables: Path) -> None:
+    table = f"delta.`{tables}/checked`"
+    spark.sql(f"CREATE TABLE {table} (v STRING) USING delta")
+    spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT short CHECK (length(v) < 3)")
+    rows_of_words(spark).write.format("delta").mode("append").save(f"{tables}/checked")
 
 
-def column(spark: SparkSession, tables: Path) -> None:
-    values(spark).select(F.col(f"`{NAME}`")).collect()
+def select_unknown_column(spark: SparkSession, tables: Path) -> None:
+    rows_of_words(spark).select(F.col(f"`{NAME}`")).collect()
 
 
-def no_table(spark: SparkSession, tables: Path) -> None:
+def read_missing_table(spark: SparkSession, tables: Path) -> None:
     spark.read.format("parquet").load(f"{tables}/{NAME}/none").collect()
 
 
-def lost_file(spark: SparkSession, tables: Path) -> None:
+def read_deleted_file(spark: SparkSession, tables: Path) -> None:
     folder = tables / NAME / "t"
-    values(spark).write.format("delta").save(str(folder))
+    rows_of_words(spark).write.format("delta").save(str(folder))
     rows = spark.read.format("delta").load(str(folder))
-    for part in folder.glob("*.parquet"):
-        part.unlink()
+    for file in folder.glob("*.parquet"):
+        file.unlink()
     rows.collect()
 
 
-def another_row(spark: SparkSession, tables: Path) -> None:
-    values(spark).select(F.expr(f"raise_error('{ANOTHER_ROW}')")).collect()
+def raise_another_row(spark: SparkSession, tables: Path) -> None:
+    rows_of_words(spark).select(F.expr(f"raise_error('{ANOTHER_ROW}')")).collect()
 
 
-def raised_by_others(spark: SparkSession, tables: Path) -> None:
-    values(spark).select(F.expr("raise_error(v)")).collect()
+def raise_by_sql(spark: SparkSession, tables: Path) -> None:
+    rows_of_words(spark).select(F.expr("raise_error(v)")).collect()
 
 
-def values(spark: SparkSession) -> DataFrame:
+def rows_of_words(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([(WORDS,)], "v STRING").repartition(2)
 
 
-MADE: dict[Callable[[SparkSession, Path], None], Trouble | None] = {
-    value: Trouble.NOT_COMPUTED,
-    worker: None,
-    constraint: Trouble.CONSTRAINT,
-    column: None,
-    no_table: Trouble.NO_TABLE,
-    lost_file: Trouble.GONE,
-    another_row: Trouble.CONFLICT,
-    raised_by_others: None,
+TROUBLES: dict[Callable[[SparkSession, Path], None], Trouble | None] = {
+    cast_value: Trouble.NOT_COMPUTED,
+    raise_in_worker: None,
+    violate_constraint: Trouble.CONSTRAINT,
+    select_unknown_column: None,
+    read_missing_table: Trouble.NO_TABLE,
+    read_deleted_file: Trouble.GONE,
+    raise_another_row: Trouble.CONFLICT,
+    raise_by_sql: None,
 }
 
 
-@pytest.mark.parametrize("make", MADE, ids=lambda make: make.__name__)
-def test_what_an_error_quotes_decides_nothing(
-    spark: SparkSession, tmp_path: Path, make: Callable[[SparkSession, Path], None]
+@pytest.mark.parametrize("fail", TROUBLES, ids=lambda fail: fail.__name__)
+def test_text_quoted_in_an_error_does_not_decide_its_kind(
+    spark: SparkSession, tmp_path: Path, fail: Callable[[SparkSession, Path], None]
 ) -> None:
-    with pytest.raises((PySparkException, Py4JJavaError)) as failed:
-        make(spark, tmp_path)
-    assert trouble_of(failed.value, Trouble) is MADE[make]
+    with pytest.raises((PySparkException, Py4JJavaError)) as error:
+        fail(spark, tmp_path)
+    assert trouble_of(error.value, Trouble) is TROUBLES[fail]

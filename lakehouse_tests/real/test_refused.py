@@ -1,4 +1,4 @@
-"""A broker that is there and refuses us is no broker that is away: nobody has to wait, and a setting has to change."""
+"""A broker that refuses a connection differs from one that is down: waiting does not help, a setting must change."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,65 +26,63 @@ pytestmark = pytest.mark.invariant(9, 12)
 
 
 def encrypted(settings: Settings) -> Settings:
-    """The same broker, spoken to with TLS on a port that has none."""
+    """The same broker, addressed with TLS on a port without TLS."""
     return settings.model_copy(update={"kafka_security_protocol": "SSL"})
 
 
 def test_a_wrong_protocol_fails_the_tick_and_the_check_until_it_is_corrected(world: World) -> None:
-    right = world.resources["lakehouse"]
+    correct_resource = world.resources["lakehouse"]
     world.resources["lakehouse"] = LakehouseResource.with_settings(encrypted(world.settings))
-    said = world.fails(BrokerRefusedError)
-    assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in said
-    assert world.told == [(False, said)]
-    world.resources["lakehouse"] = right
+    message = world.fails(BrokerRefusedError)
+    assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in message
+    assert world.told == [(False, message)]
+    world.resources["lakehouse"] = correct_resource
     world.tick()
     assert [passed for passed, _ in world.told] == [False, True]
 
 
-def test_follow_does_not_wait_for_a_broker_that_begins_to_refuse_it(world: World) -> None:
-    working: Any = SimpleNamespace(settings=world.settings, table=world.table)
+def test_follow_does_not_wait_for_a_broker_that_starts_to_refuse_it(world: World) -> None:
+    context: Any = SimpleNamespace(settings=world.settings, table=world.table)
 
     class Follower(_Follower):
         def _merge(self) -> None:
-            working.settings = encrypted(world.settings)
+            context.settings = encrypted(world.settings)
             super()._merge()
 
     with pytest.raises(BrokerRefusedError):
-        Follower(working, None).follow(30.0)
+        Follower(context, None).follow(30.0)
 
 
-def test_a_topic_without_an_id_fails_the_tick_and_doctor_says_it_before_the_first_merge(
+def test_a_topic_without_an_id_fails_the_tick_and_doctor_before_the_first_merge(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    zero = metadata._text(bytes(16))
-    monkeypatch.setattr(metadata, "_text", lambda _: zero)
-    said = world.fails(BrokerRefusedError)
-    assert "tells no id of the topic" in said
-    assert world.told == [(False, said)]
+    zero_id = metadata._text(bytes(16))
+    monkeypatch.setattr(metadata, "_text", lambda _: zero_id)
+    message = world.fails(BrokerRefusedError)
+    assert "reports no id of the topic" in message
+    assert world.told == [(False, message)]
     part = _topic(world.settings, world.table, [world.table.topic])
-    assert (part.state, part.detail) == ("broken", said)
+    assert (part.state, part.detail) == ("broken", message)
     assert not Path(world.settings.table_uri(world.table.name)).exists()
 
 
-@pytest.mark.parametrize("answer", [TopicAuthorizationFailedError, ClusterAuthorizationFailedError])
-def test_a_right_that_is_missing_is_a_refusal_and_the_advice_is_to_grant_it(
-    world: World, answer: type[KafkaError]
-) -> None:
-    with pytest.raises(BrokerRefusedError, match="AuthorizationFailed") as caught:
-        ask(world.settings, 3.0, raising(answer))
-    assert "runs" not in caught.value.action
-    assert "grant" in caught.value.action
+@pytest.mark.parametrize("error", [TopicAuthorizationFailedError, ClusterAuthorizationFailedError])
+def test_a_missing_permission_is_a_refusal_with_the_advice_to_grant_it(world: World, error: type[KafkaError]) -> None:
+    with pytest.raises(BrokerRefusedError, match="AuthorizationFailed") as refusal:
+        ask(world.settings, 3.0, ask_and_raise(error))
+    assert "runs" not in refusal.value.action
+    assert "Grant the right" in refusal.value.action
 
 
-@pytest.mark.parametrize("answer", [LeaderNotAvailableError, BrokerNotAvailableError])
-def test_what_passes_by_itself_is_no_refusal(world: World, answer: type[KafkaError]) -> None:
-    with pytest.raises(BrokerError) as caught:
-        ask(world.settings, 1.0, raising(answer))
-    assert not isinstance(caught.value, BrokerRefusedError)
+@pytest.mark.parametrize("error", [LeaderNotAvailableError, BrokerNotAvailableError])
+def test_a_temporary_error_is_not_a_refusal(world: World, error: type[KafkaError]) -> None:
+    with pytest.raises(BrokerError) as refusal:
+        ask(world.settings, 1.0, ask_and_raise(error))
+    assert not isinstance(refusal.value, BrokerRefusedError)
 
 
-def raising(error: type[KafkaError]):
-    async def question(_: object) -> None:
+def ask_and_raise(error: type[KafkaError]):
+    async def raise_error(_: object) -> None:
         raise error
 
-    return question
+    return raise_error

@@ -1,4 +1,4 @@
-"""RESTORE to a moment, by Spark: after the next merge every record is in the table."""
+"""RESTORE to a timestamp by Spark: after the next merge every record is in the table."""
 
 import os
 from datetime import timedelta
@@ -22,11 +22,11 @@ def stream(spark, broker):
 
 
 def test_a_restore_two_milliseconds_after_a_commit_loses_no_row(stream):
-    """The log's file is as much younger than the commit as on a slow disk, and Delta goes by the file."""
-    moment = stream.ledger.entries[0].committed_at + timedelta(milliseconds=2)
-    written = (moment + timedelta(milliseconds=5)).timestamp()
-    os.utime(Path(stream.uri, "_delta_log", f"{stream.ledger.version:020d}.json"), (written, written))
-    stream.sql(f"RESTORE TABLE {{t}} TO TIMESTAMP AS OF '{moment:%Y-%m-%d %H:%M:%S.%f}'")
+    """Delta uses the time of the log file, which is later than that of the commit, as on a slow disk."""
+    restore_time = stream.ledger.entries[0].committed_at + timedelta(milliseconds=2)
+    file_time = (restore_time + timedelta(milliseconds=5)).timestamp()
+    os.utime(Path(stream.uri, "_delta_log", f"{stream.ledger.version:020d}.json"), (file_time, file_time))
+    stream.sql(f"RESTORE TABLE {{t}} TO TIMESTAMP AS OF '{restore_time:%Y-%m-%d %H:%M:%S.%f}'")
     assert set(stream.temperatures()) == {hour(0)}  # the second batch is undone
     stream.send(record(time=hour(2)))
     stream.merge()

@@ -1,4 +1,4 @@
-"""Tables written once as they are declared now: the same rows and progress, in other types and partitions."""
+"""Tables rewritten for a new declaration: the same rows and progress, with other types and partitions."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,26 +18,26 @@ pytestmark = pytest.mark.invariant(1, 3, 7, 10)
 
 @pytest.fixture(scope="module")
 def history(spark, broker) -> Stream:
-    made = narrow_sales(spark, broker)
-    made.refresh()
-    return made
+    stream = narrow_sales(spark, broker)
+    stream.refresh()
+    return stream
 
 
 @pytest.fixture
 def stream(history: Stream) -> Iterator[Stream]:
-    """The table as it is declared, whatever a test before it declared."""
-    declared = history.table
+    """The table with its first declaration, which is restored after each test."""
+    first_declaration = history.table
     yield history
-    history.table = declared
+    history.table = first_declaration
 
 
 @pytest.mark.slow
-def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(stream: Stream) -> None:
-    rows, declared = stream.snapshot_of("id"), stream.table
-    stream.table = otherwise(declared, replace(PRICE, type="INT"))
+def test_a_rewrite_that_would_change_a_value_leaves_the_tables_unchanged(stream: Stream) -> None:
+    rows, first_declaration = stream.snapshot_of("id"), stream.table
+    stream.table = otherwise(first_declaration, replace(PRICE, type="INT"))
     with pytest.raises(TableError, match="values of column price of .* for example '9.99'.*Declare price as DECIMAL"):
         rewrite_tables(stream.context)
-    stream.table = declared
+    stream.table = first_declaration
     assert stream.snapshot_of("id") == rows
     assert stream.merge() == []
 
@@ -51,7 +51,7 @@ def test_a_value_that_would_become_another_one_leaves_the_tables_as_they_are(str
     ],
     ids=["a key", "no such meaning", "a version"],
 )
-def test_what_would_mean_something_else_is_refused_by_the_rewrite_too(stream: Stream, column: Column, changes) -> None:
+def test_a_rewrite_refuses_a_change_of_meaning(stream: Stream, column: Column, changes) -> None:
     version = stream.ledger.version
     stream.table = otherwise(stream.table, column, **changes)
     with pytest.raises(TableError, match="in its declaration.*a table with another name"):
@@ -59,52 +59,52 @@ def test_what_would_mean_something_else_is_refused_by_the_rewrite_too(stream: St
     assert stream.ledger.version == version
 
 
-def test_nothing_is_rewritten_before_the_change_feed_has_read_what_is_there(stream: Stream) -> None:
+def test_nothing_is_rewritten_before_the_change_feed_has_read_all_changes(stream: Stream) -> None:
     stream.send(sale(3, 1, 1))
     stream.merge()
-    version, declared = stream.ledger.version, stream.table
-    stream.table = otherwise(declared, replace(PRICE, type="DOUBLE"))
+    version, first_declaration = stream.ledger.version, stream.table
+    stream.table = otherwise(first_declaration, replace(PRICE, type="DOUBLE"))
     advice = "Undo the change of the declaration, run lakehouse merge"
     with pytest.raises(TableError, match=f"has not read all changes .*{advice}"):
         rewrite_tables(stream.context)
     assert stream.ledger.version == version
-    stream.table = declared
+    stream.table = first_declaration
     stream.refresh()
 
 
 @pytest.mark.slow
-def test_other_types_and_partitions_are_given_by_the_command_that_the_refusal_names(stream: Stream) -> None:
+def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: Stream) -> None:
     stream.send(sale(3, 1, 1))
     stream.merge()
     stream.refresh()
     progress, totals = stream.ledger.progress, stream.ledger.totals
     (rollup,) = stream.table.rollups
-    most = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}
+    measures = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}
     stream.table = otherwise(
         stream.table,
         replace(PRICE, type="DOUBLE"),
         partition_by=Value("pieces"),
-        rollups=[replace(rollup, by=["pieces"], measures=most)],
+        rollups=[replace(rollup, by=["pieces"], measures=measures)],
     )
     assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
 
-    assert {each.name.removeprefix(stream.table.name): each.detail for each in rewrite_tables(stream.context)} == {
+    assert {done.name.removeprefix(stream.table.name): done.detail for done in rewrite_tables(stream.context)} == {
         "": "price DOUBLE, partitioned by pieces",
         "_changes": "price_before DOUBLE, price_after DOUBLE",
     }
     assert stream.sql("SELECT id, pieces, price FROM {t} ORDER BY id") == [(1, 5, 9.99), (2, 7, 1.0), (3, 1, 1.0)]
     assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
-    opened = DeltaTable(stream.uri)
-    assert opened.metadata().partition_columns == ["pieces"]
-    assert opened.protocol().min_reader_version == 1
+    merged_table = DeltaTable(stream.uri)
+    assert merged_table.metadata().partition_columns == ["pieces"]
+    assert merged_table.protocol().min_reader_version == 1
     assert rewrite_tables(stream.context) == []
 
     stream.send(sale(1, 8, 2.5))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=1, stale=0)
     stream.refresh()
-    feed = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
-    assert stream.sql(feed) == [
+    query = "SELECT id, change, price_before, price_after, reconciled FROM {changes} WHERE id < 3 ORDER BY number, id"
+    assert stream.sql(query) == [
         (1, "insert", None, 9.99, False),
         (2, "insert", None, 9.99, False),
         (2, "update", 9.99, 1.0, False),

@@ -1,4 +1,4 @@
-"""The sensor against a real broker, and against brokers that are down, hang or lack the topic. No Spark."""
+"""The sensor with a real broker, and with brokers that are down, hang or do not have the topic. No Spark."""
 
 import json
 import socket
@@ -29,7 +29,7 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.invariant(12)
 
-_LIMIT = 5.0  # seconds in which a tick ends, whatever the broker does
+_LIMIT = 5.0  # seconds; a tick ends within them for any state of the broker
 _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
@@ -37,32 +37,32 @@ LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), stric
 
 @pytest.fixture
 def world(broker: Settings, tmp_path: Path, instance: dg.DagsterInstance) -> World:
-    """A table whose topic is not there yet."""
+    """A table whose topic does not exist yet."""
     return World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
 
 
 @contextmanager
 def mute_broker() -> Iterator[str]:
-    """Listens, accepts and never answers."""
+    """A server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_an_empty_topic_asks_for_nothing(world):
+def test_an_empty_topic_requests_nothing(world):
     create_topic(world.settings, world.table)
     result = world.tick()
     assert not result.run_requests
     assert "Nothing to merge" in result.skip_message
 
 
-def test_waiting_records_ask_for_one_run_of_all_there_is_when_it_starts(world):
+def test_waiting_records_request_one_run_without_a_limit(world):
     publish(world.settings, world.table, LINES)
     result = world.tick()
     (request,) = result.run_requests
     assert request.run_key is None
     assert request.run_config == {}
-    ours = {name: told for name, told in request.tags.items() if name.startswith("lakehouse/")}
-    assert ours == {"lakehouse/topic": world.table.topic, "lakehouse/lag": str(len(LINES))}
+    own_tags = {name: value for name, value in request.tags.items() if name.startswith("lakehouse/")}
+    assert own_tags == {"lakehouse/topic": world.table.topic, "lakehouse/lag": str(len(LINES))}
     job = world.defs.resolve_job_def("merge_temperatures")
     assert dg.validate_run_config(job, request.run_config)
 
@@ -76,10 +76,12 @@ def test_no_second_run_while_one_is_unfinished(world, status):
     assert run.run_id[:8] in result.skip_message
 
 
-@pytest.mark.parametrize("chosen", [(), ("temperatures", "temperatures_rejected")], ids=["everything", "a selection"])
-def test_a_run_of_the_materialize_button_counts(world, chosen):
+@pytest.mark.parametrize(
+    "asset_names", [(), ("temperatures", "temperatures_rejected")], ids=["everything", "a selection"]
+)
+def test_a_run_of_the_materialize_button_counts(world, asset_names):
     publish(world.settings, world.table, LINES)
-    world.record_run(dg.DagsterRunStatus.QUEUED, "__ASSET_JOB", *chosen)
+    world.record_run(dg.DagsterRunStatus.QUEUED, "__ASSET_JOB", *asset_names)
     result = world.tick()
     assert not result.run_requests
     assert "merges temperatures" in result.skip_message
@@ -99,65 +101,65 @@ def test_an_ended_run_does_not_stop_the_next_request(world, status):
     assert len(world.tick().run_requests) == 1
 
 
-def test_a_failed_run_is_asked_for_again_after_a_pause(world, monkeypatch):
+def test_a_failed_run_is_requested_again_after_a_pause(world, monkeypatch):
     publish(world.settings, world.table, LINES)
-    failed = world.record_run(dg.DagsterRunStatus.FAILURE)
+    failed_run = world.record_run(dg.DagsterRunStatus.FAILURE)
     result = world.tick()
     assert not result.run_requests
-    failure = f"Run {failed.run_id[:8]} of merge_temperatures failed"
+    failure = f"Run {failed_run.run_id[:8]} of merge_temperatures failed"
     assert f"Offsets to merge: {len(LINES)}. {failure}" in result.skip_message
     monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
     assert len(world.tick().run_requests) == 1
 
 
-def test_a_run_that_commits_during_a_tick_is_no_loss_of_data(world, monkeypatch):
+def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch):
     publish(world.settings, world.table, LINES)
-    committed = SimpleNamespace(progress=None)
+    ledger = SimpleNamespace(progress=None)
 
     def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
         state = look(*arguments, **options)
-        committed.progress = Progress(state.source, {p: end + 1 for p, end in state.end.items()})
+        ledger.progress = Progress(state.source, {p: end + 1 for p, end in state.end.items()})
         return state
 
     monkeypatch.setattr(
-        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=committed.progress, unread=False, reached={})
+        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=ledger.progress, unread=False, reached={})
     )
     monkeypatch.setattr(waiting, "look", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 
-@pytest.mark.parametrize("left", [0, 1], ids=["all of them", "all but one of each partition"])
-def test_expired_records_ask_for_a_run_where_the_declaration_accepts_gaps(world, monkeypatch, left):
-    """Also where there is nothing to read: the gap is to be recorded."""
-    accepting = World(world.settings, world.instance, gaps="accept")
-    topic = accepting.table.topic
-    publish(accepting.settings, accepting.table, LINES)
-    end = look(accepting.settings, topic).end
-    delete_before(accepting.settings, topic, {p: offset - left for p, offset in end.items()})
-    state = look(accepting.settings, topic)
+@pytest.mark.parametrize("left_per_partition", [0, 1], ids=["all of them", "all but one of each partition"])
+def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, monkeypatch, left_per_partition):
+    """A run is requested even if no record is left: it has to record the gap."""
+    accepting_world = World(world.settings, world.instance, gaps="accept")
+    topic = accepting_world.table.topic
+    publish(accepting_world.settings, accepting_world.table, LINES)
+    end = look(accepting_world.settings, topic).end
+    delete_before(accepting_world.settings, topic, {p: offset - left_per_partition for p, offset in end.items()})
+    state = look(accepting_world.settings, topic)
     progress = Progress(state.source, dict.fromkeys(end, 0))
     monkeypatch.setattr(
         waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False, reached={})
     )
-    (request,) = accepting.tick().run_requests
-    assert request.tags["lakehouse/lag"] == str(left * len(end))
+    (request,) = accepting_world.tick().run_requests
+    assert request.tags["lakehouse/lag"] == str(left_per_partition * len(end))
 
 
-def test_the_topic_is_reported_when_it_moved_and_only_then(world):
+def test_the_topic_is_reported_only_if_its_offsets_changed(world):
     create_topic(world.settings, world.table)
-    reported = []
+    reported_events = []
     for lines in ([], [], LINES, []):
         publish(world.settings, world.table, lines)
-        reported.append(world.tick().asset_events)
-    assert [len(events) for events in reported] == [1, 0, 1, 0]
-    first, second = reported[0][0], reported[2][0]
+        reported_events.append(world.tick().asset_events)
+    assert [len(events) for events in reported_events] == [1, 0, 1, 0]
+    first, second = reported_events[0][0], reported_events[2][0]
     assert second.asset_key == dg.AssetKey("temperatures_topic")
     assert second.metadata["positions"].value == len(LINES)
     assert first.tags["dagster/data_version"] != second.tags["dagster/data_version"]
 
 
-def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
-    """Also where it ends at the same offsets."""
+def test_a_recreated_topic_differs_from_the_old_one(world):
+    """They differ even if they end at the same offsets."""
     create_topic(world.settings, world.table)
     before = world.tick()
     delete_topic(world.settings, world.table.topic)
@@ -171,56 +173,56 @@ def test_a_topic_made_anew_does_not_look_like_the_old_one(world):
     assert len(versions) == 2
 
 
-@pytest.mark.parametrize("away", [False, True], ids=["", "also while the topic is away"])
-def test_what_was_written_without_a_run_is_told_by_the_next_tick(world, away):
+@pytest.mark.parametrize("is_topic_missing", [False, True], ids=["", "even if the topic is missing"])
+def test_a_commit_without_a_run_is_reported_by_the_next_tick(world, is_topic_missing):
     create_topic(world.settings, world.table)
     world.merged()
-    if away:
+    if is_topic_missing:
         delete_topic(world.settings, world.table.topic)
         assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
     for _ in range(2):
         world.tick()
-    told = world.instance.fetch_materializations(dg.AssetKey("temperatures"), limit=10).records
-    assert [each.asset_materialization.metadata["table_version"].value for each in told] == [0]
+    records = world.instance.fetch_materializations(dg.AssetKey("temperatures"), limit=10).records
+    assert [record.asset_materialization.metadata["table_version"].value for record in records] == [0]
 
 
 def test_a_missing_topic_is_a_reason_to_skip(world):
-    result = skipped_in_time(world)
-    assert world.table.topic in result
+    assert world.table.topic in tick_and_get_skip_message(world)
 
 
 def test_a_broker_that_is_down_is_a_reason_to_skip(tmp_path, instance):
     address = free_address()
-    assert address in skipped_in_time(World(Settings(home=tmp_path, kafka_bootstrap_servers=address), instance))
+    world = World(Settings(home=tmp_path, kafka_bootstrap_servers=address), instance)
+    assert address in tick_and_get_skip_message(world)
 
 
 def test_a_broker_that_hangs_is_a_reason_to_skip(tmp_path, instance):
     with mute_broker() as address:
         world = World(Settings(home=tmp_path, kafka_bootstrap_servers=address), instance)
-        assert address in skipped_in_time(world)
+        assert address in tick_and_get_skip_message(world)
 
 
 def test_no_broker_at_all_is_a_reason_to_skip(tmp_path, instance):
-    assert "broker" in skipped_in_time(World(Settings(home=tmp_path, kafka_bootstrap_servers=None), instance))
+    assert "broker" in tick_and_get_skip_message(World(Settings(home=tmp_path, kafka_bootstrap_servers=None), instance))
 
 
-def skipped_in_time(world: World) -> str:
-    started = time.monotonic()
+def tick_and_get_skip_message(world: World) -> str:
+    start = time.monotonic()
     result = world.tick()
-    assert time.monotonic() - started < _LIMIT
+    assert time.monotonic() - start < _LIMIT
     assert not result.run_requests
     return result.skip_message
 
 
-def test_a_run_whose_process_died_unseen_is_ended_and_its_records_are_asked_for_again(broker, tmp_path, monkeypatch):
+def test_a_run_whose_process_died_is_ended_and_requested_again(broker, tmp_path, monkeypatch):
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
         world = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)
         publish(world.settings, world.table, LINES)
-        alive = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         run = world.record_run(dg.DagsterRunStatus.STARTED)
-        instance.report_engine_event("Started process for run.", run, EngineEventData.in_process(alive.pid))
+        instance.report_engine_event("Started process for run.", run, EngineEventData.in_process(process.pid))
         assert not world.tick().run_requests
-        alive.communicate(b"\n")
+        process.communicate(b"\n")
         assert f"Run {run.run_id[:8]} of merge_temperatures failed" in world.tick().skip_message
         monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
         assert len(world.tick().run_requests) == 1

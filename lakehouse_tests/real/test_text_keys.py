@@ -1,4 +1,4 @@
-"""Keys that are text: their bounds prune files, whatever they hold, and no row is met twice or missed."""
+"""Text keys: file statistics prune files for any text, and every row is matched exactly once."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ LONG = "ä" * 99
 ODD = ["", "'", "\\", "a'b\"\\n\n`${x}", "\x00", LONG + "m", LONG + "z" * 200, "😀", "\U0010ffff", "\uffff"]
 
 
-def named() -> StreamTable:
+def named_things() -> StreamTable:
     """Rows keyed by a name."""
     name = f"named_{uuid4().hex[:8]}"
     columns = [
@@ -34,9 +34,9 @@ def thing(name: str, size: int) -> bytes:
 
 @pytest.fixture
 def stream(spark, broker):
-    made = Stream(spark, broker, named())
-    create_topic(broker, made.table)
-    return made
+    stream = Stream(spark, broker, named_things())
+    create_topic(broker, stream.table)
+    return stream
 
 
 def sizes(stream: Stream) -> list[tuple[str, int]]:
@@ -45,7 +45,7 @@ def sizes(stream: Stream) -> list[tuple[str, int]]:
 
 
 @pytest.mark.invariant(7, 10)
-def test_every_text_finds_its_row_again_as_the_least_and_the_greatest_of_a_batch(stream):
+def test_every_text_key_matches_its_row_as_the_minimum_and_maximum_of_a_batch(stream):
     stream.send(*(thing(name, 0) for name in ODD))
     stream.merge()
     for size, name in enumerate(ODD, start=1):
@@ -61,44 +61,44 @@ def test_every_text_finds_its_row_again_as_the_least_and_the_greatest_of_a_batch
 
 
 @pytest.mark.invariant(7)
-def test_a_file_in_which_no_key_of_the_batch_can_be_is_not_read(stream):
+def test_a_file_that_cannot_have_a_key_of_the_batch_is_not_read(stream):
     stream.send(thing("m 1", 1), thing("m 2", 1))
     stream.merge()
-    later = set(DeltaTable(stream.uri).file_uris())
+    first_files = set(DeltaTable(stream.uri).file_uris())
     stream.send(thing("a", 1))
     stream.merge()
-    (file,) = set(DeltaTable(stream.uri).file_uris()) - later
-    hidden = Path(file).rename(f"{file}.hidden")
+    (file,) = set(DeltaTable(stream.uri).file_uris()) - first_files
+    hidden_file = Path(file).rename(f"{file}.hidden")
     stream.send(thing("m 1", 2), thing("n", 1))
     stream.merge()
-    hidden.rename(file)
+    hidden_file.rename(file)
     assert sizes(stream) == [("a", 1), ("m 1", 2), ("m 2", 1), ("n", 1)]
 
 
 BINARY = (7).to_bytes(8, "big")
-FOUND = r"regexp_matches(name, '\p{Cc}')"  # as docs/vocabulary.md has it
-DELETED = r"regexp_like(name, '\p{Cc}')"
+SELECT_CONDITION = r"regexp_matches(name, '\p{Cc}')"  # as in docs/vocabulary.md
+DELETE_CONDITION = r"regexp_like(name, '\p{Cc}')"
 
 
 @pytest.mark.slow
 @pytest.mark.invariant(8)
-def test_rows_of_binary_keys_are_found_and_taken_out_and_a_replay_rejects_their_records(spark, broker):
-    def of_the_key(table: StreamTable, source: RecordKey) -> StreamTable:
+def test_rows_with_binary_keys_can_be_deleted_and_a_replay_rejects_their_records(spark, broker):
+    def with_key_source(table: StreamTable, source: RecordKey) -> StreamTable:
         return replace(table, columns=[replace(table.columns[0], source=source), table.columns[1]])
 
-    stream = Stream(spark, broker, of_the_key(named(), RecordKey("any_text")))
+    stream = Stream(spark, broker, with_key_source(named_things(), RecordKey("any_text")))
     create_topic(broker, stream.table)
     stream.send(b'{"size":1}', key=BINARY)
     stream.send(b'{"size":2}', key=b"plain")
     stream.merge()
     refresh.refresh_changes(stream.context)
-    stream = replace(stream, table=of_the_key(stream.table, RecordKey()))
+    stream = replace(stream, table=with_key_source(stream.table, RecordKey()))
     stream.send(b'{"size":3}', key=BINARY)
     stream.merge()
     rows = DeltaTable(stream.uri).to_pyarrow_table()
-    found = duckdb.connect().execute(f"SELECT name FROM rows WHERE {FOUND}").fetchall()
-    assert (rows.num_rows, found) == (2, [(BINARY.decode(),)])
-    assert DeltaTable(stream.uri).delete(DELETED)["num_deleted_rows"] == 1
+    binary_names = duckdb.connect().execute(f"SELECT name FROM rows WHERE {SELECT_CONDITION}").fetchall()
+    assert (rows.num_rows, binary_names) == (2, [(BINARY.decode(),)])
+    assert DeltaTable(stream.uri).delete(DELETE_CONDITION)["num_deleted_rows"] == 1
     stream.replay()
     assert sizes(stream) == [("plain", 2)]
     assert [reason for *_, reason in rejected(stream)] == ["invalid_text"] * 2
@@ -120,7 +120,7 @@ def test_keys_of_eight_bytes_are_numbers(spark, broker):
         Column("id", "BIGINT", "Which.", source=RecordKey("big_endian"), required=True),
         Column("size", "BIGINT", "How large it is."),
     ]
-    stream = Stream(spark, broker, replace(named(), columns=columns, key=["id"]))
+    stream = Stream(spark, broker, replace(named_things(), columns=columns, key=["id"]))
     create_topic(broker, stream.table)
     for number, size in ((7, 1), (2**40, 2), (-1, 3), (7, 4)):
         stream.send(json.dumps({"size": size}).encode(), key=number.to_bytes(8, "big", signed=True))

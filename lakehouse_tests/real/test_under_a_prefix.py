@@ -1,4 +1,4 @@
-"""A table of one's own under a key prefix: its sensor asks, the run it asks for merges, and its own check warns."""
+"""A table under a key prefix: its sensor requests a run, the run merges, and its declared check warns."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.invariant(7, 10, 12)
 ORDERS = StreamTable(
     name="orders",
     topic=f"orders-{uuid4().hex[:8]}",
-    doc="Orders: the newest that was told of each.",
+    doc="Orders: the latest state of each.",
     columns=[
         Column("id", "BIGINT", required=True, doc="Number of the order."),
         Column("city", "STRING", source=("to", "city"), doc="Where it is sent to."),
@@ -69,35 +69,33 @@ def tick(defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str
         return defs.resolve_sensor_def("orders_sensor").evaluate_tick(context)
 
 
-def test_the_sensor_asks_for_a_run_of_the_assets_under_the_prefix_and_nothing_is_left(
+def test_the_sensor_requests_a_run_of_the_prefixed_assets_until_all_is_merged(
     defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str, Any], settings: Settings
 ) -> None:
-    publish(settings, ORDERS, [json.dumps(each).encode() for each in RECORDS])
+    publish(settings, ORDERS, [json.dumps(record).encode() for record in RECORDS])
     (request,) = tick(defs, instance, resources).run_requests
     run = defs.resolve_job_def("merge_orders").execute_in_process(instance=instance, run_config=request.run_config)
-    told = facts(run)
-    assert {key.rpartition("/")[0] for key in told} == {"sales/raw"}
-    assert {name: told["sales/raw/orders"][name] for name in ("read", "rejected", "inserted")} == {
+    results = facts(run)
+    assert {key.rpartition("/")[0] for key in results} == {"sales/raw"}
+    assert {name: results["sales/raw/orders"][name] for name in ("read", "rejected", "inserted")} == {
         "read": 3,
         "rejected": 1,
         "inserted": 2,
     }
-    assert told["sales/raw/orders_by_city"]["dagster/row_count"] == 2
+    assert results["sales/raw/orders_by_city"]["dagster/row_count"] == 2
     assert not tick(defs, instance, resources).run_requests
 
 
-def test_a_check_of_one_s_own_fails_as_severely_as_it_was_declared(
-    defs: dg.Definitions, instance: dg.DagsterInstance
-) -> None:
+def test_a_declared_check_fails_with_its_declared_severity(defs: dg.Definitions, instance: dg.DagsterInstance) -> None:
     run = defs.resolve_job_def("verify_orders").execute_in_process(instance=instance)
-    found = checks(run)
-    assert {name: found[name].passed for name in ("few_pieces", "paid", "readable", "keys_unique")} == {
+    evaluations = checks(run)
+    assert {name: evaluations[name].passed for name in ("few_pieces", "paid", "readable", "keys_unique")} == {
         "few_pieces": False,
         "paid": True,
         "readable": False,
         "keys_unique": True,
     }
-    assert found["few_pieces"].severity == dg.AssetCheckSeverity.WARN
-    assert "Row 1. Rows that do not pass: 1." in (found["few_pieces"].description or "")
-    assert found["readable"].severity == dg.AssetCheckSeverity.ERROR
-    assert "The condition cannot be computed" in (found["readable"].description or "")
+    assert evaluations["few_pieces"].severity == dg.AssetCheckSeverity.WARN
+    assert "Row 1. Rows that do not pass: 1." in (evaluations["few_pieces"].description or "")
+    assert evaluations["readable"].severity == dg.AssetCheckSeverity.ERROR
+    assert "The condition cannot be computed" in (evaluations["readable"].description or "")

@@ -1,4 +1,4 @@
-"""Columns that are given wider types: the same rows and progress, and nothing that derives from them loses any."""
+"""Columns with wider types: the same rows and progress, and derived tables lose no change."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,18 +26,19 @@ def stream(spark, broker) -> Stream:
 
 
 @pytest.fixture
-def by_whom(request: pytest.FixtureRequest) -> Iterator[None]:
+def writer(request: pytest.FixtureRequest) -> Iterator[None]:
     with by_spark(request.param):
         yield
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by_whom", [False, True], indirect=True, ids=["few rows", "by Spark"])
-def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_them(stream: Stream, by_whom) -> None:
+@pytest.mark.parametrize("writer", [False, True], indirect=True, ids=["few rows", "by Spark"])
+def test_a_column_is_widened_once_after_derived_tables_have_read_all_changes(stream: Stream, writer) -> None:
     before, totals = stream.snapshot_of("id"), stream.ledger.totals
     stream.table = widened(stream.table)
     kinds = {
-        (each.table.removeprefix(stream.table.name), each.kind) for each in plan_changes(stream.settings, stream.table)
+        (change.table.removeprefix(stream.table.name), change.kind)
+        for change in plan_changes(stream.settings, stream.table)
     }
     assert {("", "widen column"), ("_changes", "widen column"), ("_by_price", "widen column")} <= kinds
 
@@ -56,8 +57,8 @@ def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_th
     ]
     assert stream.snapshot_of("id")[1:3] == before[1:3]
     assert outcome.entry.commit.totals_before == totals
-    feed = "SELECT id, change, pieces_before, pieces_after, reconciled FROM {changes} ORDER BY number, id"
-    assert stream.sql(feed) == [
+    feed_query = "SELECT id, change, pieces_before, pieces_after, reconciled FROM {changes} ORDER BY number, id"
+    assert stream.sql(feed_query) == [
         (1, "insert", None, 5, False),
         (2, "insert", None, 6, False),
         (3, "insert", None, None, False),
@@ -65,10 +66,10 @@ def test_a_wider_type_is_given_once_after_what_derives_from_the_rows_has_read_th
         (1, "update", 5, 3_000_000_000, False),
         (5_000_000_000, "insert", None, 1, False),
     ]
-    assert_all_is_right_and_a_replay_changes_nothing(stream)
+    assert_correct_and_unchanged_by_a_replay(stream)
 
 
-def assert_all_is_right_and_a_replay_changes_nothing(stream: Stream) -> None:
+def assert_correct_and_unchanged_by_a_replay(stream: Stream) -> None:
     (rollup,) = stream.table.rollups
     assert verify_rollup(stream.context, rollup).passed
     assert verify_keys(stream.context).passed
@@ -80,28 +81,28 @@ def assert_all_is_right_and_a_replay_changes_nothing(stream: Stream) -> None:
 
 
 @pytest.mark.slow
-def test_every_reader_opens_a_table_that_was_widened(stream: Stream) -> None:
+def test_every_reader_opens_a_widened_table(stream: Stream) -> None:
     stream.table = widened(stream.table)
     caught_up(stream.context, stream.merge)
-    opened = DeltaTable(stream.uri)
-    assert {field.name: str(field.type) for field in opened.schema().fields}["pieces"] == 'PrimitiveType("long")'
-    assert opened.protocol().min_reader_version == 1
-    told = query(stream.settings, f"SELECT sum(pieces) FROM {stream.table.name}", [stream.table.name])
-    assert [int(row[0]) for row in told.rows] == [12]
+    delta_table = DeltaTable(stream.uri)
+    assert {field.name: str(field.type) for field in delta_table.schema().fields}["pieces"] == 'PrimitiveType("long")'
+    assert delta_table.protocol().min_reader_version == 1
+    result = query(stream.settings, f"SELECT sum(pieces) FROM {stream.table.name}", [stream.table.name])
+    assert [int(row[0]) for row in result.rows] == [12]
     rows = polars.read_delta(stream.uri).sort("id").select("id", "pieces", "price")
     assert rows.rows() == stream.sql("SELECT id, pieces, price FROM {t} ORDER BY id")
     assert rows.schema["pieces"] == polars.Int64()
-    comments = {field.name: field.metadata.get("comment") for field in opened.schema().fields}
+    comments = {field.name: field.metadata.get("comment") for field in delta_table.schema().fields}
     assert comments["pieces"] == "How many."
 
 
-def test_a_type_that_nobody_says_is_widened_is_refused_with_the_word_that_does(stream: Stream) -> None:
-    said = [replace(column, widened_from=None) for column in WIDE.values()]
-    stream.table = replace(stream.table, columns=said)
+def test_an_undeclared_widening_is_refused_with_the_argument_that_declares_it(stream: Stream) -> None:
+    columns = [replace(column, widened_from=None) for column in WIDE.values()]
+    stream.table = replace(stream.table, columns=columns)
     version = stream.ledger.version
     with pytest.raises(TableError, match="add widened_from='INT'"):
         stream.merge()
     assert stream.ledger.version == version
-    narrower = replace(stream.table, columns=[ID, replace(PIECES, type="STRING"), PRICE])
-    (told,) = [each.detail for each in plan_changes(stream.settings, narrower) if each.kind == "refuse"]
-    assert "widened_from" not in told
+    text_table = replace(stream.table, columns=[ID, replace(PIECES, type="STRING"), PRICE])
+    (refusal,) = [change.detail for change in plan_changes(stream.settings, text_table) if change.kind == "refuse"]
+    assert "widened_from" not in refusal

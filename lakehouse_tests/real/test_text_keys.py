@@ -76,7 +76,7 @@ def test_a_file_in_which_no_key_of_the_batch_can_be_is_not_read(stream):
 
 
 BINARY = (7).to_bytes(8, "big")
-FOUND = r"regexp_matches(name, '\p{Cc}')"  # as docs/vocabulary.md has it
+FOUND = r"regexp_matches(name, '\p{Cc}')"  # as docs/reference/declaration.md has it
 DELETED = r"regexp_like(name, '\p{Cc}')"
 
 

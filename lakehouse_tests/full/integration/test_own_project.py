@@ -124,7 +124,7 @@ class Page:
     """The page of a new topic, followed by a person in one folder: what stands in its boxes is typed, and answered."""
 
     def __init__(self, bin_: Path, folder: Path) -> None:
-        self.boxes = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "docs" / "add-a-topic.md").read_text(), re.DOTALL)
+        self.boxes = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "docs/start/your-topic.md").read_text(), re.DOTALL)
         self.bin, self.folder, self.port = bin_, folder, draw_port()
         self.up: subprocess.Popen[bytes] | None = None
         kept = surroundings()

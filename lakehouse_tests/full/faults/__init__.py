@@ -1,1 +1,1 @@
-"""Attacks on the promises of docs/explanation/reliability.md, counted."""
+"""Attacks on the promises of docs/explanation/reliability.md; each attack is counted."""

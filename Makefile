@@ -46,8 +46,8 @@ test-slice: install ## Run some of the other tests, in minutes; the committed tr
 test-all: install ## Run all tests at full scale, in hours
 	$(BIN)/python -m pytest $(PARALLEL) --write-durations $(ARGS)
 
-torture: install ## Run the fault tests at full scale; the results go into docs/reliability.md
-	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/reliability.md $(ARGS)
+torture: install ## Run the fault tests at full scale; the results go into docs/explanation/reliability.md
+	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation/reliability.md $(ARGS)
 
 bench: install ## Run benchmarks, as ratios: make bench ARGS="small --turns 7"; run nothing else meanwhile
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,1 +1,1 @@
-"""Each invariant of docs/design.md, once, on a real broker, Spark and Delta, with one warm session."""
+"""Each invariant of docs/invariants.md, once, on a real broker, Spark and Delta, with one warm session."""

@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse_tests.helpers.places import ROOT
 
-PAGE = (ROOT / "docs" / "origins.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "origins.md").read_text(encoding="utf-8")
 TEST_FILES = sorted(set(re.findall(r"`((?:full|real|unit)/[\w/]+\.py)`", PAGE)))
 ROWS = [
     row for row in PAGE.splitlines() if row.startswith("|") and not row.startswith(("|---", "| it does", "| there"))

@@ -15,7 +15,7 @@ from mypy import api
 import lakehouse
 from lakehouse_tests.helpers.places import ROOT
 
-PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 PRINTED = re.findall(r"```\n(.*?)```", re.sub(r"```python\n.*?```", "", PAGE, flags=re.DOTALL), re.DOTALL)
@@ -37,7 +37,7 @@ def test_the_examples_of_the_page_run_in_order_and_print_the_documented_output(
     outputs = []
     for example in EXAMPLES:
         with redirect_stdout(io.StringIO()) as out:
-            exec(compile(example, "docs/python.md", "exec"), namespace)  # noqa: S102 - the page's own examples
+            exec(compile(example, "python.md", "exec"), namespace)  # noqa: S102 - the page's own examples
         outputs.append(out.getvalue())
     tables = f"temperatures {tmp_path / '.lakehouse' / 'tables' / 'temperatures'}\n"
     assert [output for output in outputs if output] == [*PRINTED, tables]

@@ -1,4 +1,4 @@
-"""Every wait for a program that may be silent has a limit, which the table of docs/reliability.md lists."""
+"""Every wait for a program that may be silent has a limit, which the table of docs/explanation/reliability.md lists."""
 
 import inspect
 import os
@@ -33,6 +33,7 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)  # ends a test in which something hangs
 SLEEP = ["sleep", "600"]
+PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 
 
 @pytest.fixture
@@ -204,30 +205,30 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 
 
 def test_every_wait_in_the_table_names_an_existing_test() -> None:
-    table = (ROOT / "docs" / "reliability.md").read_text().partition("## What is waited for")[2].partition("<!--")[0]
-    rows = re.findall(r"^\| (?!for |---)(.+) \| `(.+?)` \|$", table, re.MULTILINE)
+    table = PAGE.read_text().partition("## Limits of waiting")[2].partition("<!--")[0]
+    rows = re.findall(r"^\| (?!wait for |---)(.+) \| `(.+?)` \|$", table, re.MULTILINE)
     assert len(rows) > 20
     assert [name for _, name in rows if not (ROOT / "lakehouse_tests" / name).is_file()] == []
 
 
 def test_the_table_lists_the_actual_limits() -> None:
-    table = (ROOT / "docs" / "reliability.md").read_text()
+    table = PAGE.read_text()
     for wait, limit in {
         "another engine of the home, or a Spark of its commands, to end before an engine starts": engine._PATIENCE,
-        "an engine that is being started": session._LIMIT,
+        "an engine that is starting": session._LIMIT,
         "the engine's first answer": client.FIRST_ANSWER,
-        "the end of a statement that was interrupted and writes": statement._PATIENCE,
-        "the end of what another process left writing in a Java of its own": writer_note._PATIENCE,
-        "a Spark of our own, to stop": cli_session._STOP_SECONDS,
-        "the end of a verb that works with Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
+        "the end of an interrupted statement that writes": statement._PATIENCE,
+        "the end of a write that another process left in its own Java process": writer_note._PATIENCE,
+        "a Spark that a command started, to stop": cli_session._STOP_SECONDS,
+        "the end of a command that uses Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
         "the lock of a table": lock._PATIENCE,
         "the broker, by `status`": status._LOOK_LIMIT,
         "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(look).parameters["limit"].default,
         "the broker, while records near one without a possible time are read": timeless._PATIENCE,
-        "the broker, to take a record": sys.modules["lakehouse.kafka.publish"].__dict__["_STALL_SECONDS"],
-        "the broker, by a batch, `peek`, or to make a topic": admin._LIMIT,
+        "the broker, to acknowledge a record": sys.modules["lakehouse.kafka.publish"].__dict__["_STALL_SECONDS"],
+        "the broker, by a batch, `peek`, or to create a topic": admin._LIMIT,
         "the embedded broker or registry, to answer": embedded._START_SECONDS,
-        "Dagster's storage, to be made or migrated": dagster_home._STORAGE_SECONDS,
-        "either, to interrupt a read or to take a session back": client._FAREWELL,
+        "Dagster's storage, to be created or migrated": dagster_home._STORAGE_SECONDS,
+        "either, to interrupt a read or to release a session": client._FAREWELL,
     }.items():
         assert f"| {wait} | {limit:g} s" in table

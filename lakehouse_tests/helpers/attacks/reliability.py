@@ -1,4 +1,4 @@
-"""Counts the attacks on the project's promises, and tells them as the table of ``docs/reliability.md``.
+"""Counts the attacks on the project's promises, and tells them as the table of ``docs/explanation/reliability.md``.
 
 A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once (or ``times()``), and what
 fails inside it is a difference. ``--report FILE`` writes the table below a marker in the file. It takes hours: with

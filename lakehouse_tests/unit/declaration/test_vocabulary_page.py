@@ -1,4 +1,4 @@
-"""The page about the vocabulary: its examples are valid declarations, and it describes every option."""
+"""The page about declarations: its examples are valid declarations, and it describes every option."""
 
 import re
 from dataclasses import fields
@@ -23,7 +23,7 @@ from lakehouse.declaration import (
     Year,
 )
 
-PAGE = Path(__file__).parents[3] / "docs" / "vocabulary.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "declaration.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 IN_README = {"name", "topic", "doc", "file", "columns"}
 

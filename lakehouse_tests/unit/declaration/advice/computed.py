@@ -153,25 +153,25 @@ EXAMPLES = [
     ),
     Example(
         "column n: \"name RLIKE 'a'\": name RLIKE 'a' is not supported",
-        "Use only the functions and operators that docs/vocabulary.md lists for computed columns.",
+        "Use only the functions and operators that docs/reference/declaration.md lists for computed columns.",
         with_computed("name RLIKE 'a'", "BOOLEAN"),
         with_computed("name LIKE '%a%'", "BOOLEAN"),
     ),
     Example(
         "column n: 'stars IS 1': stars IS 1 is not supported",
-        "Use only the functions and operators that docs/vocabulary.md lists for computed columns.",
+        "Use only the functions and operators that docs/reference/declaration.md lists for computed columns.",
         with_computed("stars IS 1", "BOOLEAN"),
         with_computed("stars = 1", "BOOLEAN"),
     ),
     Example(
         "column n: 'stars IN ()': stars IN () is not supported",
-        "Use only the functions and operators that docs/vocabulary.md lists for computed columns.",
+        "Use only the functions and operators that docs/reference/declaration.md lists for computed columns.",
         with_computed("stars IN ()", "BOOLEAN"),
         with_computed("stars IN (1)", "BOOLEAN"),
     ),
     Example(
         "column n: 'stars + name': name is a string, but must be an integer or a decimal or a double",
-        "Use only the functions and operators that docs/vocabulary.md lists for computed columns.",
+        "Use only the functions and operators that docs/reference/declaration.md lists for computed columns.",
         with_computed("stars + name"),
         with_computed("stars + CAST(name AS INT)"),
     ),
@@ -208,7 +208,7 @@ EXAMPLES = [
     ),
     Example(
         "column n: \"split_part(name, ',')\": SPLIT_PART(name, ',') has arguments that split_part() does not support",
-        "Use only the functions and operators that docs/vocabulary.md lists for computed columns.",
+        "Use only the functions and operators that docs/reference/declaration.md lists for computed columns.",
         with_computed("split_part(name, ',')", "STRING"),
         with_computed("split_part(name, ',', 1)", "STRING"),
     ),

@@ -108,20 +108,30 @@ def idle_stack() -> list[dict[str, object]]:
         stack = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
         try:
             time.sleep(_MINUTE_SECONDS)
-            before = processes_below(stack.pid)
+            processes_before = processes_below(stack.pid)
             time.sleep(_MINUTE_SECONDS)
-            after = processes_below(stack.pid)
-            kinds = {pid: _kind(pid) for pid in after}
-            memory = {pid: _memory(pid) for pid in after}
+            processes_after = processes_below(stack.pid)
+            kinds = {pid: _kind(pid) for pid in processes_after}
+            memory = {pid: _memory(pid) for pid in processes_after}
         finally:
             stack.terminate()
             stack.wait(_MINUTE_SECONDS)
-    cpu = {pid: process.cpu - (before[pid].cpu if pid in before else 0) for pid, process in after.items()}
-    rows = [_row(kind, [pid for pid in after if kinds[pid] == kind], memory, cpu) for kind in sorted({*kinds.values()})]
-    cpu_sums = [
-        sum(process.cpu + process.cpu_of_ended for process in processes.values()) for processes in (before, after)
+    cpu = {
+        pid: process.cpu - (processes_before[pid].cpu if pid in processes_before else 0)
+        for pid, process in processes_after.items()
+    }
+    rows = [
+        _row(kind, [pid for pid in processes_after if kinds[pid] == kind], memory, cpu)
+        for kind in sorted({*kinds.values()})
     ]
-    return [*rows, _row("all", list(after), memory, cpu) | {"CPU seconds": round(cpu_sums[1] - cpu_sums[0], 2)}]
+    cpu_sums = [
+        sum(process.cpu + process.cpu_of_ended for process in processes.values())
+        for processes in (processes_before, processes_after)
+    ]
+    return [
+        *rows,
+        _row("all", list(processes_after), memory, cpu) | {"CPU seconds": round(cpu_sums[1] - cpu_sums[0], 2)},
+    ]
 
 
 def _row(kind: str, pids: list[int], memory: dict[int, float], cpu: dict[int, float]) -> dict[str, object]:

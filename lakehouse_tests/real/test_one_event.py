@@ -20,7 +20,7 @@ def test_figures_that_move_while_records_flow_are_no_new_answer(world: World) ->
         publish(world.settings, world.table, LINES)
         said.append(world.fails(DataLossError))
     assert said[0] != said[1]
-    assert world.told == [(False, said[0])]
+    assert world.evaluations == [(False, said[0])]
 
 
 def test_another_fact_is_a_new_answer(world: World) -> None:
@@ -30,4 +30,4 @@ def test_another_fact_is_a_new_answer(world: World) -> None:
     (world.log / f"{0:020}.json").write_text("{")
     with pytest.raises(Exception, match="log"):
         world.tick()
-    assert len(world.told) == 2
+    assert len(world.evaluations) == 2

@@ -28,20 +28,20 @@ def test_a_topic_made_anew_fails_the_tick_and_a_check_until_it_is_cured(world: W
     publish(world.settings, world.table, LINES)
     world.merged()
     world.tick()
-    before = len(world.told)
+    before = len(world.evaluations)
     delete_topic(world.settings, world.table.topic)
     assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
     create_topic(world.settings, world.table)
     said = world.fails(DataLossError)
     assert "deleted and created again" in said
     assert "lakehouse accept-gap temperatures" in said
-    assert world.told[before:] == [(False, said)]
+    assert world.evaluations[before:] == [(False, said)]
     assert world.fails(DataLossError) == said
-    assert len(world.told) == before + 1
+    assert len(world.evaluations) == before + 1
     world.merged()
     assert not world.tick().run_requests
     world.tick()
-    assert [passed for passed, _ in world.told[before:]] == [False, True]
+    assert [passed for passed, _ in world.evaluations[before:]] == [False, True]
 
 
 def test_records_deleted_below_the_progress_fail_the_tick_and_are_named(world: World) -> None:
@@ -52,7 +52,7 @@ def test_records_deleted_below_the_progress_fail_the_tick_and_are_named(world: W
     world.delete_records({lost: 2})
     said = world.fails(DataLossError)
     assert f"Partition {lost}: records from 0 to 1 were deleted before they were merged" in said
-    assert world.told[-1] == (False, said)
+    assert world.evaluations[-1] == (False, said)
 
 
 def test_a_log_that_cannot_be_read_fails_the_tick(world: World) -> None:
@@ -60,10 +60,10 @@ def test_a_log_that_cannot_be_read_fails_the_tick(world: World) -> None:
     whole = next(world.log.iterdir())
     kept = whole.read_bytes()
     whole.write_text("{")
-    assert world.fails(TableError) == world.told[-1][1]
+    assert world.fails(TableError) == world.evaluations[-1][1]
     whole.write_bytes(kept)
     world.tick()
-    assert world.told[-1][0]
+    assert world.evaluations[-1][0]
 
 
 def test_a_log_that_no_longer_tells_the_progress_fails_the_tick(world: World) -> None:
@@ -74,14 +74,14 @@ def test_a_log_that_no_longer_tells_the_progress_fails_the_tick(world: World) ->
     DeltaTable(uri).create_checkpoint()
     (world.log / f"{0:020}.json").unlink()
     assert "lakehouse recover-progress temperatures" in world.fails(LedgerError)
-    assert not world.told[-1][0]
+    assert not world.evaluations[-1][0]
 
 
 def test_a_setting_that_cannot_be_used_fails_the_tick(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_SECURITY_PROTOCOL", "TSL")
     world.resources["lakehouse"] = LakehouseResource()
     assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in world.fails(SettingsError)
-    assert not world.told[-1][0]
+    assert not world.evaluations[-1][0]
 
 
 def test_an_error_that_nobody_foresaw_fails_the_tick_and_the_check(
@@ -93,16 +93,16 @@ def test_an_error_that_nobody_foresaw_fails_the_tick_and_the_check(
     monkeypatch.setattr(waiting, "merged_ledger", broken)
     with pytest.raises(RuntimeError):
         world.tick()
-    assert world.told == [(False, "RuntimeError: nobody foresaw this")]
+    assert world.evaluations == [(False, "RuntimeError: nobody foresaw this")]
 
 
 def test_a_broker_that_is_away_leaves_the_check_as_it_is(world: World) -> None:
     publish(world.settings, world.table, LINES)
     world.tick()
-    before = world.told
+    before = world.evaluations
     delete_topic(world.settings, world.table.topic)
     assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
-    assert world.told == before
+    assert world.evaluations == before
 
 
 def asked_for(world: World) -> dg.AssetCheckEvaluation:
@@ -126,7 +126,7 @@ def test_who_asks_for_the_check_gets_the_same_answer_without_spark(world: World)
     assert (lost.passed, lost.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert "accept-gap" in lost.description
     assert world.fails(DataLossError) == lost.description
-    assert len(world.told) == 3
+    assert len(world.evaluations) == 3
 
 
 def test_the_alarm_is_kept_where_dagster_keeps_it_on_disk(world: World, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_alarm_is_kept_where_dagster_keeps_it_on_disk(world: World, tmp_path
         world.tick()
         write_log(world.log, Commit(**MERGED, source=other(world), progress={0: 7}))
         world.fails(DataLossError)
-        assert [passed for passed, _ in world.told] == [True, False]
+        assert [passed for passed, _ in world.evaluations] == [True, False]
 
 
 def other(world: World) -> SourceId:

@@ -21,7 +21,7 @@ from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.registries import register
 from lakehouse_tests.helpers.brokers.streams import hour, record, send
 from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
-from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, records, told, write
+from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, read_state, records, write
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
@@ -142,7 +142,7 @@ class World:
         if scene not in self.undisturbed:
             jobs = self.jobs(scene)
             self.run(jobs)
-            self.undisturbed[scene] = told(self.settings, jobs[-1])
+            self.undisturbed[scene] = read_state(self.settings, jobs[-1])
         return self.undisturbed[scene]
 
 
@@ -181,7 +181,7 @@ def test_a_plain_rerun_after_a_kill_makes_everything_as_if_nothing_had_happened(
             )
             assert more or case.point.when != "file" or left_after - left, "it died before there was a file"
         world.run(jobs[case.step :])
-        found = told(world.settings, jobs[-1])
+        found = read_state(world.settings, jobs[-1])
         assert found[0].read == world.sent
         assert found == expected
 
@@ -213,5 +213,5 @@ def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
             world.run([accept])
         world.run([job, replace(job, do="refresh")])
         gaps = [entry.commit.gap for entry in Tables(world.settings, job.table).ledger().entries if entry.commit.gap]
-        found[how] = (gaps, told(world.settings, job))
+        found[how] = (gaps, read_state(world.settings, job))
     assert all(one == found["undisturbed"] for one in found.values())

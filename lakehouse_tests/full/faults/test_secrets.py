@@ -14,7 +14,7 @@ import pytest
 
 from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.brokers.certificates import encrypted_for_java
-from lakehouse_tests.helpers.brokers.registries import answering_registry, said
+from lakehouse_tests.helpers.brokers.registries import answering_registry, schema_answer
 from lakehouse_tests.helpers.brokers.secured import Secured, secured_broker
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.processes import started_by
@@ -36,7 +36,7 @@ orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 ANSWERS = {
     "/schemas/types": (200, '["AVRO"]'),
-    "/schemas/ids/7": said(SCHEMA),
+    "/schemas/ids/7": schema_answer(SCHEMA),
     "/subjects/orders-value/versions/latest": (200, '{"id": 7}'),
 }
 
@@ -81,7 +81,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
         }
         told, arguments = run(environment)
         secrets = (MARK.encode(), key.read_text().splitlines()[1].encode(), ENCODED)
-        yield Done(told, home, arguments, secrets, frozenset(each.told or "" for each in asked))
+        yield Done(told, home, arguments, secrets, frozenset(each.authorization or "" for each in asked))
 
 
 def access(broker: Secured, registry: str) -> dict[str, str]:
@@ -115,7 +115,7 @@ def run(environment: dict[str, str]) -> tuple[bytes, bytes]:
     seen: set[str] = set()
     over = Event()
     with subprocess.Popen(
-        [sys.executable, "-m", "lakehouse_tests.helpers.attacks.secrets_told"],
+        [sys.executable, "-m", "lakehouse_tests.helpers.attacks.use_secrets"],
         cwd=ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

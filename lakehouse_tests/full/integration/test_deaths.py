@@ -18,7 +18,7 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.worker import Job, Point, dying
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.streams import hour, send
-from lakehouse_tests.helpers.histories.scenes import records, told, write
+from lakehouse_tests.helpers.histories.scenes import read_state, records, write
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
@@ -121,7 +121,7 @@ def test_in_the_end_all_is_as_if_nothing_had_happened(world: World) -> None:
     world.reach(last)
     for step in steps:
         world.job(step, world.names[1]).run(world.spark, world.settings)
-    died, undisturbed = (told(world.settings, world.job(last, name)) for name in world.names)
+    died, undisturbed = (read_state(world.settings, world.job(last, name)) for name in world.names)
     assert died[0].read == 42
     assert died == undisturbed
 

@@ -17,7 +17,7 @@ from lakehouse.ledger.audit import every_change_kept
 from lakehouse.operations.maintain import maintain
 from lakehouse.storage import spark_writer, stored_table
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record, unique_table
-from lakehouse_tests.helpers.tables.derived import followed, ledger_of, take, told
+from lakehouse_tests.helpers.tables.derived import feed_changes, followed, ledger_of, take
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 pytestmark = pytest.mark.invariant(10)
@@ -56,7 +56,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_tells_no_change_twice(str
 
     monkeypatch.setattr(stored_table, "commit_append", interfered)
     stream.refresh()
-    assert told(stream, hour) == told(stream, undone) == [("insert", None, 1.0, False)]
+    assert feed_changes(stream, hour) == feed_changes(stream, undone) == [("insert", None, 1.0, False)]
     history = DeltaTable(stream.settings.table_uri(stream.table.changes_name)).history(3)
     assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(appended) == 1
 
@@ -69,7 +69,7 @@ def test_a_feed_whose_log_tells_no_commit_of_ours_tells_no_change_twice(stream):
     clean_log(stream.settings.table_uri(stream.table.changes_name))
     assert ledger_of(stream, stream.table.changes_name).consumed is None
     stream.refresh()
-    assert told(stream, hour) == [("insert", None, 1.0, False)]
+    assert feed_changes(stream, hour) == [("insert", None, 1.0, False)]
 
 
 def test_a_restore_is_told_as_the_changes_it_made(stream):
@@ -80,8 +80,8 @@ def test_a_restore_is_told_as_the_changes_it_made(stream):
     stream.refresh()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
-    assert told(stream, second) == [("insert", None, 2.0, False)], "a pair that is equal is no change"
+    assert feed_changes(stream, first)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
+    assert feed_changes(stream, second) == [("insert", None, 2.0, False)], "a pair that is equal is no change"
     assert (changes.rebuilt, rollup.rebuilt) == (False, False)
 
 
@@ -94,8 +94,8 @@ def test_where_change_data_is_gone_the_rollup_rebuilds_and_the_feed_reconciles_a
     take(stream, {first: 6.0})
     shutil.rmtree(Path(stream.uri, "_change_data"))
     changes, rollup = stream.refresh()
-    assert told(stream, first)[1:] == [("update", 1.0, 6.0, True)]
-    assert told(stream, second) == [("insert", None, 3.0, True)]
+    assert feed_changes(stream, first)[1:] == [("update", 1.0, 6.0, True)]
+    assert feed_changes(stream, second) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
     of_all = rows_of(stream.settings, stream.table.changes_name)
     spans = {(row["since_version"], row["source_version"]) for row in of_all if hour_of(row) == second}
@@ -114,7 +114,7 @@ def test_where_the_source_was_made_anew_both_follow_the_new_table(stream):
     shutil.rmtree(stream.settings.table_uri(stream.table.rejected_name))
     stream.merge()
     _, rollup = stream.refresh()
-    assert told(stream, hour)[-1] == ("update", 2.0, 1.0, True)
+    assert feed_changes(stream, hour)[-1] == ("update", 2.0, 1.0, True)
     assert rollup.rebuilt
 
 
@@ -130,7 +130,7 @@ def test_where_a_backup_goes_through_the_same_versions_again_both_notice_it(stre
     take(stream, {second: 3.0})  # and what the backup lacks, in the version that was consumed
     assert stream.ledger.version == consumed
     changes, rollup = stream.refresh()
-    assert told(stream, second) == [("insert", None, 3.0, True)]
+    assert feed_changes(stream, second) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
 
 

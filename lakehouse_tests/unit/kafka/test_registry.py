@@ -19,7 +19,7 @@ from lakehouse.kafka import registry_client
 from lakehouse.kafka.registry_client import Registry, writer_schema_of
 from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import Answer, answering_registry, said
+from lakehouse_tests.helpers.brokers.registries import Answer, answering_registry, schema_answer
 
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
 
@@ -30,7 +30,7 @@ def settings_of(url: str, **more: Any) -> Settings:
 
 def test_an_id_is_a_schema_with_its_names_in_full_or_none() -> None:
     missing = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
-    with answering_registry({"/schemas/ids/7": said(RECORD), "/schemas/ids/8": missing}) as (url, _):
+    with answering_registry({"/schemas/ids/7": schema_answer(RECORD), "/schemas/ids/8": missing}) as (url, _):
         registry = Registry(settings_of(f"{url}/"))
         assert registry.schema(7) == RegisteredSchema(RECORD, (), "AVRO")
         assert writer_schema_of(registry, 7, Avro()) == writer_schema(RECORD)
@@ -48,9 +48,9 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
     to_inner = {"name": "n.Inner", "subject": "in/ner", "version": 1}
     to_middle = {"name": "n.Middle", "subject": "middle", "version": 3}
     answers = {
-        "/schemas/ids/1": said(outer, references=[to_middle, to_inner]),
-        "/subjects/middle/versions/3": said(middle, references=[to_inner]),
-        "/subjects/in%2Fner/versions/1": said(inner),
+        "/schemas/ids/1": schema_answer(outer, references=[to_middle, to_inner]),
+        "/subjects/middle/versions/3": schema_answer(middle, references=[to_inner]),
+        "/subjects/in%2Fner/versions/1": schema_answer(inner),
     }
     with answering_registry(answers) as (url, asked):
         schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
@@ -65,15 +65,18 @@ def test_schemas_that_others_refer_to_come_with_them() -> None:
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        (said(RECORD, schemaType="PROTOBUF"), "^it is a schema of PROTOBUF, not of Avro$"),
-        (said("{"), "not an Avro schema"),
-        (said('{"type": "record"}'), "not an Avro schema"),
-        (said('"string"'), "not a record"),
-        (said({"type": "record", "name": "R", "fields": [{"name": "a", "type": "Gone"}]}), "not an Avro schema"),
-        (said(RECORD, references=[{"name": "G", "subject": "gone", "version": 1}]), "version 1 of gone"),
-        (said("[" * 100_000), "not an Avro schema"),
+        (schema_answer(RECORD, schemaType="PROTOBUF"), "^it is a schema of PROTOBUF, not of Avro$"),
+        (schema_answer("{"), "not an Avro schema"),
+        (schema_answer('{"type": "record"}'), "not an Avro schema"),
+        (schema_answer('"string"'), "not a record"),
         (
-            said({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"default": 1}}]}),
+            schema_answer({"type": "record", "name": "R", "fields": [{"name": "a", "type": "Gone"}]}),
+            "not an Avro schema",
+        ),
+        (schema_answer(RECORD, references=[{"name": "G", "subject": "gone", "version": 1}]), "version 1 of gone"),
+        (schema_answer("[" * 100_000), "not an Avro schema"),
+        (
+            schema_answer({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"default": 1}}]}),
             "not an Avro schema",
         ),
     ],
@@ -89,15 +92,18 @@ def test_a_schema_that_is_none_of_avro_is_of_no_use(told: Answer, why: str) -> N
 
 @pytest.mark.parametrize(("kind", "references"), [("PROTOBUF", ("inner",)), ("AVRO", ()), ("JSON", ()), (None, ())])
 def test_what_a_schema_refers_to_is_asked_for_by_a_format_of_its_kind_alone(kind, references) -> None:
-    told = said("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
-    with answering_registry({"/schemas/ids/1": told, "/subjects/inner/versions/1": said("inner")}) as (url, asked):
+    told = schema_answer("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
+    with answering_registry({"/schemas/ids/1": told, "/subjects/inner/versions/1": schema_answer("inner")}) as (
+        url,
+        asked,
+    ):
         assert Registry(settings_of(url)).schema(1, kind) == RegisteredSchema("outer", references, "PROTOBUF")
     assert len(asked) == 1 + len(references)
 
 
 def test_a_schema_that_was_just_learnt_is_the_one_that_is_kept() -> None:
     spaced = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
-    with answering_registry({"/schemas/ids/1": said(spaced)}) as (url, _):
+    with answering_registry({"/schemas/ids/1": schema_answer(spaced)}) as (url, _):
         learnt = writer_schema_of(Registry(settings_of(url)), 1, Avro())
     assert learnt == WriterSchema(learnt.text, learnt.references, "AVRO")
     assert learnt.text != spaced and json.loads(learnt.text)["doc"] == "Words."
@@ -106,9 +112,9 @@ def test_a_schema_that_was_just_learnt_is_the_one_that_is_kept() -> None:
 def test_schemas_that_refer_to_each_other_end() -> None:
     to_a, to_b = ({"name": each, "subject": each, "version": 1} for each in "ab")
     answers = {
-        "/schemas/ids/1": said(RECORD, references=[to_a]),
-        "/subjects/a/versions/1": said(RECORD, references=[to_b]),
-        "/subjects/b/versions/1": said(RECORD, references=[to_a]),
+        "/schemas/ids/1": schema_answer(RECORD, references=[to_a]),
+        "/subjects/a/versions/1": schema_answer(RECORD, references=[to_b]),
+        "/subjects/b/versions/1": schema_answer(RECORD, references=[to_a]),
     }
     with answering_registry(answers) as (url, _), pytest.raises(UnusableSchemaError, match="refers to itself"):
         Registry(settings_of(url)).schema(1)
@@ -141,7 +147,7 @@ def test_every_other_answer_is_an_error_and_never_a_missing_schema(answer: Answe
 def test_a_registry_that_is_started_again_is_waited_for() -> None:
     answers = {"/schemas/ids/1": (503, "later")}
     with answering_registry(answers) as (url, asked):
-        threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
+        threading.Timer(0.7, answers.update, [{"/schemas/ids/1": schema_answer(RECORD)}]).start()
         assert Registry(settings_of(url)).schema(1) == RegisteredSchema(RECORD, (), "AVRO")
         assert len(asked) > 1
 
@@ -209,9 +215,9 @@ def test_a_secret_that_no_header_holds_is_refused_and_not_shown(secret: str, mon
 
 
 def test_a_password_of_any_letters_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering_registry({"/schemas/ids/1": said(RECORD)}) as (url, asked):
+    with answering_registry({"/schemas/ids/1": schema_answer(RECORD)}) as (url, asked):
         Registry(settings_of(url, registry_username="\u0141", registry_password="\u0142")).schema(1)
-    assert asked[0].told == "Basic xYE6xYI="
+    assert asked[0].authorization == "Basic xYE6xYI="
 
 
 def test_an_embedded_registry_is_none_for_an_outside_broker(tmp_path: Path) -> None:
@@ -240,7 +246,7 @@ def test_the_registry_is_told_who_asks_and_nobody_else(secrets: dict[str, str], 
         settings = settings_of(url, **secrets)
         with pytest.raises(RegistryError) as raised:
             Registry(settings).schema(1)
-    assert asked[0].told == header
+    assert asked[0].authorization == header
     shown = f"{raised.value} {settings!r}"
     assert not [each for each in ("s3cret", "t0ken") if each in shown]
 

@@ -19,7 +19,7 @@ def write(name: str, title: str, section: Section, base: str, records: int | Non
     If every contender works on ``records`` records, the table also shows records per second and busy cores.
     """
     values = {
-        row: {name: _as_json(measurement) for name, measurement in contenders.items()}
+        row: {contender: _as_json(measurement) for contender, measurement in contenders.items()}
         for row, contenders in section.items()
     }
     return _write(name, {"title": title, "ratio_to": base, "figures": values}, _table(title, section, base, records))

@@ -1,5 +1,5 @@
-"""How fast it is, as ratios of things that were measured in turns in one run: ``make bench``.
+"""Benchmarks: ratios between contenders that take turns within one run. ``make bench`` starts them.
 
-``world`` is what is measured on (a home, a broker, a session, tables with rows), ``turns`` measures, ``report`` writes
-figures down; each other module is a section. Nothing here is a test: no time is asserted.
+``world`` prepares a home, a broker, a session and tables with rows. ``turns`` measures, ``report`` writes the results.
+Every other module is a section. No benchmark is a test: none asserts a time.
 """

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [SECTION...]``: measure sections, show their tables and write them into ``results``."""
+"""``python -m benchmarks [SECTION...]``: run sections, print their tables and write them into ``results``."""
 
 import compileall
 import sysconfig
@@ -28,7 +28,7 @@ from benchmarks.turns import adopt_orphans
 
 
 class Section(StrEnum):
-    """What is measured."""
+    """The sections of the benchmarks."""
 
     decoding = "decoding"
     small = "small"
@@ -48,10 +48,10 @@ class Section(StrEnum):
 
 
 def main(
-    sections: Annotated[list[Section] | None, typer.Argument(help="What to measure; default: all.")] = None,
+    sections: Annotated[list[Section] | None, typer.Argument(help="Sections to run; default: all.")] = None,
     turns: Annotated[int, typer.Option(min=3, help="Turns of each contender.")] = 5,
 ) -> None:
-    """Measure how fast it is, as ratios of things that take turns in one run. Nothing else should be running."""
+    """Measure speed as ratios between contenders that take turns within one run. Run nothing else meanwhile."""
     adopt_orphans()
     _compile_packages()
     for section in sections or list(Section):
@@ -59,7 +59,7 @@ def main(
 
 
 def _compile_packages() -> None:
-    """Compile what is installed, as pip does: else each process that starts compiles whatever it loads."""
+    """Compile the installed packages, as pip does; otherwise each new process compiles the modules that it loads."""
     for folder in (sysconfig.get_path("purelib"), *lakehouse.__path__):
         compileall.compile_dir(folder, quiet=2)
 
@@ -70,13 +70,13 @@ def _decoding(section: Section, turns: int) -> str:
 
 def _batches(section: Section, turns: int) -> str:
     if section is Section.small:
-        found = batches.run(turns, (5, 5_000))
+        measurements = batches.run(turns, (5, 5_000))
     elif section is Section.months:
-        found = batches.run(turns, (5_000,), months=12)
-    else:  # as many rows in the month as the batch updates
-        found = batches.run(turns, (50_000,), places=60) | batches.run(turns, (500_000,), places=340)
-    within = "twelve months" if section is Section.months else "one month"
-    return report.write(section, f"Records merged into 240,000 rows, within {within}", found, "append")
+        measurements = batches.run(turns, (5_000,), months=12)
+    else:  # enough places for one month to hold every row that the batch updates
+        measurements = batches.run(turns, (50_000,), places=60) | batches.run(turns, (500_000,), places=340)
+    span = "twelve months" if section is Section.months else "one month"
+    return report.write(section, f"Records merged into 240,000 rows, within {span}", measurements, "append")
 
 
 def _engine(section: Section, turns: int) -> str:
@@ -90,22 +90,22 @@ def _backlog(section: Section, turns: int) -> str:
 
 
 def _light(section: Section, turns: int) -> str:
-    told = report.write(section, "Light things", {"": light.run(turns)}, "python")
-    return f"{told}\n{report.write_rows('idle', 'An idle minute of lakehouse up', light.idle_stack())}"
+    table = report.write(section, "Light things", {"": light.run(turns)}, "python")
+    return f"{table}\n{report.write_rows('idle', 'An idle minute of lakehouse up', light.idle_stack())}"
 
 
 def _rivals(section: Section, turns: int) -> str:
     rows = 10_000_000 if section is Section.rivals else 1_000_000
     title = f"{rivals.RECORDS:,} records merged into {rows:,} rows, within one month"
-    measured = rivals.run(turns, rows)
-    picture.draw(section, title, {who: each.median for who, each in measured.items()})
-    return report.write(section, title, {f"{rows:,} rows": measured}, "append")
+    measurements = rivals.run(turns, rows)
+    picture.draw(section, title, {name: measurement.median for name, measurement in measurements.items()})
+    return report.write(section, title, {f"{rows:,} rows": measurements}, "append")
 
 
 def _growth(section: Section, turns: int) -> str:
     title = f"{growth.RECORDS:,} records with feed, rollup and checks, into a table that grows in days"
-    smallest = f"{growth.SIZES[0]:,} rows"
-    return report.write(section, title, {"": growth.run(turns)}, smallest)
+    smallest_size = f"{growth.SIZES[0]:,} rows"
+    return report.write(section, title, {"": growth.run(turns)}, smallest_size)
 
 
 def _keys(section: Section, turns: int) -> str:
@@ -114,8 +114,8 @@ def _keys(section: Section, turns: int) -> str:
 
 
 def _history(section: Section, turns: int) -> str:
-    few = f"{history.COMMITS[0]:,} commits"
-    return report.write(section, "What a long history costs", history.run(turns), few)
+    shortest_history = f"{history.COMMITS[0]:,} commits"
+    return report.write(section, "What a long history costs", history.run(turns), shortest_history)
 
 
 def _freshness(section: Section, turns: int) -> str:
@@ -124,9 +124,11 @@ def _freshness(section: Section, turns: int) -> str:
 
 
 def _lasting(section: Section, _: int) -> str:
-    measured, stored = lasting.run()
-    told = report.write(section, "Small batches over time", {"": measured}, f"the first {lasting.SHOWN}")
-    return f"{told}\n{report.write_rows('stored', 'What small batches leave of the merged table on the disk', stored)}"
+    measurements, file_rows = lasting.run()
+    table = report.write(section, "Small batches over time", {"": measurements}, f"the first {lasting.COMPARED}")
+    return (
+        f"{table}\n{report.write_rows('stored', 'What small batches leave of the merged table on the disk', file_rows)}"
+    )
 
 
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {

@@ -1,43 +1,43 @@
-"""Batches: what a merge costs beside an append of the same records, and beside a bare MERGE of them."""
+"""Batches: the cost of a merge, compared to an append and to a bare MERGE of the same records."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.turns import Measured
+from benchmarks.turns import Measurement
 from benchmarks.world import World, new_world
 from lakehouse.ledger.durability import sync_commits
 from lakehouse.storage.row_order import merged_layout
 
 ROWS = 240_000
-WARM = 12  # batches until the session is warm
+WARM_UP_ROUNDS = 12  # batches until the session is warm
 
 
-def run(turns: int, sizes: Sequence[int], places: int = 6, months: int = 1) -> dict[str, dict[str, Measured]]:
-    """Measure each size in turns, in a table of so many places; by size, then by contender."""
+def run(turns: int, sizes: Sequence[int], places: int = 6, months: int = 1) -> dict[str, dict[str, Measurement]]:
+    """Measure each batch size in turns; return measurements by size, then by contender."""
     with new_world(places) as world:
         world.fill(ROWS)
-        make_twins(world)
-        for _ in range(WARM):
-            _round(world, 5, months, {})
-        found = {}
+        copy_merged_table(world)
+        for _ in range(WARM_UP_ROUNDS):
+            _run_round(world, 5, months, {})
+        measurements = {}
         for size in sizes:
-            measured: dict[str, Measured] = {}
-            _round(world, size, months, {})
+            of_size: dict[str, Measurement] = {}
+            _run_round(world, size, months, {})
             for _ in range(turns):
-                _round(world, size, months, measured)
-            found[f"{size:,}"] = measured
-            measured["merge and derive"] = together(measured["merge"], measured["derive"])
-        return found
+                _run_round(world, size, months, of_size)
+            measurements[f"{size:,}"] = of_size
+            of_size["merge and derive"] = add_measurements(of_size["merge"], of_size["derive"])
+        return measurements
 
 
-def together(first: Measured, second: Measured) -> Measured:
-    """What two did one after the other in each turn."""
+def add_measurements(first: Measurement, second: Measurement) -> Measurement:
+    """Add two measurements whose contenders ran one after the other in each turn."""
     pairs = (zip(first.seconds, second.seconds, strict=True), zip(first.cpu, second.cpu, strict=True))
-    return Measured(*([sum(pair) for pair in each] for each in pairs))
+    return Measurement(*([sum(pair) for pair in turn_pairs] for turn_pairs in pairs))
 
 
-def make_twins(world: World) -> None:
-    """Tables of the same rows for the append and for the bare MERGE, in the same partitions."""
+def copy_merged_table(world: World) -> None:
+    """Copy the merged table for the append and for the bare MERGE, with the same partitions."""
     layout = merged_layout(world.table, world.settings)
     rows = world.spark.read.format("delta").load(layout.uri).drop("_record", "_kept")
     for name in ("appended", "bare"):
@@ -49,33 +49,33 @@ def _uri(world: World, name: str) -> str:
     return world.settings.table_uri(name)
 
 
-def _round(world: World, size: int, months: int, measured: dict[str, Measured]) -> None:
+def _run_round(world: World, size: int, months: int, measurements: dict[str, Measurement]) -> None:
     world.publish(size, months)
-    held = world.read().select(*_columns(world)).localCheckpoint()
-    found = held.selectExpr("collect_set(CAST(observed_month AS STRING)) AS months").first()
-    literals = ", ".join(f"DATE'{month}'" for month in (found["months"] if found else []))
+    decoded_rows = world.read().select(*_columns(world)).localCheckpoint()
+    months_row = decoded_rows.selectExpr("collect_set(CAST(observed_month AS STRING)) AS months").first()
+    literals = ", ".join(f"DATE'{month}'" for month in (months_row["months"] if months_row else []))
 
     def bare() -> None:
-        held.dropDuplicates(list(world.table.key)).createOrReplaceTempView("held")
-        same = " AND ".join(f"s.{name} = t.{name}" for name in world.table.key)
+        decoded_rows.dropDuplicates(list(world.table.key)).createOrReplaceTempView("batch_rows")
+        same_key = " AND ".join(f"s.{name} = t.{name}" for name in world.table.key)
         world.spark.sql(
-            f"MERGE INTO delta.`{_uri(world, 'bare')}` AS t USING held AS s"
-            f" ON {same} AND t.observed_month IN ({literals})"
+            f"MERGE INTO delta.`{_uri(world, 'bare')}` AS t USING batch_rows AS s"
+            f" ON {same_key} AND t.observed_month IN ({literals})"
             " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         ).collect()
 
     contenders = {"append": lambda: append(world), "bare MERGE": bare, "merge": world.merge, "derive": world.derive}
     for name, work in contenders.items():
-        with measured.setdefault(name, Measured()).turn():
+        with measurements.setdefault(name, Measurement()).turn():
             work()
-    _round_unsynced(world, size, months, measured.setdefault("merge and derive, not synced", Measured()))
+    _run_round_unsynced(world, size, months, measurements.setdefault("merge and derive, not synced", Measurement()))
 
 
-def _round_unsynced(world: World, size: int, months: int, measured: Measured) -> None:
-    """Merge and derive as many records once more, and leave it to the system to bring them to the disk."""
+def _run_round_unsynced(world: World, size: int, months: int, measurement: Measurement) -> None:
+    """Merge and derive as many records again, without syncing the commits to the disk."""
     world.publish(size, months)
     unsynced = replace(world, settings=world.settings.model_copy(update={"sync": False}))
-    with measured.turn():
+    with measurement.turn():
         unsynced.merge()
         unsynced.derive()
     for name in (world.table.name, *world.table.derived):
@@ -83,7 +83,7 @@ def _round_unsynced(world: World, size: int, months: int, measured: Measured) ->
 
 
 def append(world: World) -> None:
-    """Read and decode what waits, and append it: the floor of every merge."""
+    """Read, decode and append the waiting records: the lower bound of every merge."""
     rows = world.read().where("_reason IS NULL").select(*_columns(world))
     rows.write.format("delta").mode("append").save(_uri(world, "appended"))
 

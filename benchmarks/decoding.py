@@ -1,7 +1,7 @@
-"""How long decoding takes beside reading alone and beside Spark's own ``from_json``, in turns, in one run.
+"""Decoding: its time compared to reading alone and to Spark's ``from_json``, in turns within one run.
 
-The records are those of ``temperatures``, held in Parquet files in the form in which they are read from a topic, with
-keys and no headers: in JSON, and the same in Avro.
+The records are those of ``temperatures``, once in JSON and once in Avro, with keys and without headers. Parquet files
+hold them in the form in which they are read from a topic.
 """
 
 import io
@@ -20,7 +20,7 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from benchmarks.turns import Measured, take_turns
+from benchmarks.turns import Measurement, take_turns
 from lakehouse.declaration import Avro, Month
 from lakehouse.decoding import staged
 from lakehouse.decoding.formats.avro_schemas import writer_schema
@@ -46,12 +46,12 @@ _AVRO = {
 }
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _PARTITION = Month("observed_at")
-_WARM = 8  # rounds before those that count: until then Java still compiles what they run
+_WARM_UP_ROUNDS = 8  # rounds before the measurement, while Java still compiles the code
 _VERDICTS = "_reason STRING, _detail STRING, _late BOOLEAN"
 
 
 def write_records(folder: Path, samples: Sequence[bytes], count: int, partitions: int = 4) -> None:
-    """Write so many records, the samples over and over, one file for each partition."""
+    """Write ``count`` records, which repeat the samples, into one file per partition."""
     folder.mkdir()
     values = list(islice(cycle(samples), count // partitions))
     size = len(values)
@@ -68,36 +68,38 @@ def write_records(folder: Path, samples: Sequence[bytes], count: int, partitions
         parquet.write_table(pa.table(columns), folder / f"{partition}.parquet")
 
 
-def run(turns: int, count: int = 400_000) -> dict[str, Measured]:
-    """Measure each way to decode so many records, in turns, once the process is warm."""
+def run(turns: int, count: int = 400_000) -> dict[str, Measurement]:
+    """Measure each way to decode ``count`` records, in turns, once the process is warm."""
     with tempfile.TemporaryDirectory() as folder:
         spark = build_session(Settings(home=Path(folder) / "home", spark_master="local[2]"))
         try:
             samples = list(TemperatureSamples().stream())
             write_records(Path(folder, "json"), samples, count)
-            write_records(Path(folder, "avro"), [_in_avro(each) for each in samples], count)
-            records, in_avro = (spark.read.parquet(f"{folder}/{form}/*.parquet") for form in ("json", "avro"))
+            write_records(Path(folder, "avro"), [_encode_avro(sample) for sample in samples], count)
+            records, avro_records = (
+                spark.read.parquet(f"{folder}/{format_name}/*.parquet") for format_name in ("json", "avro")
+            )
             schemas = Schemas({1: writer_schema(json.dumps(_AVRO))}, {})
-            avro = replace(temperatures, format=Avro())
-            ways: dict[str, Callable[[], DataFrame]] = {
+            avro_table = replace(temperatures, format=Avro())
+            frames: dict[str, Callable[[], DataFrame]] = {
                 "read only": lambda: records,
                 "from_json": lambda: _from_json(records),
                 "decoded": lambda: decode_records(records, temperatures),
-                "decoded, Avro": lambda: decode_records(in_avro, avro, schemas),
-                "decoded strictly": lambda: _strictly(records),
+                "decoded, Avro": lambda: decode_records(avro_records, avro_table, schemas),
+                "decoded strictly": lambda: _decode_strictly(records),
             }
-            contenders = {way: partial(_drain, frame) for way, frame in ways.items()}
-            take_turns(_WARM, contenders)
+            contenders = {name: partial(_drain, frame) for name, frame in frames.items()}
+            take_turns(_WARM_UP_ROUNDS, contenders)
             return take_turns(turns, contenders)
         finally:
             stop_session(spark)
 
 
-def _in_avro(sample: bytes) -> bytes:
-    """The same record, written by a schema."""
-    into = io.BytesIO()
-    fastavro.schemaless_writer(into, fastavro.parse_schema(_AVRO), json.loads(sample))
-    return framed(1, into.getvalue())
+def _encode_avro(sample: bytes) -> bytes:
+    """Encode the same record in Avro."""
+    buffer = io.BytesIO()
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(_AVRO), json.loads(sample))
+    return framed(1, buffer.getvalue())
 
 
 def _drain(frame: Callable[[], DataFrame]) -> None:
@@ -105,17 +107,17 @@ def _drain(frame: Callable[[], DataFrame]) -> None:
 
 
 def _from_json(records: DataFrame) -> DataFrame:
-    """What Spark does by itself: typed columns and a time, and nothing refused."""
-    parsed = records.withColumn("_json", F.from_json(F.col("_value").cast("string"), _JSON))
-    observed = F.expr("to_timestamp(_json.time, \"yyyy-MM-dd'T'HH:mm\")").alias("observed_at")
-    typed = parsed.select(
-        *staged.PLACE, *staged.RAW, "_json.latitude", "_json.longitude", observed, "_json.temperature_2m"
+    """Decode with Spark alone: typed columns and a time; no record is rejected."""
+    parsed_records = records.withColumn("_json", F.from_json(F.col("_value").cast("string"), _JSON))
+    observed_at = F.expr("to_timestamp(_json.time, \"yyyy-MM-dd'T'HH:mm\")").alias("observed_at")
+    typed_rows = parsed_records.select(
+        *staged.PLACE, *staged.RAW, "_json.latitude", "_json.longitude", observed_at, "_json.temperature_2m"
     )
-    return typed.withColumn(_PARTITION.name, F.expr(_PARTITION.expression))
+    return typed_rows.withColumn(_PARTITION.name, F.expr(_PARTITION.expression))
 
 
-def _strictly(records: DataFrame) -> DataFrame:
-    """Every record by the strict rules, and every column through Python: the slow twin."""
+def _decode_strictly(records: DataFrame) -> DataFrame:
+    """Decode every record by the strict rules and every column in Python: the slow path."""
     rules = Rules(temperatures.fields, None)
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -127,6 +129,6 @@ def _strictly(records: DataFrame) -> DataFrame:
                 [*batch.columns, *verdicts.flatten()], names=[*batch.schema.names, *verdicts.type.names]
             )
 
-    declared = ", ".join(f"`{field.name}` {field.type}" for field in temperatures.fields)
-    stored = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in records.schema)
-    return records.mapInArrow(decode, f"{stored}, {_VERDICTS}, {declared}")
+    column_types = ", ".join(f"`{field.name}` {field.type}" for field in temperatures.fields)
+    record_types = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in records.schema)
+    return records.mapInArrow(decode, f"{record_types}, {_VERDICTS}, {column_types}")

@@ -1,4 +1,4 @@
-"""The engine: a command that attaches to it beside one that starts a Spark of its own, and a run of the sensor."""
+"""The engine: a command that attaches to it, a command that starts its own Spark, and a run of the sensor."""
 
 import os
 import subprocess
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.batches import append, make_twins
-from benchmarks.turns import Measured
+from benchmarks.batches import append, copy_merged_table
+from benchmarks.turns import Measurement
 from benchmarks.world import World
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
@@ -24,13 +24,13 @@ from lakehouse.spark.sessions import build_session, stop_session
 
 RECORDS, APPENDED = 5, 5_000
 _LAKEHOUSE = [sys.executable, "-c", "from lakehouse.cli.main import main; main()"]
-_LIMIT = 300.0
-_IDLE = 60.0
+_LIMIT_SECONDS = 300.0
+_IDLE_SECONDS = 60.0
 
 
 @dataclass
 class Homes:
-    """Homes over one broker: with an engine, without one, with the whole stack, and one to append in."""
+    """Homes that share one broker: with an engine, without one, with the whole stack, and one for appends."""
 
     warm: Settings
     cold: Settings
@@ -38,87 +38,93 @@ class Homes:
     floor: World
     sender: World
 
-    def round(self, measured: dict[str, Measured]) -> None:
-        """Let each have its turn with as many records."""
+    def round(self, measurements: dict[str, Measurement]) -> None:
+        """Give each contender one turn, with as many records."""
         self.floor.publish(APPENDED)
-        with measured.setdefault("append 5,000", Measured()).turn():
+        with measurements.setdefault("append 5,000", Measurement()).turn():
             append(self.floor)
         self.floor.merge()
         self.sender.publish(RECORDS)
-        with measured.setdefault("a Spark of its own", Measured()).turn():
-            _merge(self.cold)
-        with measured.setdefault("attached", Measured()).turn():
-            _merge(self.warm)
+        with measurements.setdefault("a Spark of its own", Measurement()).turn():
+            _run_merge(self.cold)
+        with measurements.setdefault("attached", Measurement()).turn():
+            _run_merge(self.warm)
 
-    def by_the_sensor(self, measured: Measured) -> None:
-        """Publish, and wait until a run of the sensor has merged it, and has ended."""
-        merged = _merged(self.stack)
+    def merge_by_sensor(self, measurement: Measurement) -> None:
+        """Publish records and wait until a run of the sensor has merged them."""
+        merged_before = _count_merged(self.stack)
         self.sender.publish(RECORDS)
-        with measured.turn():
-            _wait(lambda: _merged(self.stack) > merged)
+        with measurement.turn():
+            _wait_until(lambda: _count_merged(self.stack) > merged_before)
 
 
-def run(turns: int) -> dict[str, dict[str, Measured]]:
-    """Measure in turns: the append, a merge by either command, and from published to merged by the sensor."""
-    with _homes() as homes:
-        measured: dict[str, Measured] = {}
-        with _up(homes.warm, "engine"):
+def run(turns: int) -> dict[str, dict[str, Measurement]]:
+    """Measure the append and both commands in turns, and the time from publishing until the sensor has merged."""
+    with _prepared_homes() as homes:
+        measurements: dict[str, Measurement] = {}
+        with _running_stack(homes.warm, "engine"):
             for _ in range(2):
                 homes.round({})
             for _ in range(turns):
-                homes.round(measured)
-        with _up(homes.stack):
-            sensor, idle = Measured(), Measured()
+                homes.round(measurements)
+        with _running_stack(homes.stack):
+            sensor_runs, idle_minute = Measurement(), Measurement()
             for _ in range(2):
-                homes.by_the_sensor(Measured())
+                homes.merge_by_sensor(Measurement())
             for _ in range(turns):
-                _rest()
-                homes.by_the_sensor(sensor)
-            _rest()
-            with idle.turn():
-                time.sleep(_IDLE)
-        return {f"{RECORDS} records": {**measured, "published to merged by the sensor": sensor, "an idle minute": idle}}
+                _wait_for_idle()
+                homes.merge_by_sensor(sensor_runs)
+            _wait_for_idle()
+            with idle_minute.turn():
+                time.sleep(_IDLE_SECONDS)
+        return {
+            f"{RECORDS} records": {
+                **measurements,
+                "published to merged by the sensor": sensor_runs,
+                "an idle minute": idle_minute,
+            }
+        }
 
 
-def _rest() -> None:
-    """Let the run before end, and fall out of step with the sensor's ticks."""
+def _wait_for_idle() -> None:
+    """Wait until the previous run has ended, for a time that is not in step with the ticks of the sensor."""
     time.sleep(8 + time.time() % 5)
 
 
-def _merged(settings: Settings) -> int:
+def _count_merged(settings: Settings) -> int:
     ledger = read_ledger(settings.table_uri(temperatures.name), temperatures.name)
     return ledger.totals.read
 
 
-def _merge(settings: Settings) -> None:
-    environment = {**os.environ, **_variables(settings)}
+def _run_merge(settings: Settings) -> None:
+    environment = {**os.environ, **_environment_of(settings)}
     subprocess.run([*_LAKEHOUSE, "merge", "temperatures"], env=environment, check=True, capture_output=True)
 
 
-def _variables(settings: Settings) -> dict[str, str]:
+def _environment_of(settings: Settings) -> dict[str, str]:
     return {
         "LAKEHOUSE_HOME": str(settings.home),
         "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(settings),
-        "LAKEHOUSE_DECLARATIONS": "lakehouse.examples.tables.temperatures",  # the ratings want a registry
+        "LAKEHOUSE_DECLARATIONS": "lakehouse.examples.tables.temperatures",  # the ratings need a registry
     }
 
 
 @contextmanager
-def _up(settings: Settings, *services: str) -> Iterator[None]:
+def _running_stack(settings: Settings, *services: str) -> Iterator[None]:
     command = [*_LAKEHOUSE, "up", *services, "--port", str(draw_port())]
-    environment = {**os.environ, **_variables(settings)}
+    environment = {**os.environ, **_environment_of(settings)}
     with (settings.home_folder / "up.log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
-        _wait(lambda: read_address(engine_folder(settings)))
+        _wait_until(lambda: read_address(engine_folder(settings)))
         yield
     finally:
         process.terminate()
         process.wait(60)
 
 
-def _wait(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + _LIMIT
+def _wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + _LIMIT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError
@@ -126,7 +132,7 @@ def _wait(condition: Callable[[], object]) -> None:
 
 
 @contextmanager
-def _homes() -> Iterator[Homes]:
+def _prepared_homes() -> Iterator[Homes]:
     with tempfile.TemporaryDirectory() as folder:
         root = Settings(home=Path(folder) / "floor")
         with running_broker(root):
@@ -141,7 +147,7 @@ def _homes() -> Iterator[Homes]:
             try:
                 floor = World(root, spark, table=replace(temperatures, topic="appended"))
                 floor.fill(APPENDED)
-                make_twins(floor)
+                copy_merged_table(floor)
                 yield Homes(warm, cold, stack, floor, World(warm, spark))
             finally:
                 stop_session(spark)

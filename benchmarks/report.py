@@ -1,4 +1,4 @@
-"""Figures written down: a table for people, JSON for everything else."""
+"""Write results: a Markdown table for readers, and JSON for programs."""
 
 import json
 import os
@@ -7,23 +7,26 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.turns import Measured
+from benchmarks.turns import Measurement
 
 RESULTS = Path(__file__).parent / "results"
-Section = Mapping[str, Mapping[str, Measured]]
+Section = Mapping[str, Mapping[str, Measurement]]
 
 
 def write(name: str, title: str, section: Section, base: str, records: int | None = None) -> str:
     """Write a section as ``results/NAME.json`` and ``.md``; ratios are to the median of ``base``. Return the table.
 
-    Where every contender works on so many ``records``, it also says how many a second, and how many cores were busy.
+    If every contender works on ``records`` records, the table also shows records per second and busy cores.
     """
-    told = {row: {who: _told(measured) for who, measured in found.items()} for row, found in section.items()}
-    return _write(name, {"title": title, "ratio_to": base, "figures": told}, _table(title, section, base, records))
+    values = {
+        row: {contender: _as_json(measurement) for contender, measurement in contenders.items()}
+        for row, contenders in section.items()
+    }
+    return _write(name, {"title": title, "ratio_to": base, "figures": values}, _table(title, section, base, records))
 
 
 def write_rows(name: str, title: str, rows: Sequence[Mapping[str, object]]) -> str:
-    """Write rows of equal columns as ``results/NAME.json`` and ``.md``; return the table."""
+    """Write rows with the same columns as ``results/NAME.json`` and ``.md``; return the table."""
     lines = [f"## {title}", "", f"| {' | '.join(rows[0])} |", f"|---|{'---:|' * (len(rows[0]) - 1)}"]
     lines += [f"| {' | '.join(map(str, row.values()))} |" for row in rows]
     return _write(name, {"title": title, "rows": rows}, "\n".join(lines) + "\n")
@@ -32,34 +35,34 @@ def write_rows(name: str, title: str, rows: Sequence[Mapping[str, object]]) -> s
 def _write(name: str, content: Mapping[str, object], table: str) -> str:
     RESULTS.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-    told = json.dumps({"machine": machine, **content}, indent=1)
-    (RESULTS / f"{name}.json").write_text(told + "\n", encoding="utf-8")
+    text = json.dumps({"machine": machine, **content}, indent=1)
+    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     (RESULTS / f"{name}.md").write_text(table, encoding="utf-8")
     return table
 
 
-def _told(measured: Measured) -> dict[str, object]:
+def _as_json(measurement: Measurement) -> dict[str, object]:
     return {
-        "seconds": [round(each, 3) for each in measured.seconds],
-        "cpu_seconds": [round(each, 2) for each in measured.cpu],
+        "seconds": [round(seconds, 3) for seconds in measurement.seconds],
+        "cpu_seconds": [round(seconds, 2) for seconds in measurement.cpu],
     }
 
 
 def _table(title: str, section: Section, base: str, records: int | None) -> str:
-    pace = (" records a second | cores busy |", "---:|---:|") if records else ("", "")
+    pace_columns = (" records a second | cores busy |", "---:|---:|") if records else ("", "")
     lines = [
         f"## {title}",
         "",
-        f"| | | seconds | from - to | CPU seconds | / {base} |{pace[0]}",
-        f"|---|---|---:|---:|---:|---:|{pace[1]}",
+        f"| | | seconds | from - to | CPU seconds | / {base} |{pace_columns[0]}",
+        f"|---|---|---:|---:|---:|---:|{pace_columns[1]}",
     ]
-    for row, found in section.items():
-        for who, measured in found.items():
-            least, most = measured.spread
-            ratio = measured.median / found[base].median
-            cpu = statistics.median(measured.cpu or [0.0])
-            used = f"{cpu:.2f}" if measured.cpu else "-"
-            figures = f"{measured.median:.2f} | {least:.2f} - {most:.2f} | {used} | {ratio:.2f} |"
-            busy = f" {records / measured.median:,.0f} | {cpu / measured.median:.2f} |" if records else ""
-            lines.append(f"| {row} | {who} | {figures}{busy}")
+    for row, contenders in section.items():
+        for contender, measurement in contenders.items():
+            fastest, slowest = measurement.spread
+            ratio = measurement.median / contenders[base].median
+            cpu = statistics.median(measurement.cpu or [0.0])
+            cpu_text = f"{cpu:.2f}" if measurement.cpu else "-"
+            time_columns = f"{measurement.median:.2f} | {fastest:.2f} - {slowest:.2f} | {cpu_text} | {ratio:.2f} |"
+            pace_text = f" {records / measurement.median:,.0f} | {cpu / measurement.median:.2f} |" if records else ""
+            lines.append(f"| {row} | {contender} | {time_columns}{pace_text}")
     return "\n".join(lines) + "\n"

@@ -1,78 +1,78 @@
-"""Rivals: other ways to merge the same records into the same rows, in turns with ours."""
+"""Rivals: other ways to merge the same records into the same rows, in turns with lakehouse."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from benchmarks.batches import append, together
+from benchmarks.batches import add_measurements, append
 from benchmarks.consumer import Consumer
-from benchmarks.turns import Measured
+from benchmarks.turns import Measurement
 from benchmarks.ways import KEY, PlainLoop, Stream
 from benchmarks.world import World, new_world
 from lakehouse.storage.row_order import merged_layout
 
 RECORDS = 5_000
-WARM = 6  # rounds until the session is warm
+WARM_UP_ROUNDS = 6  # rounds until the session is warm
 _HOURS = 40_176  # in the 55 months over which the rows are spread
-_TWINS = ("appended", "consumed", "streamed", "streamed_pruned", "streamed_once")
-_PLAIN = "plain"
-_MERGED = "_record", "_kept"
+_COPIES = ("appended", "consumed", "streamed", "streamed_pruned", "streamed_once")
+_PLAIN_TABLE = "plain"
+_INTERNAL_COLUMNS = "_record", "_kept"
 
 
 @dataclass
 class Rivals:
-    """Who takes turns: each by its name, as what it does in its turn."""
+    """The contenders: a function by name, which runs in every turn."""
 
     world: World
     turns: dict[str, Callable[[], object]]
 
-    def round(self, measured: dict[str, Measured]) -> None:
-        """Publish once, and let each have its turn; ours is the last but for what derives from it."""
+    def round(self, measurements: dict[str, Measurement]) -> None:
+        """Publish once and give each contender a turn; lakehouse is the last, followed by its derived tables."""
         self.world.publish(RECORDS)
         for name, work in self.turns.items():
-            with measured.setdefault(name, Measured()).turn():
+            with measurements.setdefault(name, Measurement()).turn():
                 work()
 
 
-def run(turns: int, rows: int) -> dict[str, Measured]:
-    """Measure in turns, each in a table of so many rows. Raises ``ValueError`` where one has other rows than ours."""
+def run(turns: int, rows: int) -> dict[str, Measurement]:
+    """Measure each contender in its own table, in turns. Raise ``ValueError`` if a table differs from lakehouse's."""
     with new_world(rows // _HOURS) as world:
         world.fill(rows)
-        _make_twins(world)
-        with _rivals(world) as rivals:
-            for _ in range(WARM):
+        _copy_merged_table(world)
+        with _open_rivals(world) as rivals:
+            for _ in range(WARM_UP_ROUNDS):
                 rivals.round({})
-            measured: dict[str, Measured] = {}
+            measurements: dict[str, Measurement] = {}
             for _ in range(turns):
-                rivals.round(measured)
+                rivals.round(measurements)
         _require_same_rows(world)
-    return _summed(measured)
+    return _add_parts(measurements)
 
 
-def _summed(found: dict[str, Measured]) -> dict[str, Measured]:
-    """Ours and the plain loop as wholes, of the parts that were measured."""
-    loop = found["plain loop, no VACUUM"]
+def _add_parts(measurements: dict[str, Measurement]) -> dict[str, Measurement]:
+    """Add up the measured parts of lakehouse and of the plain loop."""
+    plain_loop = measurements["plain loop, no VACUUM"]
     return {
-        "append": found["append"],
-        "lakehouse": found["lakehouse"],
-        "lakehouse with feed and rollup": together(found["lakehouse"], found["derive"]),
-        "deltalake": found["deltalake"],
-        "foreachBatch": found["foreachBatch"],
-        "foreachBatch, months named": found["foreachBatch, months named"],
-        "foreachBatch, started each time": found["foreachBatch, started each time"],
-        "plain loop": together(loop, found["VACUUM, Spark's settings"]),
-        "plain loop, our settings": together(loop, found["VACUUM, our settings"]),
-        "plain loop, no VACUUM": loop,
+        "append": measurements["append"],
+        "lakehouse": measurements["lakehouse"],
+        "lakehouse with feed and rollup": add_measurements(measurements["lakehouse"], measurements["derive"]),
+        "deltalake": measurements["deltalake"],
+        "foreachBatch": measurements["foreachBatch"],
+        "foreachBatch, months named": measurements["foreachBatch, months named"],
+        "foreachBatch, started each time": measurements["foreachBatch, started each time"],
+        "plain loop": add_measurements(plain_loop, measurements["VACUUM, Spark's settings"]),
+        "plain loop, our settings": add_measurements(plain_loop, measurements["VACUUM, our settings"]),
+        "plain loop, no VACUUM": plain_loop,
     }
 
 
 @contextmanager
-def _rivals(world: World) -> Iterator[Rivals]:
-    plain = PlainLoop(world, _uri(world, _PLAIN))
-    once = Stream(world, _uri(world, "streamed_once"))
+def _open_rivals(world: World) -> Iterator[Rivals]:
+    plain_loop = PlainLoop(world, _uri(world, _PLAIN_TABLE))
+    restarted_stream = Stream(world, _uri(world, "streamed_once"))
     with (
         closing(Stream(world, _uri(world, "streamed"))) as stream,
-        closing(Stream(world, _uri(world, "streamed_pruned"), pruned=True)) as pruned,
+        closing(Stream(world, _uri(world, "streamed_pruned"), pruned=True)) as pruned_stream,
     ):
         yield Rivals(
             world,
@@ -80,39 +80,39 @@ def _rivals(world: World) -> Iterator[Rivals]:
                 "append": lambda: append(world),
                 "deltalake": Consumer(world, _uri(world, "consumed")).merge,
                 "foreachBatch": stream.next_batch,
-                "foreachBatch, months named": pruned.next_batch,
-                "foreachBatch, started each time": once.once,
-                "plain loop, no VACUUM": plain.merge,
-                "VACUUM, our settings": plain.vacuum,
-                "VACUUM, Spark's settings": plain.stock_vacuum,
+                "foreachBatch, months named": pruned_stream.next_batch,
+                "foreachBatch, started each time": restarted_stream.merge_once,
+                "plain loop, no VACUUM": plain_loop.merge,
+                "VACUUM, our settings": plain_loop.vacuum,
+                "VACUUM, Spark's settings": plain_loop.stock_vacuum,
                 "lakehouse": world.merge,
                 "derive": world.derive,
             },
         )
 
 
-def _make_twins(world: World) -> None:
-    """Tables of the same rows: in the same partitions, and, for the plain loop, in none."""
+def _copy_merged_table(world: World) -> None:
+    """Copy the merged table for every rival: with the same partitions, or without partitions for the plain loop."""
     layout = merged_layout(world.table, world.settings)
-    rows = world.spark.read.format("delta").load(layout.uri).drop(*_MERGED)
+    rows = world.spark.read.format("delta").load(layout.uri).drop(*_INTERNAL_COLUMNS)
     by_month = rows.repartition("observed_month")
-    for name in _TWINS:
+    for name in _COPIES:
         by_month.write.format("delta").partitionBy("observed_month").save(_uri(world, name))
-    rows.drop("observed_month").write.format("delta").save(_uri(world, _PLAIN))
+    rows.drop("observed_month").write.format("delta").save(_uri(world, _PLAIN_TABLE))
 
 
 def _require_same_rows(world: World) -> None:
-    """All have merged the same, but for the one that appends: so many rows, and a sum of the hashes of all."""
-    ours = _sum_of_rows(world, world.table.name)
-    others = {name: _sum_of_rows(world, name) for name in (*_TWINS[1:], _PLAIN)}
-    if differing := [name for name, rows in others.items() if rows != ours]:
-        raise ValueError(f"Other rows than ours: {', '.join(differing)}; {ours}, {others}")
+    """Compare the tables of all rivals except the append: the number of rows and the sum of their hashes."""
+    lakehouse_sum = _sum_rows(world, world.table.name)
+    other_sums = {name: _sum_rows(world, name) for name in (*_COPIES[1:], _PLAIN_TABLE)}
+    if differing := [name for name, row_sum in other_sums.items() if row_sum != lakehouse_sum]:
+        raise ValueError(f"Rows differ from lakehouse: {', '.join(differing)}; {lakehouse_sum}, {other_sums}")
 
 
-def _sum_of_rows(world: World, name: str) -> tuple[object, ...]:
+def _sum_rows(world: World, name: str) -> tuple[object, ...]:
     rows = world.spark.read.format("delta").load(_uri(world, name))
-    hashed = f"CAST(xxhash64({', '.join(KEY)}, temperature_2m) AS DECIMAL(38,0))"
-    return tuple(rows.selectExpr("count(*)", f"sum({hashed})").collect()[0])
+    hash_sql = f"CAST(xxhash64({', '.join(KEY)}, temperature_2m) AS DECIMAL(38,0))"
+    return tuple(rows.selectExpr("count(*)", f"sum({hash_sql})").collect()[0])
 
 
 def _uri(world: World, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Measuring: contenders take turns, so that what the machine does meanwhile meets all of them alike."""
+"""Measure contenders in turns, so that other load on the machine affects all of them equally."""
 
 import ctypes
 import os
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-_TICK = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _SET_CHILD_SUBREAPER = 36
 Name = TypeVar("Name")
 
 
 @dataclass
-class Measured:
-    """What the turns of one contender took: wall seconds, and CPU seconds of this process and all below it."""
+class Measurement:
+    """The turns of one contender: wall seconds, and CPU seconds of this process and its descendants."""
 
     seconds: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -29,50 +29,50 @@ class Measured:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The quickest and the slowest turn, in wall seconds."""
+        """The fastest and the slowest turn, in wall seconds."""
         return min(self.seconds), max(self.seconds)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Measure one turn."""
-        used, begun = cpu_seconds(), time.perf_counter()
+        cpu_before, started_at = cpu_seconds(), time.perf_counter()
         yield
-        self.seconds.append(time.perf_counter() - begun)
-        self.cpu.append(cpu_seconds() - used)
+        self.seconds.append(time.perf_counter() - started_at)
+        self.cpu.append(cpu_seconds() - cpu_before)
 
 
-def take_turns(turns: int, contenders: Mapping[str, Callable[[], object]]) -> dict[str, Measured]:
-    """Let each contender have so many turns, one after the other."""
-    measured = {name: Measured() for name in contenders}
+def take_turns(turns: int, contenders: Mapping[str, Callable[[], object]]) -> dict[str, Measurement]:
+    """Give each contender ``turns`` turns, alternating between the contenders."""
+    measurements = {name: Measurement() for name in contenders}
     for _ in range(turns):
         for name, contender in contenders.items():
-            with measured[name].turn():
+            with measurements[name].turn():
                 contender()
-    return measured
+    return measurements
 
 
-def in_turn(number: int, names: Iterable[Name]) -> list[Name]:
-    """The names in the order of a round: each round begins with another."""
-    listed = list(names)
-    first = number % len(listed)
-    return listed[first:] + listed[:first]
+def rotate(number: int, names: Iterable[Name]) -> list[Name]:
+    """Rotate the names, so that each round begins with a different one."""
+    ordered = list(names)
+    first = number % len(ordered)
+    return ordered[first:] + ordered[:first]
 
 
 def adopt_orphans() -> None:
-    """Count what the children of our children use also where they outlive their parents, as a Spark does its command.
+    """Count the CPU of grandchildren even if they outlive their parents, as the JVM of Spark outlives its command.
 
-    They stay in the list of processes, ended, until this one has ended.
+    Ended processes stay in the process list until this process ends.
     """
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and of all below it, those included that have ended."""
+    """Return the CPU seconds of this process and its descendants, including ended ones."""
     return sum(process.cpu + process.cpu_of_ended for process in processes_below(os.getpid()).values())
 
 
 class Process(NamedTuple):
-    """A process: its parent, and the CPU seconds of itself and of its children that have ended."""
+    """A process: its parent, its own CPU seconds and those of its ended children."""
 
     parent: int
     cpu: float
@@ -80,16 +80,16 @@ class Process(NamedTuple):
 
 
 def processes_below(ancestor: int) -> dict[int, Process]:
-    """A process and all below it, by their numbers."""
-    found = {}
+    """Return a process and its descendants by process id."""
+    processes = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it ended meanwhile
-        used = [int(ticks) / _TICK for ticks in fields[11:15]]
-        found[int(stat.parent.name)] = Process(int(fields[1]), sum(used[:2]), sum(used[2:]))
-    return {pid: process for pid, process in found.items() if _is_below(ancestor, pid, found)}
+            continue  # the process has ended
+        cpu_times = [int(ticks) / _TICKS_PER_SECOND for ticks in fields[11:15]]
+        processes[int(stat.parent.name)] = Process(int(fields[1]), sum(cpu_times[:2]), sum(cpu_times[2:]))
+    return {pid: process for pid, process in processes.items() if _is_below(ancestor, pid, processes)}
 
 
 def _is_below(ancestor: int, pid: int, processes: Mapping[int, Process]) -> bool:

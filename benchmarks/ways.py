@@ -1,6 +1,7 @@
-"""Other ways to merge a topic into a Delta table with Spark, each as those write it who use it.
+"""Other ways to merge a topic into a Delta table with Spark, written as their users write them.
 
-None of them rejects, counts or proves anything, or keeps a feed or a rollup. They decode by Spark's ``from_json``.
+They decode with Spark's ``from_json``. None of them rejects or counts records, checks its result, or maintains a feed
+or a rollup.
 """
 
 import json
@@ -21,18 +22,19 @@ from lakehouse.settings.broker_address import bootstrap_servers
 KEY = ("latitude", "longitude", "observed_at")
 SAME_KEY = " AND ".join(f"s.{name} = t.{name}" for name in KEY)
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
-_PLACE = ("timestamp", "partition", "offset")
-_EARLIEST = -2  # as Spark writes it
-_VACUUM_TASKS = ("spark.sql.sources.parallelPartitionDiscovery.parallelism", "10000")
-# as Spark's error advises: it takes the table for small, broadcasts all its keys and runs out of memory
+_POSITION = ("timestamp", "partition", "offset")
+_EARLIEST = -2  # Spark's number for the earliest offset
+_DEFAULT_VACUUM_TASKS = ("spark.sql.sources.parallelPartitionDiscovery.parallelism", "10000")
+# the advice of Spark's error: Spark assumes that the table is small, broadcasts all its keys and runs out of memory
 _NO_BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "-1")
 
 
 @dataclass
 class PlainLoop:
-    """Count what waits, read it again, MERGE it by its key, VACUUM. Where it is stands in memory: so many were counted.
+    """A loop that counts the waiting records, reads them again, merges them by key and runs VACUUM.
 
-    Its table is not partitioned. The pauses of the loop are left out.
+    It keeps its position in memory, as the number of counted records. Its table has no partitions. The pauses of the
+    loop are left out.
     """
 
     world: World
@@ -40,38 +42,38 @@ class PlainLoop:
     position: dict[int, int] = field(default_factory=dict)
 
     def merge(self) -> None:
-        """Merge what waits."""
+        """Merge the waiting records."""
         records = self._read()
-        counted = records.groupBy("partition").count().collect()
-        rows = _decoded(self._read()).dropDuplicates(list(KEY)).drop(*_PLACE, "observed_month")
-        with _set(self.world.spark, *_NO_BROADCAST):
-            merge = _merge(self.world.spark, self.uri, rows, SAME_KEY)
-            matched = merge.whenMatchedUpdate(set={"temperature_2m": "s.temperature_2m"})
-            matched.whenNotMatchedInsertAll().execute()
-        for row in counted:
+        counts = records.groupBy("partition").count().collect()
+        rows = _decode(self._read()).dropDuplicates(list(KEY)).drop(*_POSITION, "observed_month")
+        with _with_setting(self.world.spark, *_NO_BROADCAST):
+            merge = _start_merge(self.world.spark, self.uri, rows, SAME_KEY)
+            with_update = merge.whenMatchedUpdate(set={"temperature_2m": "s.temperature_2m"})
+            with_update.whenNotMatchedInsertAll().execute()
+        for row in counts:
             self.position[row["partition"]] = self.position.get(row["partition"], 0) + int(row["count"])
 
     def vacuum(self) -> None:
-        """VACUUM as our sessions do it: folders are listed in two tasks."""
+        """Run VACUUM with the settings of lakehouse: two tasks list the folders."""
         DeltaTable.forPath(self.world.spark, self.uri).vacuum()
 
     def stock_vacuum(self) -> None:
-        """VACUUM as Spark does it where nobody set anything."""
-        with _set(self.world.spark, *_VACUUM_TASKS):
+        """Run VACUUM with the default settings of Spark."""
+        with _with_setting(self.world.spark, *_DEFAULT_VACUUM_TASKS):
             self.vacuum()
 
     def _read(self) -> DataFrame:
         table = self.world.table
-        starts = {str(part): self.position.get(part, _EARLIEST) for part in range(table.partitions)}
-        options = {**_topic(self.world), "startingOffsets": json.dumps({table.topic: starts})}
+        offsets = {str(partition): self.position.get(partition, _EARLIEST) for partition in range(table.partitions)}
+        options = {**_topic_options(self.world), "startingOffsets": json.dumps({table.topic: offsets})}
         return self.world.spark.read.format("kafka").options(**options).load()
 
 
 @dataclass
 class Stream:
-    """A query of Structured Streaming that merges in ``foreachBatch``, as Delta's documentation shows it.
+    """A query of Structured Streaming that merges in ``foreachBatch``, as the documentation of Delta shows it.
 
-    ``pruned`` names the batch's months in the condition, which the documentation does not.
+    ``pruned`` adds the months of the batch to the condition, which the documentation does not.
     """
 
     world: World
@@ -82,76 +84,76 @@ class Stream:
     done: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def next_batch(self) -> None:
-        """Let the query, which stays up, end its batch and merge the next.
+        """Let the running query finish its batch and merge the next one.
 
-        Between two calls it waits inside its batch: it neither asks the broker nor starts before its turn.
+        Between two calls the query waits inside its batch, so it uses no time outside its turn.
         """
         if self.query is None:
-            self.query = self._written().foreachBatch(self._hold).start()
+            self.query = self._start_writer().foreachBatch(self._merge_and_wait).start()
         else:
             self.go.release()
         while not self.done.acquire(timeout=1):
             if error := self.query.exception():
                 raise error
 
-    def once(self) -> None:
-        """Start the query, let it merge what waits, and end it."""
-        self._written().trigger(availableNow=True).foreachBatch(self._upsert).start().awaitTermination()
+    def merge_once(self) -> None:
+        """Start the query, merge the waiting records and stop the query."""
+        self._start_writer().trigger(availableNow=True).foreachBatch(self._upsert).start().awaitTermination()
 
     def close(self) -> None:
-        """End the query."""
+        """Stop the query."""
         self.go.release()
         if self.query:
             self.query.stop()
 
-    def _written(self) -> DataStreamWriter:
-        options = {**_topic(self.world), "startingOffsets": "earliest"}
-        rows = _decoded(self.world.spark.readStream.format("kafka").options(**options).load())
+    def _start_writer(self) -> DataStreamWriter:
+        options = {**_topic_options(self.world), "startingOffsets": "earliest"}
+        rows = _decode(self.world.spark.readStream.format("kafka").options(**options).load())
         return rows.writeStream.option("checkpointLocation", f"{self.uri}.checkpoint")
 
-    def _hold(self, rows: DataFrame, number: int) -> None:
+    def _merge_and_wait(self, rows: DataFrame, number: int) -> None:
         self._upsert(rows, number)
         self.done.release()
         self.go.acquire()
 
     def _upsert(self, rows: DataFrame, _: int) -> None:
-        newest = _newest(rows)
-        same = SAME_KEY
+        newest_rows = _newest_rows(rows)
+        condition = SAME_KEY
         if self.pruned:
-            newest = newest.persist()
-            months = ", ".join(f"DATE'{row[0]}'" for row in newest.select("observed_month").distinct().collect())
-            same += f" AND t.observed_month IN ({months})"
-        with _set(rows.sparkSession, *_NO_BROADCAST):
-            merge = _merge(rows.sparkSession, self.uri, newest, same)
+            newest_rows = newest_rows.persist()
+            months = ", ".join(f"DATE'{row[0]}'" for row in newest_rows.select("observed_month").distinct().collect())
+            condition += f" AND t.observed_month IN ({months})"
+        with _with_setting(rows.sparkSession, *_NO_BROADCAST):
+            merge = _start_merge(rows.sparkSession, self.uri, newest_rows, condition)
             merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-        newest.unpersist()
+        newest_rows.unpersist()
 
 
-def _merge(spark: SparkSession, uri: str, rows: DataFrame, same: str) -> DeltaMergeBuilder:
-    return DeltaTable.forPath(spark, uri).alias("t").merge(F.broadcast(rows.alias("s")), same)
+def _start_merge(spark: SparkSession, uri: str, rows: DataFrame, condition: str) -> DeltaMergeBuilder:
+    return DeltaTable.forPath(spark, uri).alias("t").merge(F.broadcast(rows.alias("s")), condition)
 
 
 @contextmanager
-def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(name) or ""
+def _with_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    value_before = spark.conf.get(name) or ""
     spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(name, before)
+        spark.conf.set(name, value_before)
 
 
-def _topic(world: World) -> dict[str, str]:
+def _topic_options(world: World) -> dict[str, str]:
     return {"kafka.bootstrap.servers": bootstrap_servers(world.settings), "subscribe": world.table.topic}
 
 
-def _decoded(records: DataFrame) -> DataFrame:
-    parsed = records.select(*_PLACE, F.from_json(F.col("value").cast("string"), _JSON).alias("json"))
-    hour = "to_timestamp(json.time, \"yyyy-MM-dd'T'HH:mm\") AS observed_at"
-    rows = parsed.selectExpr(*_PLACE, "json.latitude", "json.longitude", hour, "json.temperature_2m")
+def _decode(records: DataFrame) -> DataFrame:
+    parsed_records = records.select(*_POSITION, F.from_json(F.col("value").cast("string"), _JSON).alias("json"))
+    hour_sql = "to_timestamp(json.time, \"yyyy-MM-dd'T'HH:mm\") AS observed_at"
+    rows = parsed_records.selectExpr(*_POSITION, "json.latitude", "json.longitude", hour_sql, "json.temperature_2m")
     return rows.selectExpr("*", "CAST(date_trunc('MONTH', observed_at) AS DATE) AS observed_month")
 
 
-def _newest(rows: DataFrame) -> DataFrame:
-    values, order = "struct(temperature_2m, observed_month)", f"struct({', '.join(_PLACE)})"
+def _newest_rows(rows: DataFrame) -> DataFrame:
+    values, order = "struct(temperature_2m, observed_month)", f"struct({', '.join(_POSITION)})"
     return rows.groupBy(*KEY).agg(F.expr(f"max_by({values}, {order})").alias("newest")).select(*KEY, "newest.*")

@@ -1,4 +1,4 @@
-"""What is measured on: a home of its own with a broker, a session, and a merged table that holds rows."""
+"""The environment of a benchmark: a home with a broker, a session, and a merged table with rows."""
 
 import json
 import tempfile
@@ -24,13 +24,13 @@ from lakehouse.storage.row_order import ORDER, merged_layout
 from lakehouse.storage.table_context import TableContext
 
 START = datetime(2019, 1, 1, tzinfo=UTC)
-HOURS = 24 * 31  # of January, in which batches fall
-_ROWS_OF_A_TASK = 1_000_000  # hour after hour, so that each writes few months
+HOURS = 24 * 31  # of January, the month of all batches
+_ROWS_PER_TASK = 1_000_000  # in the order of the hours, so that a task writes few months
 
 
 @dataclass
 class World:
-    """A home whose broker runs, a session, and a table of hours at so many places."""
+    """A home with a running broker, a session, and a table of hourly temperatures at ``places`` places."""
 
     settings: Settings
     spark: SparkSession
@@ -40,28 +40,28 @@ class World:
 
     @property
     def context(self) -> TableContext:
-        """What a batch works with."""
+        """The context of a batch."""
         return TableContext(self.spark, self.settings, self.table, "benchmark")
 
     def fill(self, rows: int, *, as_changes: bool = True) -> None:
-        """Make the merged table and give it so many rows, as base rows are: hour after hour at all places.
+        """Create the merged table and write ``rows`` base rows: all places, hour after hour.
 
-        Where they are not to count ``as_changes``, the feed does not tell them; the rollups do.
+        Without ``as_changes`` the feed omits these rows; the rollups include them.
         """
         create_topic(self.settings, self.table)
         prepare(self.context)
         if not as_changes:
             refresh_changes(self.context)
-        hours = f"timestampadd(HOUR, CAST(id DIV {self.places} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
-        tasks = max(2, rows // _ROWS_OF_A_TASK)
-        numbers = self.spark.range(0, rows, 1, tasks).selectExpr("id", f"{hours} AS observed_at")
-        month = self.table.partition_by.expression if self.table.partition_by else ""
+        hour_sql = f"timestampadd(HOUR, CAST(id DIV {self.places} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
+        tasks = max(2, rows // _ROWS_PER_TASK)
+        numbers = self.spark.range(0, rows, 1, tasks).selectExpr("id", f"{hour_sql} AS observed_at")
+        month_sql = self.table.partition_by.expression if self.table.partition_by else ""
         columns = (
             f"CAST(id % {self.places} % 90 AS DECIMAL(9,6)) AS latitude",
             f"CAST(id % {self.places} DIV 90 / 1000 AS DECIMAL(9,6)) AS longitude",
             "observed_at",
             "CAST(id % 300 AS DOUBLE) / 10 AS temperature_2m",
-            f"{month} AS observed_month",
+            f"{month_sql} AS observed_month",
             *(f"{base_order()} AS _record", f"named_struct('temperature_2m', {base_order()}) AS _kept"),
         )
         layout = merged_layout(self.table, self.settings)
@@ -72,12 +72,12 @@ class World:
             refresh_rollup(self.context, rollup)
 
     def publish(self, records: int, months: int = 1) -> None:
-        """Publish so many records, of which half update a row and half bring one."""
+        """Publish ``records`` records: half of them update a row, the others insert one."""
         lines = (self.line(number, months) for number in range(records))
         self.published += publish(self.settings, self.table, lines)
 
     def line(self, number: int, months: int) -> bytes:
-        """A record: an even one of a row that is there, an odd one of a place that has none in that hour yet."""
+        """Return a record: an even number updates a row, an odd number inserts a row of a new place."""
         hour = START + timedelta(days=31 * (number % months), hours=number // 2 // self.places % HOURS)
         place = number // 2 % self.places
         if number % 2:
@@ -91,30 +91,30 @@ class World:
         return json.dumps(reading).encode()
 
     def read(self) -> DataFrame:
-        """The records that wait, decoded, as a batch reads them."""
+        """Read and decode the waiting records, as a batch does."""
         plan = plan_next(self.settings, self.table)
         return decode_records(read_records(self.spark, self.settings, plan), self.table)
 
     def merge(self) -> None:
-        """Merge what waits."""
+        """Merge the waiting records."""
         merge_all(self.context)
 
     def derive(self) -> None:
-        """Bring feed and rollups up to the merged table."""
+        """Refresh the feed and the rollups."""
         refresh_changes(self.context)
         for rollup in self.table.rollups:
             refresh_rollup(self.context, rollup)
 
 
 def base_order() -> str:
-    """Where a base row stands, in SQL."""
-    nulls = ", ".join(f"'{each.name}', CAST(NULL AS {each.type})" for each in ORDER if each.name != "base")
+    """Return the SQL of the position of a base row."""
+    nulls = ", ".join(f"'{part.name}', CAST(NULL AS {part.type})" for part in ORDER if part.name != "base")
     return f"named_struct({nulls}, 'base', 0L)"
 
 
 @contextmanager
 def new_world(places: int = 6) -> Iterator[World]:
-    """A home in a temporary folder, with everything started; all of it is gone afterwards."""
+    """Yield a home in a temporary folder with broker and session; remove all of it afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(home=Path(folder), spark_master="local[2]")
         with running_broker(settings):
@@ -127,14 +127,14 @@ def new_world(places: int = 6) -> Iterator[World]:
 
 @contextmanager
 def new_worlds(names: Sequence[str], places: int) -> Iterator[dict[str, World]]:
-    """A home for each name, with a topic and tables of its own, over one broker and one session."""
-    with new_world() as shared:
-        servers = bootstrap_servers(shared.settings)
-        homes = [shared.settings.home / f"home{number}" for number in range(len(names))]
+    """Yield one home per name, with its own topic and tables; they share one broker and one session."""
+    with new_world() as shared_world:
+        servers = bootstrap_servers(shared_world.settings)
+        homes = [shared_world.settings.home / f"home{number}" for number in range(len(names))]
         yield {
             name: World(
                 Settings(home=home, kafka_bootstrap_servers=servers),
-                shared.spark,
+                shared_world.spark,
                 places,
                 replace(temperatures, topic=home.name),
             )

@@ -1,1 +1,1 @@
-"""What tests share: streams and tables to look at, brokers and workers to harm, a model that knows what is right."""
+"""Code that tests share: streams and tables to inspect, brokers and workers to break, a model of the right results."""

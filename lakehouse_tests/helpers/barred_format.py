@@ -1,6 +1,6 @@
-"""A format that the program does not know: a module that a project adds."""
+"""A format that lakehouse does not include: a module that a project adds."""
 
-# ruff: noqa: ARG002 - its records name no schema
+# ruff: noqa: ARG002 - the records have no schema id
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from lakehouse.decoding.records import parse, require_value
 
 @dataclass(frozen=True)
 class Barred(Format):
-    """Values of fields in the order of their ``names``, with a bar between two; an empty text is no value."""
+    """Values of fields in the order of ``names``, separated by bars; an empty text is a missing value."""
 
     names: tuple[str, ...]
 
@@ -22,9 +22,9 @@ class Barred(Format):
         return BarredParser(self.names)
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
-        return self._written
+        return self._encode
 
-    def _written(self, line: bytes) -> bytes:
+    def _encode(self, line: bytes) -> bytes:
         try:
             fields = parse(line)
         except Rejection as rejection:

@@ -1,4 +1,4 @@
-"""A table of its own whose jobs of Dagster run in this process, and what their checks found."""
+"""Run the Dagster jobs of a new table in this process and return the results of their checks."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 
 class Checked:
-    """A table of its own and the jobs that Dagster makes of it."""
+    """A new table and its Dagster jobs."""
 
     def __init__(self, stream: Stream, instance: dg.DagsterInstance) -> None:
         self.stream = stream
@@ -19,17 +19,17 @@ class Checked:
         self.defs = build_defs([stream.table], resources)
 
     def run(self, job: str) -> dict[str, dg.AssetCheckEvaluation]:
-        """Run a job of the table; what its checks found."""
-        made = self.defs.resolve_job_def(f"{job}_{self.stream.table.name}")
-        run = made.execute_in_process(instance=self.instance, raise_on_error=False)
+        """Run a job of the table; return the evaluations of its checks by name."""
+        job_definition = self.defs.resolve_job_def(f"{job}_{self.stream.table.name}")
+        run = job_definition.execute_in_process(instance=self.instance, raise_on_error=False)
         self.failures = [
-            e.event_specific_data.user_failure_data.description for e in run.all_events if e.is_step_failure
+            event.event_specific_data.user_failure_data.description for event in run.all_events if event.is_step_failure
         ]
-        return {one.check_name: one for one in run.get_asset_check_evaluations()}
+        return {evaluation.check_name: evaluation for evaluation in run.get_asset_check_evaluations()}
 
     def send(self, latitude: float, number: int, **more: Any) -> None:
         self.stream.send(record(latitude=latitude, time=hour(number), **more))
 
     def spoil(self, latitude: float) -> None:
-        """Change a figure of a group by hand."""
+        """Overwrite a value of the rollup with a wrong one."""
         self.stream.sql(f"UPDATE {{rollup}} SET `rows` = 7 WHERE latitude = {latitude}")

@@ -1,4 +1,4 @@
-"""Verbs of the command line, run in this process."""
+"""Run commands of the command line in this process."""
 
 import io
 import json
@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 from lakehouse.cli import main
 
 
-class Said(NamedTuple):
-    """What a verb said, and its exit code."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
 
     code: int
     out: str
     err: str
 
 
-def lakehouse_says(*arguments: str) -> Said:
+def lakehouse_says(*arguments: str) -> CommandResult:
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         code = main.run(arguments)
-    return Said(code, out.getvalue(), err.getvalue())
+    return CommandResult(code, out.getvalue(), err.getvalue())
 
 
-def told(*arguments: str) -> Any:
-    said = lakehouse_says(*arguments, "--json")
-    assert said.code == 0, said.err
-    return json.loads(said.out)
+def read_json_output(*arguments: str) -> Any:
+    result = lakehouse_says(*arguments, "--json")
+    assert result.code == 0, result.err
+    return json.loads(result.out)

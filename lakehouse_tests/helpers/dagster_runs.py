@@ -1,4 +1,4 @@
-"""Definitions of one table as Dagster runs them, and what a run told."""
+"""Run the Dagster definitions of one table and read the metadata of a run."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,17 +13,17 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(90), strict=False)]
-MORE = LINES[59].rstrip()[:-1] + b', "station": "north"}'  # a field that no column takes
+MORE = LINES[59].rstrip()[:-1] + b', "station": "north"}'  # an unmapped field
 FIRST, SECOND = [*LINES[:59], MORE, b"{", b"[]"], LINES[60:]
 
 
 class Lakehouse:
-    """Definitions of one table with a topic and tables of its own, and the runs made of them."""
+    """Definitions of one table with a new topic and new tables, and their runs."""
 
-    def __init__(self, settings: Settings, instance: dg.DagsterInstance, topic: str, **declared: Any) -> None:
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance, topic: str, **changes: Any) -> None:
         self.settings = settings
         self.instance = instance
-        self.table = replace(temperatures, topic=topic, **declared)
+        self.table = replace(temperatures, topic=topic, **changes)
         self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
         self.defs = build_defs([self.table], self.resources)
 
@@ -36,11 +36,16 @@ class Lakehouse:
 
 
 def facts(run: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
-    """What each asset of a run told, by its name."""
+    """Return the metadata of every asset of a run, by asset name."""
     assert run.success
-    told = [event.materialization for event in run.get_asset_materialization_events()]
-    return {one.asset_key.to_user_string(): {name: entry.value for name, entry in one.metadata.items()} for one in told}
+    materializations = [event.materialization for event in run.get_asset_materialization_events()]
+    return {
+        materialization.asset_key.to_user_string(): {
+            name: entry.value for name, entry in materialization.metadata.items()
+        }
+        for materialization in materializations
+    }
 
 
 def checks(run: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
-    return {one.check_name: one for one in run.get_asset_check_evaluations()}
+    return {evaluation.check_name: evaluation for evaluation in run.get_asset_check_evaluations()}

@@ -1,4 +1,4 @@
-"""The engine of a home as the tests start it, and what runs on it."""
+"""Start the engine of a home and inspect its statements."""
 
 import json
 import time
@@ -19,7 +19,7 @@ from lakehouse.storage.writer_note import Writer
 
 
 def home_of_workers(home: Path, broker: Settings) -> Settings:
-    """The settings that a worker of this home has."""
+    """Return the settings of a worker of this home."""
     return Settings(
         home=home,
         kafka_bootstrap_servers=bootstrap_servers(broker),
@@ -31,7 +31,7 @@ def home_of_workers(home: Path, broker: Settings) -> Settings:
 
 @contextmanager
 def running_engine(settings: Settings) -> Iterator[EngineProcess]:
-    """The engine of a home, which may not answer yet; whoever attaches waits for it."""
+    """Start the engine of a home, which may not answer yet; a command that attaches waits for it."""
     engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
     engine.start()
     try:
@@ -41,13 +41,13 @@ def running_engine(settings: Settings) -> Iterator[EngineProcess]:
 
 
 def writer_of(settings: Settings, name: str) -> Writer | None:
-    """Who is noted as the writer of a table."""
+    """Return the writer that is recorded for a table."""
     note = Path(settings.table_uri(name)).parent / ".locks" / f"{name}.writer"
     return Writer(**json.loads(note.read_text())) if note.exists() else None
 
 
 def runs(writer: Writer | None) -> bool:
-    """Whether a statement of this writer runs on its engine."""
+    """Whether a statement of this writer is running on its engine."""
     if writer is None:
         return False
     channel = open_channel(Path(writer.engine), writer.session)
@@ -55,13 +55,13 @@ def runs(writer: Writer | None) -> bool:
     try:
         return bool(Work(channel, writer.session, time.monotonic() + 10).running())
     except grpc.RpcError as error:
-        if "INVALID_HANDLE" in (error.details() or ""):  # the engine has given the session up
+        if "INVALID_HANDLE" in (error.details() or ""):  # the engine has closed the session
             return False
         raise
 
 
 def page(url: str) -> str:
-    """What Spark shows at this address of an engine."""
-    with urlopen(url, timeout=60) as answer:  # noqa: S310 - an address of our own
-        text: str = answer.read().decode()
+    """Read a page of the Spark UI of an engine."""
+    with urlopen(url, timeout=60) as response:  # noqa: S310 - an address on loopback
+        text: str = response.read().decode()
     return text

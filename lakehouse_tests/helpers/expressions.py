@@ -1,4 +1,4 @@
-"""Random SQL of computed columns, by the kind of what it gives, and rows that are as hostile as their types allow."""
+"""Random SQL of computed columns by kind of result, and rows with the most extreme values of their types."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -54,7 +54,7 @@ BENIGN = [
     _row(("a-b", "7"), False, "-8 -9 -0.125 -0.99 -12 -1.5", date(2024, 2, 29), _NOON),
     _row(("", "x"), None, "1 2 3e5 99.01 100 3.000001", date(1999, 12, 31), _NOON),
 ]
-"""Rows of which most expressions can be computed."""
+"""Rows for which most expressions have a result."""
 
 TEXT, TRUTH, WHOLE, DECIMAL, DOUBLE, DAY, MOMENT = "text", "truth", "whole", "decimal", "double", "day", "moment"
 KINDS = {
@@ -77,7 +77,7 @@ _LEAVES = {
     DAY: ["d", "DATE '0001-01-01'", "DATE '9999-12-31'", "NULL"],
     MOMENT: ["s", "TIMESTAMP '1969-12-31 23:59:59.999999'", "NULL"],
 }
-# what is in brackets is a kind, of which another expression stands there; # is a number that is written
+# a kind in brackets is replaced by an expression of that kind, and # by a literal number
 _FORMS = {
     TEXT: """
         upper([text]); lower([text]); initcap([text]); trim([text]); ltrim([text]); md5([text]);
@@ -114,21 +114,21 @@ _FORMS = {
         date_trunc('QUARTER', [moment]); date_trunc('SECOND', [moment]); CAST([day] AS TIMESTAMP)
     """,
 }
-_OF_ALL = ["CASE WHEN [truth] THEN [{0}] ELSE [{0}] END", "coalesce([{0}], [{0}])", "nullif([{0}], [{0}])"]
-_OF_ALL += ["if([truth], [{0}], NULL)", "least([{0}], [{0}])", "CASE [text] WHEN [text] THEN [{0}] END"]
+_COMMON_FORMS = ["CASE WHEN [truth] THEN [{0}] ELSE [{0}] END", "coalesce([{0}], [{0}])", "nullif([{0}], [{0}])"]
+_COMMON_FORMS += ["if([truth], [{0}], NULL)", "least([{0}], [{0}])", "CASE [text] WHEN [text] THEN [{0}] END"]
 
 
 def expression(chance: Random, kind: str, depth: int = 3) -> str:
-    """A random expression that gives a kind of value."""
+    """Return a random expression whose value has this kind."""
     if kind == "any":
         kind = chance.choice([*_FORMS])
     if kind == "number":
         kind = chance.choice([WHOLE, DECIMAL, DOUBLE])
     if depth == 0 or chance.random() < 0.15:
         return chance.choice(_LEAVES[kind])
-    form = chance.choice([*map(str.strip, _FORMS[kind].split(";")), *(each.format(kind) for each in _OF_ALL)])
+    form = chance.choice([*map(str.strip, _FORMS[kind].split(";")), *(common.format(kind) for common in _COMMON_FORMS)])
     first, *rest = form.split("[")
     parts = [first]
-    for kind_inside, after in (each.split("]", 1) for each in rest):
-        parts += [expression(chance, kind_inside, depth - 1), after]
+    for inner_kind, text_after in (part.split("]", 1) for part in rest):
+        parts += [expression(chance, inner_kind, depth - 1), text_after]
     return "".join(parts).replace("#", str(chance.randrange(9)))

@@ -1,4 +1,4 @@
-"""The mark by which a test names the invariants of ``docs/invariants.md`` that it proves."""
+"""The marker with which a test names the invariants of ``docs/invariants.md`` that it proves."""
 
 import re
 
@@ -10,12 +10,12 @@ _NUMBER = re.compile(r"^## (\d+)\. ", re.MULTILINE)
 
 
 def invariants() -> set[int]:
-    """The numbers of the invariants on their page."""
+    """Return the numbers of all invariants on the page."""
     return {int(number) for number in _NUMBER.findall((ROOT / "docs" / "invariants.md").read_text(encoding="utf-8"))}
 
 
 def named_by(item: pytest.Item) -> set[int]:
-    """The invariants that a test names, for itself or with its whole file."""
+    """Return the invariants that a test names, by itself or for its whole file."""
     return {number for mark in item.iter_markers("invariant") for number in mark.args}
 
 
@@ -27,4 +27,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     numbers = invariants()
     unknown = {item.nodeid for item in items if named_by(item) - numbers}
     if unknown:
-        raise pytest.UsageError(f"docs/invariants.md has no invariant of a number that is named by {', '.join(unknown)}")
+        raise pytest.UsageError(f"Unknown number of an invariant, see docs/invariants.md: {', '.join(unknown)}")

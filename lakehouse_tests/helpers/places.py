@@ -1,4 +1,4 @@
-"""Where the repository and its sample data are."""
+"""The folders of the repository and of its sample data."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How large the plans are that Spark makes."""
+"""Measure the size of the plans of Spark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-_WHOLE = {
+_UNLIMITED = {
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.maxPlanStringLength": "2000000000",
     "spark.sql.maxMetadataStringLength": "1000000",
@@ -15,24 +15,26 @@ _WHOLE = {
 
 @contextmanager
 def plan_sizes(spark: SparkSession) -> Iterator[list[int]]:
-    """Fills the list with the characters of the plan of each statement that runs meanwhile, on a session of its own."""
+    """Yield a list that receives, at the end, the plan length of every statement of the block; no other may run."""
     store = spark._jsparkSession.sharedState().statusStore()
-    before = {name: spark.conf.get(name) or "" for name in _WHOLE}
-    last = max((each.executionId() for each in executions(store)), default=-1)
-    for name, value in _WHOLE.items():
+    values_before = {name: spark.conf.get(name) or "" for name in _UNLIMITED}
+    last_id = max((execution.executionId() for execution in executions(store)), default=-1)
+    for name, value in _UNLIMITED.items():
         spark.conf.set(name, value)
     sizes: list[int] = []
     try:
         yield sizes
     finally:
-        for name, value in before.items():
+        for name, value in values_before.items():
             spark.conf.set(name, value)
-        new = [each for each in executions(store) if each.executionId() > last]
-        assert min(each.executionId() for each in new) == last + 1, "Spark has forgotten some of them"
-        sizes += [len(each.physicalPlanDescription()) for each in new]
+        new_executions = [execution for execution in executions(store) if execution.executionId() > last_id]
+        assert min(execution.executionId() for execution in new_executions) == last_id + 1, (
+            "Spark has dropped some executions"
+        )
+        sizes += [len(execution.physicalPlanDescription()) for execution in new_executions]
 
 
 def executions(store: Any) -> list[Any]:
-    """The statements that Spark remembers: the newest, as many as its settings say."""
-    found = store.executionsList()
-    return [found.apply(number) for number in range(found.size())]
+    """Return the newest executions; the settings of Spark limit their number."""
+    stored_executions = store.executionsList()
+    return [stored_executions.apply(number) for number in range(stored_executions.size())]

@@ -1,4 +1,4 @@
-"""Which processes run, and who started them."""
+"""List running processes and their ancestors."""
 
 import subprocess
 
@@ -9,19 +9,19 @@ def ps(*options: str) -> list[str]:
 
 
 def started_by(ancestor: int) -> dict[int, str]:
-    """Every process that descends from this one, with its command."""
+    """Return the descendants of a process: their commands by process id."""
     fields = [line.split(None, 3) for line in ps("-axwwo", "pid=,ppid=,state=,args=")]
-    running = {int(pid): (int(parent), args) for pid, parent, state, args in fields if state[0] != "Z"}
-    found: dict[int, str] = {}
-    family = {ancestor}
-    while family:
-        family = {pid for pid, (parent, _) in running.items() if parent in family}
-        found |= {pid: running[pid][1] for pid in family}
-    return found
+    processes = {int(pid): (int(parent), args) for pid, parent, state, args in fields if state[0] != "Z"}
+    descendants: dict[int, str] = {}
+    generation = {ancestor}
+    while generation:
+        generation = {pid for pid, (parent, _) in processes.items() if parent in generation}
+        descendants |= {pid: processes[pid][1] for pid in generation}
+    return descendants
 
 
 def still_running(processes: dict[int, str]) -> dict[int, str]:
-    """Those that have not ended; a number may have been given to another process since."""
+    """Return the processes that have not ended. Compare the commands, because a process id may have been reused."""
     fields = [line.split(None, 2) for line in ps("-axwwo", "pid=,state=,args=")]
-    now = {int(pid): args for pid, state, args in fields if state[0] != "Z"}
-    return {pid: args for pid, args in processes.items() if now.get(pid) == args}
+    commands = {int(pid): args for pid, state, args in fields if state[0] != "Z"}
+    return {pid: args for pid, args in processes.items() if commands.get(pid) == args}

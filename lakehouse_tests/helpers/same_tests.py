@@ -1,4 +1,4 @@
-"""Tests that other tests run once more, in a process of their own: over another Spark, or with other plans."""
+"""Tests that other tests run again in a separate process, with another Spark or with other plans."""
 
 import os
 import subprocess
@@ -25,14 +25,14 @@ PLANS = (
 
 
 def require_passed(environment: dict[str, str], names: tuple[str, ...]) -> None:
-    """Run these tests, named below ``lakehouse_tests``, in this environment, and fail where one does.
+    """Run tests, given by their paths below ``lakehouse_tests``, in this environment; fail if one of them fails.
 
-    A process that is killed is left out: over an engine its statement goes on, which ``test_engine`` shows.
+    Tests of a killed process are skipped: on an engine its statement continues, which ``test_engine`` tests.
     """
     tests = [str(ROOT / "lakehouse_tests" / name) for name in names]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not process_that_is_killed"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, *tests], env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
-    assert " passed" in done.stdout
+    assert process.returncode == 0, process.stdout[-5000:] + process.stderr[-1000:]
+    assert " passed" in process.stdout

@@ -1,4 +1,4 @@
-"""One table with its sensor, as the daemon evaluates it, and a log of its merged table without a JVM."""
+"""Evaluate the sensor of one table as the daemon does, and write the log of its merged table without a JVM."""
 
 import json
 from pathlib import Path
@@ -24,10 +24,10 @@ MERGED = {"kind": "batch", "number": 1, "attempt": "a", "table_version": -1}
 
 
 class World(Lakehouse):
-    """Definitions of one table with a topic of its own, an instance to run them in, and its sensor."""
+    """Definitions of one table with a new topic, an instance that runs them, and the sensor of the table."""
 
-    def __init__(self, settings: Settings, instance: dg.DagsterInstance, **declared: Any) -> None:
-        super().__init__(settings, instance, f"sensor-{uuid4().hex[:12]}", **declared)
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance, **changes: Any) -> None:
+        super().__init__(settings, instance, f"sensor-{uuid4().hex[:12]}", **changes)
         self.cursor: str | None = None
 
     def tick(self) -> Any:
@@ -39,31 +39,31 @@ class World(Lakehouse):
         return result
 
     def record_run(self, status: dg.DagsterRunStatus, job: str = "merge_temperatures", *keys: str) -> dg.DagsterRun:
-        """Write a run into the instance as Dagster would: of a job, or of chosen assets of it."""
-        chosen = frozenset(map(dg.AssetKey, keys)) or None
-        declared = self.defs.get_repository_def().get_job(job)
+        """Record a run in the instance as Dagster does, of a job or of some of its assets."""
+        asset_keys = frozenset(map(dg.AssetKey, keys)) or None
+        job_definition = self.defs.get_repository_def().get_job(job)
         location = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("lakehouse"), "__repository__")
         return self.instance.create_run_for_job(
-            declared.get_subset(asset_selection=chosen) if chosen else declared,
+            job_definition.get_subset(asset_selection=asset_keys) if asset_keys else job_definition,
             status=status,
-            asset_selection=chosen,
+            asset_selection=asset_keys,
             remote_job_origin=RemoteJobOrigin(location, job),
         )
 
     def fails(self, error: type[LakehouseError]) -> str:
-        """Let a tick fail; what it says."""
-        with pytest.raises(error) as told:
+        """Require that a tick fails with this error; return its message."""
+        with pytest.raises(error) as raised:
             self.tick()
-        return str(told.value)
+        return str(raised.value)
 
     @property
-    def told(self) -> list[tuple[bool, str | None]]:
-        """Every evaluation of the check, oldest first: whether it passed, and its text."""
-        stored = self.instance.event_log_storage.get_asset_check_execution_history(ALARM, limit=100)
-        return [(one.evaluation.passed, one.evaluation.description) for one in reversed(stored)]
+    def evaluations(self) -> list[tuple[bool, str | None]]:
+        """The evaluations of the check, oldest first: whether it passed, and its description."""
+        records = self.instance.event_log_storage.get_asset_check_execution_history(ALARM, limit=100)
+        return [(check.evaluation.passed, check.evaluation.description) for check in reversed(records)]
 
     def merged(self) -> None:
-        """Write the log of a table that has merged all the topic holds, without a JVM."""
+        """Write the log of a table that has merged the whole topic, without a JVM."""
         state = look(self.settings, self.table.topic)
         write_log(self.log, Commit(**MERGED, source=state.source, progress=dict(state.end)))
 
@@ -71,19 +71,19 @@ class World(Lakehouse):
     def log(self) -> Path:
         return Path(self.settings.table_uri("temperatures"), "_delta_log")
 
-    def delete_records(self, before: dict[int, int]) -> None:
-        gone = {TopicPartition(self.table.topic, p): RecordsToDelete(offset) for p, offset in before.items()}
-        with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.delete_records(gone))
+    def delete_records(self, offsets: dict[int, int]) -> None:
+        deletions = {TopicPartition(self.table.topic, p): RecordsToDelete(offset) for p, offset in offsets.items()}
+        with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.delete_records(deletions))
 
 
 def write_log(folder: Path, commit: Commit, name: str = "temperatures") -> None:
-    """The log of a table without rows whose first commit is this one."""
+    """Write the log of an empty table with this commit as its first."""
     fields = [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]
     schema = json.dumps({"type": "struct", "fields": fields})
     meta = {"id": str(uuid4()), "format": {"provider": "parquet", "options": {}}, "schemaString": schema}
-    said = {"timestamp": 0, "operation": "MERGE", "userMetadata": commit.model_dump_json()}
+    commit_info = {"timestamp": 0, "operation": "MERGE", "userMetadata": commit.model_dump_json()}
     actions = [
-        {"commitInfo": said},
+        {"commitInfo": commit_info},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {"metaData": {**meta, "partitionColumns": [], "configuration": {}}},
         {"txn": {"appId": app_id(name), "version": commit.number}},

@@ -1,10 +1,10 @@
-"""Runs a slice of the tests that no change runs by itself, so that a few changes after each other run all of them.
+"""Run a slice of the tests that are too slow for every change, so that a few successive changes run all of them.
 
-These are the tests at full scale, and those elsewhere that are marked as slow.
+These are the tests at full scale, and the tests elsewhere that are marked as slow.
 
-``--slice tree`` chooses it by the hash of the committed tree, ``--slice 3`` by its number. The slices take about
-equally long, by the seconds that the tests took (``full/durations.json``, which ``--write-durations`` writes
-anew). A slice has two halves, one for each process; a file stays in one of them unless it is longer than that.
+``--slice tree`` chooses the slice by the hash of the committed tree, ``--slice 3`` by its number. All slices take
+about the same time, by the durations in ``full/durations.json``, which ``--write-durations`` updates. A slice has two
+halves, one per process. A file stays within one half unless it takes longer than a half.
 """
 
 import json
@@ -19,12 +19,12 @@ import pytest
 from lakehouse_tests.helpers.places import ROOT
 
 DURATIONS = ROOT / "lakehouse_tests" / "full" / "durations.json"
-HALF = 80.0  # seconds in which one of the two processes ends, about
-_SHORT = 1.0  # seconds: what takes less is not in the table
+HALF = 80.0  # approximate seconds of one of the two processes
+_SHORT = 1.0  # seconds; shorter tests are not in the table
 
 
 def waits_for_a_slice(test: str, marks: Container[str]) -> bool:
-    """Whether a test is left to the slices: it is at full scale, or marked as slow."""
+    """Whether only slices run a test: it is at full scale or marked as slow."""
     return "slow" in marks or Path(file_of(test)).is_relative_to(DURATIONS.parent.relative_to(ROOT))
 
 
@@ -33,14 +33,14 @@ def file_of(test: str) -> str:
 
 
 def function_of(test: str) -> str:
-    """A test without its parameters, and without the group that pytest-xdist puts behind its name."""
+    """Return a test without its parameters and without the group that pytest-xdist appends to its name."""
     return test.partition("[")[0].partition("@")[0]
 
 
 def partition(tests: Iterable[str], seconds: Mapping[str, float]) -> list[list[str]]:
-    """Share tests out over halves of slices, an even number of them; each test is in exactly one.
+    """Distribute tests over an even number of halves; every test is in exactly one of them.
 
-    A file of which nothing is known counts as an average one.
+    A file without a known duration counts as an average file.
     """
     tests = list(tests)
     cases = Counter(map(function_of, tests))
@@ -48,23 +48,27 @@ def partition(tests: Iterable[str], seconds: Mapping[str, float]) -> list[list[s
     for test in tests:
         function = function_of(test)
         files[file_of(test)][test] = seconds.get(function, 0.0) / cases[function]
-    known = [sum(part.values()) for part in files.values() if any(part.values())]
-    average = sum(known) / len(known) if known else 1.0
+    known_durations = [sum(file_tests.values()) for file_tests in files.values() if any(file_tests.values())]
+    average = sum(known_durations) / len(known_durations) if known_durations else 1.0
     units: list[tuple[float, list[str]]] = []
-    for part in files.values():
-        total = sum(part.values()) or average
-        units += [(total, list(part))] if total <= HALF else [(each, [test]) for test, each in part.items()]
-    halves = 2 * ceil(sum(length for length, _ in units) / HALF / 2)
-    shared: list[tuple[float, list[str]]] = [(0.0, []) for _ in range(halves)]
-    for length, unit in sorted(units, key=lambda unit: (-unit[0], unit[1])):
-        place = min(range(halves), key=lambda number: (shared[number][0], number))
-        shared[place] = (shared[place][0] + length, shared[place][1] + unit)
-    return [part for _, part in shared]
+    for file_tests in files.values():
+        total = sum(file_tests.values()) or average
+        units += (
+            [(total, list(file_tests))]
+            if total <= HALF
+            else [(duration, [test]) for test, duration in file_tests.items()]
+        )
+    halves = 2 * ceil(sum(duration for duration, _ in units) / HALF / 2)
+    assigned: list[tuple[float, list[str]]] = [(0.0, []) for _ in range(halves)]
+    for duration, unit in sorted(units, key=lambda unit: (-unit[0], unit[1])):
+        shortest_half = min(range(halves), key=lambda number: (assigned[number][0], number))
+        assigned[shortest_half] = (assigned[shortest_half][0] + duration, assigned[shortest_half][1] + unit)
+    return [half for _, half in assigned]
 
 
-def halves_of(chosen: str, halves: list[list[str]]) -> list[list[str]]:
-    """The two halves of the slice with this number, or of the tree that is committed."""
-    number = int(_tree(), 16) if chosen == "tree" else int(chosen)
+def halves_of(slice_name: str, halves: list[list[str]]) -> list[list[str]]:
+    """Return the two halves of the slice with this number, or of the slice of the committed tree."""
+    number = int(_tree(), 16) if slice_name == "tree" else int(slice_name)
     count = len(halves) // 2
     return [halves[number % count], halves[number % count + count]]
 
@@ -74,56 +78,60 @@ def _tree() -> str:
     try:
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError) as error:
-        told = "Without git no slice is chosen by the committed tree: name one by its number, as --slice 3"
-        raise pytest.UsageError(told) from error
+        message = "Cannot choose a slice by the committed tree without git. Give its number, for example --slice 3"
+        raise pytest.UsageError(message) from error
 
 
 def read_durations() -> dict[str, float]:
-    """Seconds that each test took when it was measured, all its cases; those that took hardly any are left out."""
-    told: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.is_file() else {}
-    return told
+    """Return the measured seconds of each test, summed over its cases, without the shortest tests."""
+    durations: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.is_file() else {}
+    return durations
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("slices")
     group.addoption("--slice", help="Run one slice of the tests: its number, or 'tree'.")
-    group.addoption("--write-durations", action="store_true", help="Write how long each of those tests took.")
+    group.addoption("--write-durations", action="store_true", help="Write the durations of these tests.")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    chosen = config.getoption("--slice")
-    if chosen is None:
+    slice_name = config.getoption("--slice")
+    if slice_name is None:
         return
-    waiting = [item.nodeid for item in items if waits_for_a_slice(item.nodeid, item.keywords)]
-    halves = halves_of(chosen, partition(waiting, read_durations()))
-    place = {test: number for number, half in enumerate(halves) for test in half}
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in place])
-    items[:] = [item for item in items if item.nodeid in place]
+    slow_tests = [item.nodeid for item in items if waits_for_a_slice(item.nodeid, item.keywords)]
+    halves = halves_of(slice_name, partition(slow_tests, read_durations()))
+    half_numbers = {test: number for number, half in enumerate(halves) for test in half}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in half_numbers])
+    items[:] = [item for item in items if item.nodeid in half_numbers]
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(f"half {place[item.nodeid]}"))
+        item.add_marker(pytest.mark.xdist_group(f"half {half_numbers[item.nodeid]}"))
 
 
 class _Clock:
-    """Sums up how long each test took that waits for a slice, what it set up included."""
+    """Sums up the durations of the tests that only slices run, including their fixtures."""
 
     def __init__(self) -> None:
-        self._took: dict[str, float] = defaultdict(float)
+        self._durations: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if waits_for_a_slice(report.nodeid, report.keywords):
-            self._took[function_of(report.nodeid)] += report.duration
+            self._durations[function_of(report.nodeid)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        """Replace what the table says of the files that ran."""
-        ran = {file_of(test) for test in self._took}
-        kept = {test: took for test, took in read_durations().items() if file_of(test) not in ran}
-        now = {test: round(took, 1) for test, took in self._took.items() if took >= _SHORT}
-        there = {test: took for test, took in (kept | now).items() if (ROOT / file_of(test)).is_file()}
-        DURATIONS.write_text(json.dumps(there, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        """Replace the durations of the files that ran."""
+        files_run = {file_of(test) for test in self._durations}
+        old_durations = {test: seconds for test, seconds in read_durations().items() if file_of(test) not in files_run}
+        new_durations = {test: round(seconds, 1) for test, seconds in self._durations.items() if seconds >= _SHORT}
+        durations = {
+            test: seconds
+            for test, seconds in (old_durations | new_durations).items()
+            if (ROOT / file_of(test)).is_file()
+        }
+        DURATIONS.write_text(json.dumps(durations, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: a test that a slice runs, and not every change.")
+    config.addinivalue_line("markers", "slow: a test that only slices run, not every change.")
     if config.getoption("--write-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Clock())

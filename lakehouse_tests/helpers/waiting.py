@@ -1,11 +1,11 @@
-"""Wait for a condition, with a limit."""
+"""Wait for a condition with a time limit."""
 
 import time
 from collections.abc import Callable
 
 
 def wait_until(condition: Callable[[], bool], limit: float = 20.0) -> bool:
-    """Look until the condition holds, for at most ``limit`` seconds; whether it was seen to hold."""
+    """Check the condition repeatedly for at most ``limit`` seconds; return whether it became true."""
     deadline = time.monotonic() + limit
     while not condition():
         if time.monotonic() >= deadline:

@@ -11,7 +11,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, delete_topic
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.commands import lakehouse_says, told
+from lakehouse_tests.helpers.commands import lakehouse_says, read_json_output
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -35,18 +35,18 @@ def settings(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> I
 def outputs(settings: Settings) -> dict[str, Any]:
     """The output of each command of a usual day, in order."""
     return {
-        "publish": told("publish", "temperatures", RECORDS, "--partitions", "3", "--force"),
-        "status before": told("status"),
-        "plan": told("merge", "--dry-run", "--max-records", "10"),
-        "base": told("load-base", "temperatures", str(DATA / "base")),
-        "merge": told("merge", "temperatures", "--max-records", "10"),
+        "publish": read_json_output("publish", "temperatures", RECORDS, "--partitions", "3", "--force"),
+        "status before": read_json_output("status"),
+        "plan": read_json_output("merge", "--dry-run", "--max-records", "10"),
+        "base": read_json_output("load-base", "temperatures", str(DATA / "base")),
+        "merge": read_json_output("merge", "temperatures", "--max-records", "10"),
         "idle": lakehouse_says("merge", "--fail-if-idle"),
-        "replay": told("replay"),
-        "rejected": told("rejected", "--limit", "1"),
-        "redrive": told("redrive"),
-        "status": told("status"),
-        "audit": told("audit"),
-        "maintain": told("maintain"),
+        "replay": read_json_output("replay"),
+        "rejected": read_json_output("rejected", "--limit", "1"),
+        "redrive": read_json_output("redrive"),
+        "status": read_json_output("status"),
+        "audit": read_json_output("audit"),
+        "maintain": read_json_output("maintain"),
         "maintain again": lakehouse_says("maintain"),
     }
 
@@ -138,21 +138,21 @@ def test_the_text_output_shows_the_same(outputs: dict[str, Any]) -> None:
 
 def test_query_reads_every_table(outputs: dict[str, Any]) -> None:
     for table, rows in (("temperatures", 344), ("temperatures_rejected", 12), ("temperatures_base", 336)):
-        assert told("query", f"SELECT count(*) AS rows FROM {table}") == [{"rows": rows}]
+        assert read_json_output("query", f"SELECT count(*) AS rows FROM {table}") == [{"rows": rows}]
 
 
 def test_doctor_finds_broker_and_topic(outputs: dict[str, Any]) -> None:
-    parts = {part["part"]: part["state"] for part in told("doctor")}
+    parts = {part["part"]: part["state"] for part in read_json_output("doctor")}
     assert parts["broker (embedded)"] == "ok"
     assert parts["topic temperatures"] == "ok"
 
 
 def test_follow_ends_when_the_topic_was_idle(outputs: dict[str, Any]) -> None:
-    told("publish", "temperatures", RECORDS, "--force")
+    read_json_output("publish", "temperatures", RECORDS, "--force")
     result = lakehouse_says("follow", "--idle-exit", "1")
     assert result.code == 0
     assert "Batches merged: 1." in result.out
-    assert told("status")["tables"][0]["lag"] == 0
+    assert read_json_output("status")["tables"][0]["lag"] == 0
 
 
 def test_a_replay_beyond_the_progress_is_refused(outputs: dict[str, Any]) -> None:
@@ -164,9 +164,9 @@ def test_a_replay_beyond_the_progress_is_refused(outputs: dict[str, Any]) -> Non
 def test_a_recreated_topic_stops_the_merge_until_a_person_accepts_the_gap(
     outputs: dict[str, Any], settings: Settings
 ) -> None:
-    rows = told("query", "SELECT count(*) AS rows FROM temperatures")
+    rows = read_json_output("query", "SELECT count(*) AS rows FROM temperatures")
     delete_topic(settings, "temperatures")
-    assert wait_until(lambda: not told("topics")["topics"][0]["exists"])
+    assert wait_until(lambda: not read_json_output("topics")["topics"][0]["exists"])
     create_topic(settings, temperatures)
     result = lakehouse_says("merge")
     assert result.code == 1
@@ -175,6 +175,6 @@ def test_a_recreated_topic_stops_the_merge_until_a_person_accepts_the_gap(
 
     assert "Recorded in version" in lakehouse_says("accept-gap", "--yes").out
     assert "no gap to accept" in lakehouse_says("accept-gap").out
-    told("publish", "temperatures", RECORDS, "--force")
-    assert told("merge")["batches"][-1]["lag_after"] == 0
-    assert told("query", "SELECT count(*) AS rows FROM temperatures") == rows
+    read_json_output("publish", "temperatures", RECORDS, "--force")
+    assert read_json_output("merge")["batches"][-1]["lag_after"] == 0
+    assert read_json_output("query", "SELECT count(*) AS rows FROM temperatures") == rows

@@ -10,7 +10,7 @@ from lakehouse.ledger.positions import Range
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, record
-from lakehouse_tests.helpers.tables.derived import figures, followed, ledger_of, take, told
+from lakehouse_tests.helpers.tables.derived import feed_changes, figures, followed, ledger_of, take
 
 pytestmark = pytest.mark.invariant(10)
 
@@ -38,7 +38,10 @@ def test_few_changes_give_the_same_rows_with_and_without_spark(stream, without_s
     with by_spark(not without_spark):
         changes, groups = stream.refresh()
     assert (changes.changed, changes.rebuilt, groups.changed, groups.rebuilt) == (2, False, 1, False)
-    assert told(stream, first)[-1] == ("update", 1.0, 9.0, False) and told(stream, third)[-1][0] == "insert"
+    assert (
+        feed_changes(stream, first)[-1] == ("update", 1.0, 9.0, False)
+        and feed_changes(stream, third)[-1][0] == "insert"
+    )
     for derived in (changes, groups):
         engine = DeltaTable(stream.settings.table_uri(derived.name)).history(1)[0]["engineInfo"]
         assert engine.startswith("delta-rs") == without_spark
@@ -49,7 +52,7 @@ def test_the_feed_has_inserts_and_updates_and_derived_tables_record_what_they_co
     take(stream, {hour: 1.0})
     take(stream, {hour: 9.0})
     changes, rollup = stream.refresh()
-    assert told(stream, hour) == [("insert", None, 1.0, False), ("update", 1.0, 9.0, False)]
+    assert feed_changes(stream, hour) == [("insert", None, 1.0, False), ("update", 1.0, 9.0, False)]
     assert (changes.changed, changes.rebuilt, rollup.rebuilt) == (2, False, False)
     for derived in (changes, rollup):
         newest = ledger_of(stream, derived.name).newest.commit
@@ -71,7 +74,7 @@ def test_a_rollup_has_the_figures_of_each_place_and_month(stream):
     stream.sql("DELETE FROM {t} WHERE latitude = 50.5 AND observed_month = DATE'2023-02-01'")
     stream.refresh()
     assert len(figures(stream, 50.5)) == 1, "a group without rows is deleted"
-    assert told(stream, "2023-02-01T05:00", 50.5)[-1] == ("delete", -4.0, None, False)
+    assert feed_changes(stream, "2023-02-01T05:00", 50.5)[-1] == ("delete", -4.0, None, False)
 
 
 def test_an_unchanged_row_is_not_a_change_and_a_second_refresh_writes_nothing(stream):
@@ -84,7 +87,7 @@ def test_an_unchanged_row_is_not_a_change_and_a_second_refresh_writes_nothing(st
     changes, rollup = stream.refresh()
     assert (changes.changed, changes.source_version) == (0, stream.ledger.version)
     assert (rollup.source_version, rollup.rebuilt) == (stream.ledger.version, False)
-    assert told(stream, hour) == [("insert", None, 9.0, False)]
+    assert feed_changes(stream, hour) == [("insert", None, 9.0, False)]
     versions = [changes.version, rollup.version]
     assert [derived.version for derived in stream.refresh()] == versions
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import lakehouse.spark.sessions
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.commands import told
+from lakehouse_tests.helpers.commands import read_json_output
 
 pytestmark = [pytest.mark.invariant(4, 7, 8, 10), pytest.mark.slow]
 
@@ -41,13 +41,13 @@ def environment(
 def outputs(environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The output of each command, in order; before the redrive, the limit for late ratings becomes a hundred days."""
     outputs = {
-        "topics": told("topics", "--create", "--partitions", "2"),
-        "stream": told("publish", "movie_ratings", "--generate", "stream"),
-        "update": told("publish", "movie_ratings", "--generate", "update"),
-        "merge": told("merge", "movie_ratings"),
-        "rejected": told("rejected", "movie_ratings", "--limit", "1"),
-        "status": told("status", "movie_ratings"),
-        "idle redrive": told("redrive", "movie_ratings"),
+        "topics": read_json_output("topics", "--create", "--partitions", "2"),
+        "stream": read_json_output("publish", "movie_ratings", "--generate", "stream"),
+        "update": read_json_output("publish", "movie_ratings", "--generate", "update"),
+        "merge": read_json_output("merge", "movie_ratings"),
+        "rejected": read_json_output("rejected", "movie_ratings", "--limit", "1"),
+        "status": read_json_output("status", "movie_ratings"),
+        "idle redrive": read_json_output("redrive", "movie_ratings"),
     }
     folder: Path = tmp_path_factory.mktemp("declared") / "patient_ratings"
     folder.mkdir()
@@ -55,10 +55,10 @@ def outputs(environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
     with environment.context() as patch:
         patch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
         outputs |= {
-            "redrive": told("redrive", "movie_ratings"),
-            "rejected then": told("rejected", "movie_ratings"),
-            "status then": told("status", "movie_ratings"),
-            "audit": told("audit", "movie_ratings"),
+            "redrive": read_json_output("redrive", "movie_ratings"),
+            "rejected then": read_json_output("rejected", "movie_ratings"),
+            "status then": read_json_output("status", "movie_ratings"),
+            "audit": read_json_output("audit", "movie_ratings"),
         }
     return outputs
 
@@ -67,7 +67,7 @@ def test_the_topic_is_created_and_receives_samples_of_two_schemas(outputs: dict[
     (topic,) = outputs["topics"]["topics"]
     assert (topic["topic"], topic["exists"], topic["partitions"]) == ("movie.ratings.v1", True, 2)
     assert [outputs[kind]["acknowledged"] for kind in ("stream", "update")] == [1090, 250]
-    assert told("query", "SELECT count(*) AS schemas FROM movie_ratings_schemas") == [{"schemas": 2}]
+    assert read_json_output("query", "SELECT count(*) AS schemas FROM movie_ratings_schemas") == [{"schemas": 2}]
 
 
 def test_samples_of_both_schemas_are_merged_in_one_batch_and_late_records_are_rejected(outputs: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ def test_late_ratings_are_redriven_after_the_limit_is_raised(outputs: dict[str, 
         "SELECT count(*) AS rows, count(device) AS devices, sum(CAST(is_approved AS INT)) AS liked FROM movie_ratings"
     )
     groups = "SELECT sum(ratings) AS rows, sum(approved) AS liked FROM movie_ratings_by_movie"
-    ((row_totals,), (group_totals,)) = told("query", rows), told("query", groups)
+    ((row_totals,), (group_totals,)) = read_json_output("query", rows), read_json_output("query", groups)
     assert (row_totals["rows"], row_totals["devices"]) == (1100, 250)
     assert {name: int(value) for name, value in group_totals.items()} == {
         "rows": 1100,

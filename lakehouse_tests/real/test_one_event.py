@@ -20,7 +20,7 @@ def test_a_changed_figure_alone_is_not_reported_again(world: World) -> None:
         publish(world.settings, world.table, LINES)
         messages.append(world.fails(DataLossError))
     assert messages[0] != messages[1]
-    assert world.told == [(False, messages[0])]
+    assert world.evaluations == [(False, messages[0])]
 
 
 def test_another_error_is_reported(world: World) -> None:
@@ -30,4 +30,4 @@ def test_another_error_is_reported(world: World) -> None:
     (world.log / f"{0:020}.json").write_text("{")
     with pytest.raises(Exception, match="log"):
         world.tick()
-    assert len(world.told) == 2
+    assert len(world.evaluations) == 2

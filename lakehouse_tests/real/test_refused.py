@@ -35,10 +35,10 @@ def test_a_wrong_protocol_fails_the_tick_and_the_check_until_it_is_corrected(wor
     world.resources["lakehouse"] = LakehouseResource.with_settings(encrypted(world.settings))
     message = world.fails(BrokerRefusedError)
     assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in message
-    assert world.told == [(False, message)]
+    assert world.evaluations == [(False, message)]
     world.resources["lakehouse"] = correct_resource
     world.tick()
-    assert [passed for passed, _ in world.told] == [False, True]
+    assert [passed for passed, _ in world.evaluations] == [False, True]
 
 
 def test_follow_does_not_wait_for_a_broker_that_starts_to_refuse_it(world: World) -> None:
@@ -60,7 +60,7 @@ def test_a_topic_without_an_id_fails_the_tick_and_doctor_before_the_first_merge(
     monkeypatch.setattr(metadata, "_text", lambda _: zero_id)
     message = world.fails(BrokerRefusedError)
     assert "reports no id of the topic" in message
-    assert world.told == [(False, message)]
+    assert world.evaluations == [(False, message)]
     part = _topic(world.settings, world.table, [world.table.topic])
     assert (part.state, part.detail) == ("broken", message)
     assert not Path(world.settings.table_uri(world.table.name)).exists()

@@ -28,20 +28,20 @@ def test_a_recreated_topic_fails_the_tick_and_a_check_until_it_is_merged(world: 
     publish(world.settings, world.table, LINES)
     world.merged()
     world.tick()
-    before = len(world.told)
+    before = len(world.evaluations)
     delete_topic(world.settings, world.table.topic)
     assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
     create_topic(world.settings, world.table)
     message = world.fails(DataLossError)
     assert "deleted and created again" in message
     assert "lakehouse accept-gap temperatures" in message
-    assert world.told[before:] == [(False, message)]
+    assert world.evaluations[before:] == [(False, message)]
     assert world.fails(DataLossError) == message
-    assert len(world.told) == before + 1
+    assert len(world.evaluations) == before + 1
     world.merged()
     assert not world.tick().run_requests
     world.tick()
-    assert [passed for passed, _ in world.told[before:]] == [False, True]
+    assert [passed for passed, _ in world.evaluations[before:]] == [False, True]
 
 
 def test_records_deleted_before_the_merge_fail_the_tick_and_are_listed(world: World) -> None:
@@ -52,7 +52,7 @@ def test_records_deleted_before_the_merge_fail_the_tick_and_are_listed(world: Wo
     world.delete_records({partition: 2})
     message = world.fails(DataLossError)
     assert f"Partition {partition}: records from 0 to 1 were deleted before they were merged" in message
-    assert world.told[-1] == (False, message)
+    assert world.evaluations[-1] == (False, message)
 
 
 def test_a_log_that_cannot_be_read_fails_the_tick(world: World) -> None:
@@ -60,10 +60,10 @@ def test_a_log_that_cannot_be_read_fails_the_tick(world: World) -> None:
     log_file = next(world.log.iterdir())
     content = log_file.read_bytes()
     log_file.write_text("{")
-    assert world.fails(TableError) == world.told[-1][1]
+    assert world.fails(TableError) == world.evaluations[-1][1]
     log_file.write_bytes(content)
     world.tick()
-    assert world.told[-1][0]
+    assert world.evaluations[-1][0]
 
 
 def test_a_log_without_progress_fails_the_tick(world: World) -> None:
@@ -74,14 +74,14 @@ def test_a_log_without_progress_fails_the_tick(world: World) -> None:
     DeltaTable(uri).create_checkpoint()
     (world.log / f"{0:020}.json").unlink()
     assert "lakehouse recover-progress temperatures" in world.fails(LedgerError)
-    assert not world.told[-1][0]
+    assert not world.evaluations[-1][0]
 
 
 def test_an_invalid_setting_fails_the_tick(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_SECURITY_PROTOCOL", "TSL")
     world.resources["lakehouse"] = LakehouseResource()
     assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in world.fails(SettingsError)
-    assert not world.told[-1][0]
+    assert not world.evaluations[-1][0]
 
 
 def test_an_unexpected_error_fails_the_tick_and_the_check(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,16 +91,16 @@ def test_an_unexpected_error_fails_the_tick_and_the_check(world: World, monkeypa
     monkeypatch.setattr(waiting, "merged_ledger", raise_error)
     with pytest.raises(RuntimeError):
         world.tick()
-    assert world.told == [(False, "RuntimeError: nobody foresaw this")]
+    assert world.evaluations == [(False, "RuntimeError: nobody foresaw this")]
 
 
 def test_a_missing_topic_leaves_the_check_unchanged(world: World) -> None:
     publish(world.settings, world.table, LINES)
     world.tick()
-    before = world.told
+    before = world.evaluations
     delete_topic(world.settings, world.table.topic)
     assert wait_until(lambda: "does not exist" in (world.tick().skip_message or ""))
-    assert world.told == before
+    assert world.evaluations == before
 
 
 def run_check(world: World) -> dg.AssetCheckEvaluation:
@@ -124,7 +124,7 @@ def test_a_manual_run_of_the_check_gives_the_same_result_without_spark(world: Wo
     assert (topic_recreated.passed, topic_recreated.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert "accept-gap" in topic_recreated.description
     assert world.fails(DataLossError) == topic_recreated.description
-    assert len(world.told) == 3
+    assert len(world.evaluations) == 3
 
 
 def test_the_alarm_is_stored_by_dagster_on_disk(world: World, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_alarm_is_stored_by_dagster_on_disk(world: World, tmp_path: Path) ->
         world.tick()
         write_log(world.log, Commit(**MERGED, source=other_topic(world), progress={0: 7}))
         world.fails(DataLossError)
-        assert [passed for passed, _ in world.told] == [True, False]
+        assert [passed for passed, _ in world.evaluations] == [True, False]
 
 
 def other_topic(world: World) -> SourceId:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse_tests.helpers.attacks.reliability import MARKER, _Told
+from lakehouse_tests.helpers.attacks.reliability import MARKER, _AttackReport
 
 LOST, TWICE = ("Nothing is lost", "SIGKILL"), ("A replay changes nothing", "SIGTERM twice")
 
@@ -17,7 +17,7 @@ def report_of(*counts: tuple[str, tuple[str, str, int]]) -> Any:
 
 def run(report: Path, *tests: Any, add: bool = False, code: int = 0) -> list[str]:
     """The lines of the table after a run with these test reports."""
-    plugin = _Told()
+    plugin = _AttackReport()
     plugin.commit = "abc"
     for test in tests:
         plugin.pytest_runtest_logreport(test)

@@ -21,7 +21,7 @@ from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.registries import register
 from lakehouse_tests.helpers.brokers.streams import hour, record, send
 from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
-from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, records, told, write
+from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, read_state, records, write
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
@@ -142,7 +142,7 @@ class World:
         if scene not in self.expected_states:
             jobs = self.jobs(scene)
             self.run(jobs)
-            self.expected_states[scene] = told(self.settings, jobs[-1])
+            self.expected_states[scene] = read_state(self.settings, jobs[-1])
         return self.expected_states[scene]
 
 
@@ -183,7 +183,7 @@ def test_a_plain_rerun_after_a_kill_gives_the_tables_of_an_undisturbed_run(case,
                 "the worker died before it wrote a file"
             )
         world.run(jobs[case.step :])
-        state = told(world.settings, jobs[-1])
+        state = read_state(world.settings, jobs[-1])
         assert state[0].read == world.sent_count
         assert state == expected_state
 
@@ -215,5 +215,5 @@ def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
             world.run([acceptance])
         world.run([job, replace(job, do="refresh")])
         gaps = [entry.commit.gap for entry in Tables(world.settings, job.table).ledger().entries if entry.commit.gap]
-        states[label] = (gaps, told(world.settings, job))
+        states[label] = (gaps, read_state(world.settings, job))
     assert all(state == states["undisturbed"] for state in states.values())

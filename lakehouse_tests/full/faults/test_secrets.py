@@ -14,7 +14,7 @@ import pytest
 
 from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.brokers.certificates import encrypted_for_java
-from lakehouse_tests.helpers.brokers.registries import answering_registry, said
+from lakehouse_tests.helpers.brokers.registries import answering_registry, schema_answer
 from lakehouse_tests.helpers.brokers.secured import Secured, secured_broker
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.processes import started_by
@@ -36,7 +36,7 @@ orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 ANSWERS = {
     "/schemas/types": (200, '["AVRO"]'),
-    "/schemas/ids/7": said(SCHEMA),
+    "/schemas/ids/7": schema_answer(SCHEMA),
     "/subjects/orders-value/versions/latest": (200, '{"id": 7}'),
 }
 
@@ -81,7 +81,9 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedR
         }
         output, arguments = run(environment)
         secrets = (MARK.encode(), key.read_text().splitlines()[1].encode(), ENCODED)
-        yield FinishedRun(output, home, arguments, secrets, frozenset(request.told or "" for request in requests))
+        yield FinishedRun(
+            output, home, arguments, secrets, frozenset(request.authorization or "" for request in requests)
+        )
 
 
 def access_settings(broker: Secured, registry: str) -> dict[str, str]:
@@ -115,7 +117,7 @@ def run(environment: dict[str, str]) -> tuple[bytes, bytes]:
     arguments: set[str] = set()
     has_ended = Event()
     with subprocess.Popen(
-        [sys.executable, "-m", "lakehouse_tests.helpers.attacks.secrets_told"],
+        [sys.executable, "-m", "lakehouse_tests.helpers.attacks.use_secrets"],
         cwd=ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

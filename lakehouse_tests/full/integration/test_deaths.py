@@ -18,7 +18,7 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.worker import Job, Point, dying
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.streams import hour, send
-from lakehouse_tests.helpers.histories.scenes import records, told, write
+from lakehouse_tests.helpers.histories.scenes import read_state, records, write
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
@@ -123,7 +123,7 @@ def test_the_final_tables_equal_those_of_an_undisturbed_run(world: World) -> Non
     world.reach(last)
     for step in steps:
         world.job(step, world.names[1]).run(world.spark, world.settings)
-    interrupted_state, undisturbed_state = (told(world.settings, world.job(last, name)) for name in world.names)
+    interrupted_state, undisturbed_state = (read_state(world.settings, world.job(last, name)) for name in world.names)
     assert interrupted_state[0].read == 42
     assert interrupted_state == undisturbed_state
 

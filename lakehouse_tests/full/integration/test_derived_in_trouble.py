@@ -17,7 +17,7 @@ from lakehouse.ledger.audit import every_change_kept
 from lakehouse.operations.maintain import maintain
 from lakehouse.storage import spark_writer, stored_table
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record, unique_table
-from lakehouse_tests.helpers.tables.derived import followed, ledger_of, take, told
+from lakehouse_tests.helpers.tables.derived import feed_changes, followed, ledger_of, take
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 pytestmark = pytest.mark.invariant(10)
@@ -56,7 +56,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_repeats_no_change(stream,
 
     monkeypatch.setattr(stored_table, "commit_append", restore_and_append)
     stream.refresh()
-    assert told(stream, hour) == told(stream, undone_hour) == [("insert", None, 1.0, False)]
+    assert feed_changes(stream, hour) == feed_changes(stream, undone_hour) == [("insert", None, 1.0, False)]
     history = DeltaTable(stream.settings.table_uri(stream.table.changes_name)).history(3)
     assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(append_options) == 1
 
@@ -69,7 +69,7 @@ def test_a_feed_whose_log_has_no_commit_of_our_own_repeats_no_change(stream):
     clean_log(stream.settings.table_uri(stream.table.changes_name))
     assert ledger_of(stream, stream.table.changes_name).consumed is None
     stream.refresh()
-    assert told(stream, hour) == [("insert", None, 1.0, False)]
+    assert feed_changes(stream, hour) == [("insert", None, 1.0, False)]
 
 
 def test_the_feed_records_a_restore_as_the_changes_it_made(stream):
@@ -80,8 +80,10 @@ def test_the_feed_records_a_restore_as_the_changes_it_made(stream):
     stream.refresh()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     changes, rollup = stream.refresh()
-    assert told(stream, first_hour)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
-    assert told(stream, second_hour) == [("insert", None, 2.0, False)], "an update to the same value is not a change"
+    assert feed_changes(stream, first_hour)[1:] == [("update", 1.0, 9.0, False), ("update", 9.0, 1.0, False)]
+    assert feed_changes(stream, second_hour) == [("insert", None, 2.0, False)], (
+        "an update to the same value is not a change"
+    )
     assert (changes.rebuilt, rollup.rebuilt) == (False, False)
 
 
@@ -94,8 +96,8 @@ def test_without_change_data_the_rollup_rebuilds_and_the_feed_reconciles_and_war
     take(stream, {first_hour: 6.0})
     shutil.rmtree(Path(stream.uri, "_change_data"))
     changes, rollup = stream.refresh()
-    assert told(stream, first_hour)[1:] == [("update", 1.0, 6.0, True)]
-    assert told(stream, second_hour) == [("insert", None, 3.0, True)]
+    assert feed_changes(stream, first_hour)[1:] == [("update", 1.0, 6.0, True)]
+    assert feed_changes(stream, second_hour) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
     feed_rows = rows_of(stream.settings, stream.table.changes_name)
     spans = {(row["since_version"], row["source_version"]) for row in feed_rows if hour_of(row) == second_hour}
@@ -114,7 +116,7 @@ def test_feed_and_rollup_follow_a_recreated_source(stream):
     shutil.rmtree(stream.settings.table_uri(stream.table.rejected_name))
     stream.merge()
     _, rollup = stream.refresh()
-    assert told(stream, hour)[-1] == ("update", 2.0, 1.0, True)
+    assert feed_changes(stream, hour)[-1] == ("update", 2.0, 1.0, True)
     assert rollup.rebuilt
 
 
@@ -130,7 +132,7 @@ def test_feed_and_rollup_notice_a_backup_that_repeats_version_numbers(stream, tm
     take(stream, {second_hour: 3.0})  # a change that is not in the backup, in the version that was consumed
     assert stream.ledger.version == consumed_version
     changes, rollup = stream.refresh()
-    assert told(stream, second_hour) == [("insert", None, 3.0, True)]
+    assert feed_changes(stream, second_hour) == [("insert", None, 3.0, True)]
     assert (changes.rebuilt, rollup.rebuilt) == (True, True)
 
 

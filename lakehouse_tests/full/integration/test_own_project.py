@@ -128,7 +128,9 @@ class Page:
     """The page about a new topic: its code boxes are typed in one folder, as a person would."""
 
     def __init__(self, bin_folder: Path, folder: Path) -> None:
-        self.boxes = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "docs" / "start" / "your-topic.md").read_text(), re.DOTALL)
+        self.boxes = re.findall(
+            r"```(\w*)\n(.*?)```", (ROOT / "docs" / "start" / "your-topic.md").read_text(), re.DOTALL
+        )
         self.bin, self.folder, self.port = bin_folder, folder, draw_port()
         self.up: subprocess.Popen[bytes] | None = None
         environment = user_environment()

@@ -1,4 +1,4 @@
-"""An engine that is none: a program that ends at once, with code 3."""
+"""A fake engine: a program that exits immediately with code 3."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""A MERGE on a cluster of two executors, one of which is killed while rows that it counted are still to be read.
+"""A MERGE on a cluster of two executors, one of which is killed before the rows that it counted are read.
 
-``python -m lakehouse_tests.helpers.attacks.lost_executor HOME guarded|unguarded`` merges 300 rows into an empty table,
-and tells in a line of JSON what Delta counted, how often it refused, and how many rows the table then has.
-``unguarded`` leaves out the settings that make Delta refuse.
+``python -m lakehouse_tests.helpers.attacks.lost_executor HOME guarded|unguarded`` merges 300 rows into an empty table.
+It prints a line of JSON: what Delta counted, how often Delta refused, and how many rows the table has afterwards.
+``unguarded`` omits the settings that make Delta refuse.
 """
 
 import json
@@ -35,8 +35,8 @@ from lakehouse_tests.helpers.processes import started_by
 
 ROWS = 300
 _MASTER = "local-cluster[2,1,1024]"
-_TASKS = 32  # of the join that reads what was shuffled: most are still to come when its first has ended
-_HERE = {
+_TASKS = 32  # of the join that reads the shuffled rows: most tasks are still waiting when the first one has ended
+_CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -45,46 +45,46 @@ _HERE = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": str(_TASKS),
 }
-# what the MERGE reads survives one executor; what it shuffled does not, and is counted again
-_HELD = {"spark.databricks.delta.merge.materializeSource.rddStorageLevel": "DISK_ONLY_2"}
+# the source of the MERGE survives the loss of an executor; the shuffled rows do not and are counted again
+_SOURCE_CONF = {"spark.databricks.delta.merge.materializeSource.rddStorageLevel": "DISK_ONLY_2"}
 _SPEC = MergeSpec("t.id = s.id", from_source(["note"]), from_source(["id", "note"]))
-_LOOK = 0.01  # seconds between looks at Spark's stages
+_POLL_SECONDS = 0.01  # between two checks of the stages
 
 
 def session(settings: Settings, guarded: bool) -> SparkSession:
-    """A session of the product on the cluster, with or without the settings that make Delta refuse."""
-    conf = {**sessions.spark_conf(settings), **_HERE}
+    """Start a session of lakehouse on the cluster, with or without the settings that make Delta refuse."""
+    conf = {**sessions.spark_conf(settings), **_CONF}
     if not guarded:
         spark_writer._COUNTED_ONCE.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sessions, "spark_conf", lambda _: conf)
-        patch.setattr(sessions, "_OF_SESSIONS", {**sessions._OF_SESSIONS, **_HELD})
+        patch.setattr(sessions, "_OF_SESSIONS", {**sessions._OF_SESSIONS, **_SOURCE_CONF})
         return sessions.build_session(settings)
 
 
 @contextmanager
 def killing(context: SparkContext) -> Iterator[None]:
-    """Kill one executor, once, while tasks that read what it shuffled are still to come."""
-    over = threading.Event()
+    """Kill one executor once, before all tasks that read its shuffled rows have run."""
+    finished = threading.Event()
     executor = next(pid for pid, command in started_by(os.getpid()).items() if "CoarseGrainedExecutor" in command)
-    thread = threading.Thread(target=_kill_amid, args=(context, executor, over))
+    thread = threading.Thread(target=_kill_while_reading, args=(context, executor, finished))
     thread.start()
     yield
-    over.set()
+    finished.set()
     thread.join()
 
 
-def _kill_amid(context: SparkContext, executor: int, over: threading.Event) -> None:
+def _kill_while_reading(context: SparkContext, executor: int, finished: threading.Event) -> None:
     tracker = context.statusTracker()
-    while not over.wait(_LOOK):
-        told = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        if any(stage.numTasks == _TASKS and stage.numCompletedTasks > 0 for stage in told if stage):
+    while not finished.wait(_POLL_SECONDS):
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        if any(stage.numTasks == _TASKS and stage.numCompletedTasks > 0 for stage in stages if stage):
             os.kill(executor, signal.SIGKILL)
             return
 
 
 def merge(spark: SparkSession, layout: Layout) -> Metrics:
-    """Merge the rows, planned anew."""
+    """Merge the rows with a new plan."""
     source = spark.range(0, ROWS, 1, 4).selectExpr("id", "'new' AS note")
     version = read_ledger(layout.uri, layout.name).version
     commit = Commit(kind="batch", number=1, attempt=uuid4().hex, table_version=version)
@@ -97,20 +97,20 @@ def main(home: Path, guarded: bool) -> None:
     layout = Layout("counted", settings.table_uri("counted"), "Counted rows.", columns)
     spark = session(settings, guarded)
     ensure_table(spark, layout)
-    refused = 0
+    refusals = 0
 
-    def merged() -> Metrics:
-        nonlocal refused
+    def merge_once() -> Metrics:
+        nonlocal refusals
         try:
             return merge(spark, layout)
         except ExecutorLostError:
-            refused += 1
+            refusals += 1
             raise
 
     with killing(spark.sparkContext):
-        counted = again(merged)
+        metrics = again(merge_once)
     rows = read_table(spark, layout).count()
-    sys.stdout.write(json.dumps({**asdict(counted), "refused": refused, "rows": rows}) + "\n")
+    sys.stdout.write(json.dumps({**asdict(metrics), "refused": refusals, "rows": rows}) + "\n")
     spark.stop()
 
 

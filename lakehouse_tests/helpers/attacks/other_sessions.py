@@ -1,4 +1,4 @@
-"""Spark sessions that somebody else made in the same process, and the resource that works beside them."""
+"""Spark sessions of other code in the same process, and the Dagster resource that works next to them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -46,30 +46,30 @@ WRONG = {
     "spark.databricks.delta.schema.autoMerge.enabled": "true",
     "spark.sql.adaptive.optimizer.excludedRules": "",
 }
-"""Each setting that a session of ours has to have, with another value."""
+"""Every setting that a session of lakehouse requires, with a wrong value."""
 
 
 @contextmanager
 def other_session(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session with settings of its own, which is the active one meanwhile."""
-    made = spark.newSession()
+    """Activate another session with these settings for the duration of the block."""
+    session = spark.newSession()
     for name, value in conf.items():
-        made.conf.set(name, value)
+        session.conf.set(name, value)
     with others_active():
-        activate(made)
-        yield made
+        activate(session)
+        yield session
 
 
 @contextmanager
 def resource_of(settings: Settings) -> Iterator[LakehouseResource]:
-    """The resource as a run has it, from its beginning to its end."""
-    made = LakehouseResource.with_settings(settings)
-    with made.from_resource_context_cm(dg.build_init_resource_context()) as opened:
-        yield opened
+    """Open the resource as a run does, and close it at the end of the block."""
+    resource = LakehouseResource.with_settings(settings)
+    with resource.from_resource_context_cm(dg.build_init_resource_context()) as opened_resource:
+        yield opened_resource
 
 
 def merge_by_resource(stream: Stream, *values: bytes) -> None:
-    """Send records and merge them as a run does."""
+    """Send records and merge them with the session of the resource, as a run does."""
     stream.send(*values)
-    with resource_of(stream.settings) as opened:
-        replace(stream, spark=opened.table_context(stream.table).spark).merge()
+    with resource_of(stream.settings) as resource:
+        replace(stream, spark=resource.table_context(stream.table).spark).merge()

@@ -1,9 +1,9 @@
-"""Counts the attacks on the project's promises, and tells them as the table of ``docs/explanation/reliability.md``.
+"""Count the attacks on the promises of the project and write them as the table of ``docs/explanation/reliability.md``.
 
-A test attacks with ``with attack(promise, how): ...``: each ``with`` counts once (or ``times()``), and what
-fails inside it is a difference. ``--report FILE`` writes the table below a marker in the file. It takes hours: with
-``--add`` a run of a part adds its counts to the table that stands there, with a line of its own for its commit. A part
-that fails adds nothing.
+A test attacks with ``with attack(promise, how): ...``. Each ``with`` counts once (or ``times()``), and an exception
+inside it counts as a difference. ``--report FILE`` writes the table below a marker in the file. A complete run takes
+hours. With ``--add`` a partial run adds its counts to the existing table, with a separate line for its commit. A
+partial run that fails adds nothing.
 """
 
 import re
@@ -21,40 +21,40 @@ import pytest
 MARKER = "<!-- below: written by make torture -->"
 _ROW = re.compile(r"^\| (?P<promise>[^*|]+) \| (?P<how>[^|]+) \| (?P<times>[\d,]+) \| (?P<differed>[\d,]+) \|$", re.M)
 _RUN = re.compile(r"^Commit .*$", re.M)
-_TRIED, _DIFFERED = "attack", "difference"
+_ATTACK, _DIFFERENCE = "attack", "difference"
 Attack = Callable[..., AbstractContextManager[None]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("reliability")
     group.addoption("--report", type=Path, help="Write the table of attacks into this file.")
-    group.addoption("--add", action="store_true", help="Add to the table that stands there.")
+    group.addoption("--add", action="store_true", help="Add to the table in the file.")
 
 
 @pytest.fixture
 def attack(request: pytest.FixtureRequest) -> Attack:
     """Count an attack: ``with attack("A crash loses nothing", "SIGKILL before reading"): ...``."""
-    told = request.node.user_properties
+    properties = request.node.user_properties
 
     @contextmanager
-    def attacked(promise: str, how: str, times: Callable[[], int] = lambda: 1) -> Iterator[None]:
+    def count_attack(promise: str, how: str, times: Callable[[], int] = lambda: 1) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            told.append((_DIFFERED, (promise, how, 1)))
+            properties.append((_DIFFERENCE, (promise, how, 1)))
             raise
         finally:
-            told.append((_TRIED, (promise, how, times())))
+            properties.append((_ATTACK, (promise, how, times())))
 
-    return attacked
+    return count_attack
 
 
-class _Told:
-    """What the tests told of their attacks, over all processes that ran them."""
+class _AttackReport:
+    """The attacks of all tests, over all processes of the run."""
 
     def __init__(self) -> None:
         self.begun, self.commit = monotonic(), _commit()
-        self.runs: list[str] = []  # that went before, by a line each
+        self.runs: list[str] = []  # previous runs, one line each
         self.tests = 0
         self.tried: Counter[tuple[str, str]] = Counter()
         self.differed: Counter[tuple[str, str]] = Counter()
@@ -64,32 +64,32 @@ class _Told:
             return
         self.tests += 1
         for name, value in report.user_properties:
-            counted = {_TRIED: self.tried, _DIFFERED: self.differed}.get(name)
-            if counted is not None:
+            counter = {_ATTACK: self.tried, _DIFFERENCE: self.differed}.get(name)
+            if counter is not None:
                 promise, how, times = cast(tuple[str, str, int], value)
-                counted[promise, how] += times
+                counter[promise, how] += times
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
         if not self.tried:
             return
         report: Path | None = config.getoption("--report")
-        adds = config.getoption("--add")
-        if report and adds:
+        adds_counts = config.getoption("--add")
+        if report and adds_counts:
             self.add(report.read_text(encoding="utf-8").partition(MARKER)[2])
         table = self.table()
         terminalreporter.section("attacks and differences")
         terminalreporter.write_line(table)
-        if report and not (adds and exitstatus):
-            kept, _, _ = report.read_text(encoding="utf-8").partition(MARKER)
-            report.write_text(f"{kept}{MARKER}\n\n{table}\n", encoding="utf-8")
+        if report and not (adds_counts and exitstatus):
+            text_before, _, _ = report.read_text(encoding="utf-8").partition(MARKER)
+            report.write_text(f"{text_before}{MARKER}\n\n{table}\n", encoding="utf-8")
 
     def add(self, table: str) -> None:
-        """Count what a table tells of runs before this one."""
+        """Add the counts of a table that previous runs wrote."""
         self.runs = _RUN.findall(table)
         for row in _ROW.finditer(table):
-            what = row["promise"], row["how"]
-            self.tried[what] += int(row["times"].replace(",", ""))
-            self.differed[what] += int(row["differed"].replace(",", ""))
+            attacked_promise = row["promise"], row["how"]
+            self.tried[attacked_promise] += int(row["times"].replace(",", ""))
+            self.differed[attacked_promise] += int(row["differed"].replace(",", ""))
 
     def table(self) -> str:
         rows = [
@@ -98,21 +98,21 @@ class _Told:
         ]
         total = f"| **All** | | **{self.tried.total():,}** | **{self.differed.total():,}** |"
         minutes = (monotonic() - self.begun) / 60
-        when = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {self.tests} tests in {minutes:.0f} minutes."
-        head = "| promise | how it was attacked | times | differences |\n|---|---|---:|---:|"
-        return "\n".join(["\n\n".join([*self.runs, when]), "", head, *rows, total])
+        run_line = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {self.tests} tests in {minutes:.0f} minutes."
+        header = "| promise | how it was attacked | times | differences |\n|---|---|---:|---:|"
+        return "\n".join(["\n\n".join([*self.runs, run_line]), "", header, *rows, total])
 
 
 def _commit() -> str:
-    """The commit under test; code with changes says so, and a table of an earlier part is none."""
+    """Return the commit under test, with ``-dirty`` if the code has changes; tables of results do not count."""
 
     def git(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
 
-    changed = git("diff", "--quiet", "HEAD", "--", "lakehouse", "lakehouse_tests").returncode
-    return (git("rev-parse", "--short", "HEAD").stdout.strip() or "unknown") + ("-dirty" if changed else "")
+    has_changes = git("diff", "--quiet", "HEAD", "--", "lakehouse", "lakehouse_tests").returncode
+    return (git("rev-parse", "--short", "HEAD").stdout.strip() or "unknown") + ("-dirty" if has_changes else "")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Told())
+        config.pluginmanager.register(_AttackReport())

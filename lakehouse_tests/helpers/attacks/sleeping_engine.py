@@ -1,4 +1,4 @@
-"""An engine that is none: a program that tells what it was given, and sleeps."""
+"""A fake engine: a program that writes the environment that it received, and sleeps."""
 
 import json
 import os
@@ -14,8 +14,8 @@ NAMES = ("SPARK_LOCAL_IP", "SPARK_CONNECT_AUTHENTICATE_TOKEN")
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     announce(folder, os.getpid())
-    written = folder / "environment.new"
-    written.touch(0o600)
-    written.write_text(json.dumps({name: os.environ.get(name, "") for name in NAMES}))
-    written.replace(folder / "environment")
+    file = folder / "environment.new"
+    file.touch(0o600)
+    file.write_text(json.dumps({name: os.environ.get(name, "") for name in NAMES}))
+    file.replace(folder / "environment")
     time.sleep(60)

@@ -1,8 +1,8 @@
-"""Tables of processes that tests stop while Spark writes, and the gate that holds the writing open inside Java.
+"""Tables of processes that tests stop while Spark writes, and a gate that pauses a write inside Java.
 
-A process declares its tables from this module, by ``LAKEHOUSE_DECLARATIONS``. Where the file ``TESTS_GATE/armed`` holds
-the name of a table and a place in Delta's log store (``list`` or ``write``), its next statement on that table stops
-there until ``Gate.open``.
+A process declares its tables from this module, by ``LAKEHOUSE_DECLARATIONS``. The file ``TESTS_GATE/armed`` names a
+table and an operation of the log store of Delta (``list`` or ``write``). The next statement on that table pauses in
+that operation until ``Gate.open``.
 """
 
 import os
@@ -28,32 +28,32 @@ _SOURCE = Path(__file__).parents[2] / "fixtures" / "java" / "HeldLogStore.java"
 
 
 def tables(log: str, keyed: str) -> tuple[Any, Any]:
-    """A log table with a nested column and a keyed table, each of a topic of its own name."""
+    """Declare a log table with a nested column and a keyed table; each topic has the name of its table."""
     place = Column("place", "STRUCT<name: STRING, heights: ARRAY<INT>>", doc="Where it was measured.")
-    nested = log_table(columns=(*COLUMNS, place), rollups=[])
-    return replace(nested, name=log, topic=log), replace(
+    log_declaration = log_table(columns=(*COLUMNS, place), rollups=[])
+    return replace(log_declaration, name=log, topic=log), replace(
         temperatures, name=keyed, topic=keyed, rollups=[], references=()
     )
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Holds what a process writes open inside Java."""
+    """Pauses the writes of a process inside Java."""
 
     folder: Path
 
-    def arm(self, table: str, where: str) -> None:
-        """Let the next statement that writes a table stop at a place of the log store."""
+    def arm(self, table: str, operation: str) -> None:
+        """Pause the next statement that writes a table, in an operation of the log store."""
         self.open()
-        (self.folder / "armed").write_text(f"{table}.{where}")
+        (self.folder / "armed").write_text(f"{table}.{operation}")
 
-    def hold(self, table: str, where: str) -> None:
-        """Stop whoever comes to this place next, whatever it does there."""
+    def hold(self, table: str, operation: str) -> None:
+        """Pause the next caller of this operation, for any reason."""
         self.open()
-        (self.folder / f"{table}.{where}").touch()
+        (self.folder / f"{table}.{operation}").touch()
 
     def shut(self, uri: str) -> None:
-        """Take what is armed for this table as a statement begins, in the process that writes."""
+        """Close the gate if it is armed for this table; the writing process calls this when a statement begins."""
         armed = self.folder / "armed"
         if armed.exists() and armed.read_text().partition(".")[0] == Path(uri).name:
             armed.rename(self.folder / armed.read_text())
@@ -62,34 +62,34 @@ class Gate:
         return wait_until(lambda: any(self.folder.glob("*.reached")), limit)
 
     def open(self) -> None:
-        for left in self.folder.iterdir():
-            left.unlink()
+        for file in self.folder.iterdir():
+            file.unlink()
 
 
 def compiled(folder: Path, settings: Settings) -> Path:
-    """A folder with Spark's defaults by which Delta writes its logs through the gate."""
+    """Compile the log store into a folder, with Spark defaults that make Delta write its logs through the gate."""
     compiler = shutil.which("javac")
     if compiler is None:
         pytest.skip("There is no compiler of Java.")
     jars = [str(jar) for jar in ensure_jars(settings, "spark")]
-    spark = Path(pyspark.__file__).parent / "jars" / "*"
+    spark_jars = Path(pyspark.__file__).parent / "jars" / "*"
     classes = folder / "classes"
-    subprocess.run([compiler, "-cp", os.pathsep.join([*jars, str(spark)]), "-d", classes, _SOURCE], check=True)
+    subprocess.run([compiler, "-cp", os.pathsep.join([*jars, str(spark_jars)]), "-d", classes, _SOURCE], check=True)
     shutil.make_archive(str(folder / "held"), "zip", classes)
     (folder / "held.zip").rename(folder / "held.jar")
-    said = f"spark.jars {folder / 'held.jar'}\nspark.delta.logStore.file.impl HeldLogStore\n"
-    (folder / "spark-defaults.conf").write_text(said)
+    defaults = f"spark.jars {folder / 'held.jar'}\nspark.delta.logStore.file.impl HeldLogStore\n"
+    (folder / "spark-defaults.conf").write_text(defaults)
     return folder
 
 
 def _install(gate: Gate) -> None:
-    real = statement.run_statement
+    run_statement = statement.run_statement
 
-    def held(spark: Any, uri: str, *work: Any) -> None:
+    def run_with_gate(spark: Any, uri: str, *work: Any) -> None:
         gate.shut(uri)
-        real(spark, uri, *work)
+        run_statement(spark, uri, *work)
 
-    setattr(spark_writer, "run_statement", held)  # noqa: B010 - it is another module's name there
+    setattr(spark_writer, "run_statement", run_with_gate)  # noqa: B010 - the module imported this name
     setattr(eligibility, "MOST_ROWS", -1)  # noqa: B010
 
 

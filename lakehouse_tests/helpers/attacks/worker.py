@@ -1,8 +1,8 @@
-"""A writer in a process of its own, that can be told to die at a chosen moment.
+"""A writer in a separate process, which can be ordered to die at a chosen moment.
 
-``python -m lakehouse_tests.helpers.attacks.worker HOME SERVERS REGISTRY`` starts a session of Spark, says that it is
-ready and takes commands, one JSON object a line: what to do, to which table, and at which ``Point`` to die. It leads a
-process group, so that SIGKILL to the group ends Python and its JVM at the same moment.
+``python -m lakehouse_tests.helpers.attacks.worker HOME SERVERS REGISTRY`` starts a session of Spark, reports that it
+is ready and reads commands, one JSON object per line: what to do, for which table, and at which ``Point`` to die. It
+leads a process group, so that SIGKILL to the group ends Python and its JVM at the same moment.
 """
 
 import json
@@ -41,12 +41,12 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOGGED = log_table()
 Form = Literal["json", "avro", "log"]
-_LOOK = 0.0005  # seconds between looks at a table's folder
+_POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to do to which table; ``hottest`` is the greatest temperature that its declaration allows."""
+    """A task for one table; ``hottest`` is the maximum temperature of its declaration."""
 
     do: str
     name: str
@@ -58,23 +58,23 @@ class Job:
 
     @property
     def table(self) -> StreamTable:
-        """The temperatures under another name, with a key and of JSON or Avro, or as a log table."""
-        like = LOGGED if self.form == "log" else temperatures
-        rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in like.rollups]
-        column = replace(like.by_name["temperature_2m"], between=(-100, self.hottest))
-        said: dict[str, Any] = dict(rollups=rollups, columns=[*like.columns[:3], column], references=())
-        said |= {"format": Avro()} if self.form == "avro" else {}
-        return replace(like, name=self.name, topic=self.topic, **said)
+        """The temperatures table under another name: with a key, in JSON or Avro, or as a log table."""
+        template = LOGGED if self.form == "log" else temperatures
+        rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
+        column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
+        changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.columns[:3], column], references=())
+        changes |= {"format": Avro()} if self.form == "avro" else {}
+        return replace(template, name=self.name, topic=self.topic, **changes)
 
     def run(self, spark: SparkSession, settings: Settings) -> list[int]:
-        """Do it; returns the numbers of the batches that it committed to the merged table."""
-        done: Any = ()
+        """Run the job; return the numbers of the batches that it committed to the merged table."""
+        outcomes: Any = ()
         if self.do == "merge":
-            done = batches.merge_all(TableContext(spark, settings, self.table), Request(self.max_records))
+            outcomes = batches.merge_all(TableContext(spark, settings, self.table), Request(self.max_records))
         elif self.do == "replay":
-            done = replay(TableContext(spark, settings, self.table), None, Request(self.max_records))
+            outcomes = replay(TableContext(spark, settings, self.table), None, Request(self.max_records))
         elif self.do == "redrive":
-            done = redrive(TableContext(spark, settings, self.table))
+            outcomes = redrive(TableContext(spark, settings, self.table))
         elif self.do == "load_base":
             load_base(TableContext(spark, settings, self.table), Path(self.folder or ""))
         elif self.do == "maintain":
@@ -85,19 +85,18 @@ class Job:
                 repair.record(TableContext(spark, settings, self.table), gap)
         else:
             refresh.refresh_all(TableContext(spark, settings, self.table))
-        return [outcome.entry.commit.number for outcome in done]
+        return [outcome.entry.commit.number for outcome in outcomes]
 
 
 @dataclass(frozen=True)
 class Point:
-    """A moment to die at, the ``nth`` time (from 0) it comes.
+    """A moment to die at, the ``nth`` time (from 0) that it occurs.
 
-    ``at`` names a function as ``module.function``, or ``write`` for a statement that writes the table with the
-    job's name and ``suffix``. ``when``: before or after; of a statement also when its first data file is there
-    (``file``), when its log entry is (``version``; ``log`` already while that is being written), or so many
-    seconds after it began, at its end at the latest (``delay``). ``alone`` kills Python only: the JVM ends by itself.
-    What happens within a statement is awaited in one of Spark's, unless it is to be ``quick``: others are over before
-    it is seen.
+    ``at`` names a function as ``module.function``, or ``write`` for a statement that writes the table with the job's
+    name and ``suffix``. ``when`` is ``before`` or ``after``. For a statement it may also be ``file`` (its first data
+    file exists), ``log`` (its log entry is being written), ``version`` (its log entry exists) or ``delay`` (``delay``
+    seconds after it began, at its end at the latest). ``alone`` kills Python only, and the JVM ends by itself. A moment
+    within a statement requires that Spark writes, unless ``quick`` is set: other statements end too early to be seen.
     """
 
     at: str
@@ -110,7 +109,7 @@ class Point:
 
     @property
     def in_statement_of_spark(self) -> bool:
-        """Whether it lies within a statement that takes some time."""
+        """Whether the moment is within a statement of Spark, which takes some time."""
         return self.when in ("file", "log", "delay") and not self.quick
 
     def die(self) -> None:
@@ -120,83 +119,85 @@ class Point:
 
 
 def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
-    """Put the end at a point of the product; returns what was changed and what stood there."""
-    at = "storage.spark_writer._writing" if point.at == "write" else point.at
-    module_name, _, function = at.rpartition(".")
+    """Patch a function of lakehouse to die at a point; return its module, its name and the original function."""
+    path = "storage.spark_writer._writing" if point.at == "write" else point.at
+    module_name, _, function = path.rpartition(".")
     module = sys.modules[f"lakehouse.{module_name}"]
-    real = getattr(module, function)
-    deadly = _deadly_writing(point, name + point.suffix, real) if point.at == "write" else _deadly_call(point, real)
-    setattr(module, function, deadly)
-    return module, function, real
+    original = getattr(module, function)
+    replacement = (
+        _deadly_writing(point, name + point.suffix, original) if point.at == "write" else _deadly_call(point, original)
+    )
+    setattr(module, function, replacement)
+    return module, function, original
 
 
 class Died(BaseException):
-    """Instead of the end of a process: no ``except Exception`` of the product stops it."""
+    """Simulates the death of the process; no ``except Exception`` of lakehouse catches it."""
 
 
 @contextmanager
 def dying(point: Point, name: str) -> Iterator[None]:
-    """What is done here comes to a point, before or after, and no further; else it is an error."""
+    """Stop the block at a point, before or after its function; fail if the block does not reach the point."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Point, "die", _die)
-        module, function, real = inject(point, name)
+        module, function, original = inject(point, name)
         try:
             with pytest.raises(Died):
                 yield
         finally:
-            setattr(module, function, real)
+            setattr(module, function, original)
 
 
 def _die(_: Point) -> None:
     raise Died
 
 
-def _deadly_call(point: Point, real: Callable[..., Any]) -> Callable[..., Any]:
-    passed = count()
+def _deadly_call(point: Point, original: Callable[..., Any]) -> Callable[..., Any]:
+    calls = count()
 
     def call(*arguments: Any, **options: Any) -> Any:
-        now = next(passed) == point.nth
-        if now and point.when == "before":
+        is_due = next(calls) == point.nth
+        if is_due and point.when == "before":
             point.die()
-        result = real(*arguments, **options)
-        if now:
+        result = original(*arguments, **options)
+        if is_due:
             point.die()
         return result
 
     return call
 
 
-def _deadly_writing(point: Point, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    passed = count()
+def _deadly_writing(point: Point, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    calls = count()
 
     @contextmanager
     def writing(layout: Layout) -> Iterator[None]:
-        now = layout.name == name and next(passed) == point.nth
-        if now and point.when == "before":
+        is_due = layout.name == name and next(calls) == point.nth
+        if is_due and point.when == "before":
             point.die()
-        with real(layout):
-            if now and point.when not in ("before", "after"):
+        with original(layout):
+            if is_due and point.when not in ("before", "after"):
                 threading.Thread(target=_watch, args=(point, Path(layout.uri)), daemon=True).start()
             yield
-        if now and point.when in ("after", "delay"):
+        if is_due and point.when in ("after", "delay"):
             point.die()
 
     return writing
 
 
 def _watch(point: Point, folder: Path) -> None:
-    """Die at the moment that the point names."""
+    """Die at the moment of the point."""
     if point.when == "delay":
         time.sleep(point.delay)
         point.die()
-    before = _seen(point.when, folder)
-    while not _seen(point.when, folder) - before:
-        time.sleep(_LOOK)
+    files_before = _awaited_files(point.when, folder)
+    while not _awaited_files(point.when, folder) - files_before:
+        time.sleep(_POLL_SECONDS)
     point.die()
 
 
-def _seen(when: str, folder: Path) -> set[str]:
-    """The files whose coming is awaited."""
+def _awaited_files(when: str, folder: Path) -> set[str]:
+    """The files of the kind that ``when`` waits for."""
     log = folder / "_delta_log"
     if when == "version":
         return {file.name for file in log.glob("[0-9]*.json")}
@@ -206,7 +207,7 @@ def _seen(when: str, folder: Path) -> set[str]:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start this process with SIGINT ignored
     home, servers, registry = sys.argv[1:]
     settings = Settings(
         home=Path(home),
@@ -217,7 +218,7 @@ def main() -> None:
         _env_file=None,
     )
     spark = build_session(settings)
-    _say({"ready": os.getpid()})
+    _send({"ready": os.getpid()})
     for line in sys.stdin:
         command = json.loads(line)
         job = Job(**command["job"])
@@ -226,18 +227,18 @@ def main() -> None:
             inject(point, job.name)
         try:
             with by_spark(point is not None and point.in_statement_of_spark):
-                _say({"done": job.run(spark, settings)})
+                _send({"done": job.run(spark, settings)})
         except Exception as error:
-            _say({"error": type(error).__name__, "text": str(error)[:2000]})
+            _send({"error": type(error).__name__, "text": str(error)[:2000]})
 
 
-def _say(what: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
+def _send(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def command(job: Job, point: Point | None) -> str:
-    """The line that tells a worker what to do."""
+    """The line that orders a worker to run a job."""
     return json.dumps({"job": asdict(job), "point": asdict(point) if point else None})
 
 

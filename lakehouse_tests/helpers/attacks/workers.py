@@ -1,4 +1,4 @@
-"""Workers as the tests start, ask and outlive them."""
+"""Start workers, give them jobs and wait for their death."""
 
 import json
 import os
@@ -20,16 +20,16 @@ _END_SECONDS = 30.0
 
 
 class Worker:
-    """A process that merges, refreshes, maintains; it starts at once and is ready some seconds later."""
+    """A process that merges, refreshes and maintains. It starts immediately and is ready some seconds later."""
 
     def __init__(self, settings: Settings) -> None:
         self.log = settings.home_folder / "logs" / "workers.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         addresses = [bootstrap_servers(settings), _registry(settings)]
-        program = ["-m", "lakehouse_tests.helpers.attacks.worker", str(settings.home_folder), *addresses]
+        arguments = ["-m", "lakehouse_tests.helpers.attacks.worker", str(settings.home_folder), *addresses]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *program],
+                [sys.executable, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -42,18 +42,18 @@ class Worker:
         return self._process.pid
 
     def start(self, job: Job, point: Point | None = None) -> None:
-        """Tell it what to do, without waiting for its end; the first time it waits until the worker is ready."""
+        """Start a job without waiting for its end; the worker begins when it is ready."""
         assert self._process.stdin
         self._process.stdin.write(command(job, point) + "\n")
         self._process.stdin.flush()
 
     def answer(self) -> dict[str, Any]:
-        """What it says next; nothing where it died."""
+        """Return its next answer, or an empty one if it died."""
         assert self._process.stdout
         for line in self._process.stdout:
             if line.startswith("{"):
-                told: dict[str, Any] = json.loads(line)
-                return told
+                answer: dict[str, Any] = json.loads(line)
+                return answer
         return {}
 
     def wait_ready(self) -> None:
@@ -64,15 +64,15 @@ class Worker:
         return self.answer()
 
     def die(self, job: Job, point: Point) -> None:
-        """Let it do something until it dies at a point; all of it has ended then, a JVM left alone included."""
+        """Run a job until the worker dies at a point; wait until its process group, including the JVM, has ended."""
         self.start(job, point)
-        told = self.answer()
-        assert told == {}, f"It lived on and said: {told}"
+        answer = self.answer()
+        assert answer == {}, f"The worker did not die; its answer is {answer}"
         assert self._process.wait() == -signal.SIGKILL
         self._await_group()
 
     def ended(self, limit: float) -> int:
-        """How it ended, after so many seconds at most."""
+        """Return its exit code; wait at most ``limit`` seconds."""
         return self._process.wait(limit)
 
     def _await_group(self) -> None:
@@ -80,7 +80,7 @@ class Worker:
         with suppress(ProcessLookupError):
             while True:
                 os.killpg(self._process.pid, 0)
-                assert time.monotonic() < deadline, "Its JVM goes on without it"
+                assert time.monotonic() < deadline, "The JVM of the worker is still running"
                 time.sleep(0.02)
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ class Worker:
 
 
 def _registry(settings: Settings) -> str:
-    """Where the registry of the tests is, empty where none has run."""
+    """Return the address of the registry of the tests, or an empty string if none has run."""
     try:
         return registry_url(settings)
     except RegistryError:
@@ -99,16 +99,16 @@ def _registry(settings: Settings) -> str:
 
 @contextmanager
 def standby(settings: Settings) -> Iterator["Standby"]:
-    """A worker that is always one ahead: the next starts while the last one's deed is looked at."""
-    ready = Standby(settings)
+    """Provide workers that have already started: the next one starts while a test checks the last one."""
+    workers = Standby(settings)
     try:
-        yield ready
+        yield workers
     finally:
-        ready.worker.stop()
+        workers.worker.stop()
 
 
 class Standby:
-    """Gives a worker that has started already, and starts the next."""
+    """Hands out a worker that has already started, and starts the next one."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -116,7 +116,7 @@ class Standby:
 
     @contextmanager
     def take(self) -> Iterator[Worker]:
-        """A worker to lose."""
+        """Yield a worker that may die."""
         worker = self.worker
         worker.wait_ready()
         try:

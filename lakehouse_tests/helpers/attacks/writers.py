@@ -1,4 +1,4 @@
-"""Who writes few rows: deltalake, or Spark as it writes many."""
+"""Choose who writes few rows: deltalake, or Spark, which writes many rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,19 +14,19 @@ _MOST_ROWS = eligibility.MOST_ROWS
 
 @contextmanager
 def by_spark(really: bool = True) -> Iterator[None]:
-    """Spark writes everything here; or it does not, whatever holds around it."""
+    """Let Spark write all rows inside the block, or restore the default if ``really`` is false."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(eligibility, "MOST_ROWS", -1 if really else _MOST_ROWS)
         yield
 
 
 def one_more_row(patch: pytest.MonkeyPatch) -> None:
-    """A rollup stores one more than it computed for a group that is there."""
-    spec = merge_spec.keyed_spec
+    """Make a rollup store one row more than it computed when it updates a group."""
+    keyed_spec = merge_spec.keyed_spec
 
-    def wrong(*given: Any) -> Any:
-        right = spec(*given)
-        return replace(right, update=dict(right.update) | {"rows": "s.`rows` + 1"})
+    def wrong_spec(*arguments: Any) -> Any:
+        correct_spec = keyed_spec(*arguments)
+        return replace(correct_spec, update=dict(correct_spec.update) | {"rows": "s.`rows` + 1"})
 
     patch.setattr(stored_table, "is_quick_to_merge", lambda *_, **__: False)
-    patch.setattr(stored_table, "keyed_spec", wrong)
+    patch.setattr(stored_table, "keyed_spec", wrong_spec)

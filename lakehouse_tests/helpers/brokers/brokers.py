@@ -1,4 +1,4 @@
-"""Brokers that get into trouble: nodes of a cluster that are killed and come back, one broker that is restarted."""
+"""Brokers that fail: nodes of a cluster that are killed and started again, and a broker that is restarted."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ log.cleaner.backoff.ms=200
 
 
 class Node:
-    """One broker and controller of a cluster, as a process."""
+    """A process that is one broker and controller of a cluster."""
 
     def __init__(self, folder: Path, number: int) -> None:
         folder.mkdir()
@@ -50,8 +50,8 @@ class Node:
         properties = Path(command[-1])
         properties.write_text(properties.read_text() + NODE.format(number=self.number, voters=voters))
         self._command = ["-Xmx256m" if part.startswith("-Xmx") else part for part in command]
-        tool = [*self._command[:-2], "kafka.tools.StorageTool", "format", "--cluster-id", cluster_id]
-        subprocess.run([*tool, "--config", str(properties)], check=True, capture_output=True)
+        format_command = [*self._command[:-2], "kafka.tools.StorageTool", "format", "--cluster-id", cluster_id]
+        subprocess.run([*format_command, "--config", str(properties)], check=True, capture_output=True)
 
     def start(self) -> None:
         self._child = Child(self._command, self._folder / "log")
@@ -69,7 +69,7 @@ class Node:
 
 
 class Cluster:
-    """Three nodes; a topic has three replicas of each partition, of which two have to take a record."""
+    """Three nodes. A partition has three replicas, and two of them must store a record."""
 
     def __init__(self, folder: Path) -> None:
         self.nodes = {number: Node(folder / str(number), number) for number in (1, 2, 3)}
@@ -90,59 +90,61 @@ class Cluster:
             node.stop()
 
     def partitions(self, topic: str) -> dict[int, tuple[int, list[int]]]:
-        """Leader and replicas in sync of each partition."""
-        (found,) = with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.describe_topics([topic]))
-        return {part["partition"]: (part["leader"], part["isr"]) for part in found["partitions"]}
+        """Return the leader and the in-sync replicas of every partition."""
+        (description,) = with_client(AIOKafkaAdminClient, self.settings, lambda admin: admin.describe_topics([topic]))
+        return {
+            partition["partition"]: (partition["leader"], partition["isr"]) for partition in description["partitions"]
+        }
 
     @contextmanager
     def leader_killed(self, topic: str) -> Iterator[Callable[[], None]]:
-        """Give a function that kills the leader of partition 0; afterwards the node is brought back in sync."""
+        """Yield a function that kills the leader of partition 0; afterwards bring the node back in sync."""
         leader = self.nodes[self.partitions(topic)[0][0]]
         try:
             yield leader.kill
         finally:
             leader.kill()
             leader.start()
-            assert wait_until(lambda: self._whole(topic), 60)
+            assert wait_until(lambda: self._is_in_sync(topic), 60)
 
-    def _whole(self, topic: str) -> bool:
+    def _is_in_sync(self, topic: str) -> bool:
         return all(node.answers() for node in self.nodes.values()) and all(
             len(in_sync) == len(self.nodes) for _, in_sync in self.partitions(topic).values()
         )
 
 
 class Interference:
-    """Lets something happen, once, to the next batch that is merged."""
+    """Interferes once with the next batch that is merged."""
 
     def __init__(self, monkeypatch: Any, folder: Path) -> None:
         self._monkeypatch = monkeypatch
         self._folder = folder
 
     def before_reading(self, action: Callable[[], object]) -> None:
-        """Between plan and read."""
+        """Run an action between the plan and the read of the batch."""
 
-        def interfered(*arguments: Any) -> DataFrame:
+        def read_after_action(*arguments: Any) -> DataFrame:
             self._monkeypatch.setattr(batches, "read_records", read_records)
             action()
             return read_records(*arguments)
 
-        self._monkeypatch.setattr(batches, "read_records", interfered)
+        self._monkeypatch.setattr(batches, "read_records", read_after_action)
 
     def while_reading(self, pid: int, number: signal.Signals) -> Path:
-        """Send a signal to a process when the first partition is read; the file returned exists from then on."""
-        sent = self._folder / uuid4().hex
+        """Send a signal to a process when the first partition is read; return a file that exists from then on."""
+        signal_file = self._folder / uuid4().hex
 
-        def passed_on(rows: Iterator[Any]) -> Iterator[Any]:
+        def send_signal(rows: Iterator[Any]) -> Iterator[Any]:
             for batch in rows:
                 with suppress(FileExistsError):
-                    sent.touch(exist_ok=False)
+                    signal_file.touch(exist_ok=False)
                     os.kill(pid, number)
                 yield batch
 
-        def interfered(*arguments: Any) -> DataFrame:
+        def read_with_signal(*arguments: Any) -> DataFrame:
             self._monkeypatch.setattr(batches, "read_records", read_records)
             frame = read_records(*arguments)
-            return frame.mapInArrow(passed_on, frame.schema)
+            return frame.mapInArrow(send_signal, frame.schema)
 
-        self._monkeypatch.setattr(batches, "read_records", interfered)
-        return sent
+        self._monkeypatch.setattr(batches, "read_records", read_with_signal)
+        return signal_file

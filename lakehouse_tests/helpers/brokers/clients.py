@@ -1,4 +1,4 @@
-"""Another client of the broker, to write what ours never would and to read what ours wrote."""
+"""Another client of the broker, which writes what lakehouse never writes and reads what lakehouse wrote."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,24 +14,24 @@ from lakehouse.settings.broker_address import bootstrap_servers
 
 def with_client(client: type, broker: Settings, work: Callable[[Any], Awaitable[Any]], **options: Any) -> Any:
     async def run() -> Any:
-        opened = client(bootstrap_servers=bootstrap_servers(broker), **options)
-        await opened.start()
+        connection = client(bootstrap_servers=bootstrap_servers(broker), **options)
+        await connection.start()
         try:
-            return await work(opened)
+            return await work(connection)
         finally:
-            await (opened.close() if client is AIOKafkaAdminClient else opened.stop())
+            await (connection.close() if client is AIOKafkaAdminClient else connection.stop())
 
     return asyncio.run(run())
 
 
 def delete_before(broker: Settings, topic: str, offsets: dict[int, int]) -> None:
     """Delete the records of partitions up to an offset, as retention does."""
-    gone = {TopicPartition(topic, p): RecordsToDelete(before_offset=offset) for p, offset in offsets.items()}
-    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(gone))
+    deletions = {TopicPartition(topic, p): RecordsToDelete(before_offset=offset) for p, offset in offsets.items()}
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(deletions))
 
 
 def stored(broker: Settings, topic: str) -> list[Any]:
-    """Every record of a topic, as another client reads it."""
+    """Read every record of a topic with another client."""
     state = look(broker, topic)
 
     async def read(consumer: AIOKafkaConsumer) -> list[Any]:

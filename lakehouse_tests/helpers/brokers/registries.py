@@ -1,4 +1,4 @@
-"""A topic of Avro records on a real broker, with their schemas in a real registry, or in one that only answers."""
+"""A topic of Avro records on a real broker, with schemas in a real registry or in a fake one."""
 
 import io
 import json
@@ -48,12 +48,12 @@ COLUMNS = (
 
 
 def order_table(**changes: Any) -> StreamTable:
-    """A table of Avro records, nested, with a decimal key and no partition, under a name and topic of its own."""
+    """Declare a new table of nested Avro records, with a decimal key and without table partitions."""
     name = f"orders_{uuid4().hex[:12]}"
     measures = {"orders": Measure("count(*)", "BIGINT", "Orders."), "dearest": Measure("max(total)", "DOUBLE", "")}
     rollup = Rollup(f"{name}_by_customer", by=["customer"], measures=measures, doc="Orders by customer.")
-    said: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], partitions=1, format=Avro())
-    return StreamTable(name, name, "Orders.", **(said | changes))
+    values: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], partitions=1, format=Avro())
+    return StreamTable(name, name, "Orders.", **(values | changes))
 
 
 def late_after(days: int) -> Late:
@@ -63,35 +63,35 @@ def late_after(days: int) -> Late:
 
 
 def register(settings: Settings, table: StreamTable, schema: Mapping[str, Any]) -> int:
-    with registry(settings) as talk:
-        return talk.register(f"{table.topic}-value", json.dumps({**schema, "namespace": table.name}))
+    with registry(settings) as client:
+        return client.register(f"{table.topic}-value", json.dumps({**schema, "namespace": table.name}))
 
 
 def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
-    into = io.BytesIO()
-    fastavro.schemaless_writer(into, fastavro.parse_schema(dict(schema)), value)
-    return into.getvalue()
+    buffer = io.BytesIO()
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(dict(schema)), value)
+    return buffer.getvalue()
 
 
 def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
     return [framed(schema_id, body(schema, value)) for value in values]
 
 
-Answer = tuple[int, str]  # its status, and what it says
+Answer = tuple[int, str]  # status and body
 _UNKNOWN: Answer = 404, '{"error_code": 40403, "message": "not found"}'
 _REFUSED: Answer = 401, '{"error_code": 401, "message": "not allowed"}'
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question that a registry was asked: for what, and who was said to ask."""
+    """A request that a registry received: its path and its Authorization header."""
 
     path: str
-    told: str | None
+    authorization: str | None
 
 
-def said(schema: Any, **more: Any) -> Answer:
-    """How a registry tells a schema, given as its text or as what that says."""
+def schema_answer(schema: Any, **more: Any) -> Answer:
+    """Return the answer of a registry with this schema, given as text or as an object."""
     return 200, json.dumps({"schema": schema if isinstance(schema, str) else json.dumps(schema), **more})
 
 
@@ -101,17 +101,17 @@ def answering_registry(
     allowed: Collection[str] = (),
     certificate: tuple[Path, Path] | None = None,
 ) -> Iterator[tuple[str, list[Asked]]]:
-    """A registry that gives these answers by their paths, the same one each time: its address, and what it was asked.
+    """Run a fake registry with one answer per path; yield its address and the list of requests.
 
-    With ``allowed`` it refuses everybody who tells something else; with a certificate and its key it speaks TLS.
+    With ``allowed`` it refuses every other Authorization header. With a certificate and its key it uses TLS.
     """
-    asked = list[Asked]()
+    requests = list[Asked]()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(Asked(self.path, self.headers.get("Authorization")))
+            requests.append(Asked(self.path, self.headers.get("Authorization")))
             status, answer = answers.get(self.path.removesuffix("?deleted=true"), _UNKNOWN)
-            if allowed and asked[-1].told not in allowed:
+            if allowed and requests[-1].authorization not in allowed:
                 status, answer = _REFUSED
             self.send_response(status)
             self.end_headers()
@@ -127,7 +127,7 @@ def answering_registry(
         server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", asked
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", requests
     finally:
         server.shutdown()
         server.server_close()

@@ -1,4 +1,4 @@
-"""A broker that asks who we are, over TLS: SASL on one listener, a client certificate on the other."""
+"""A broker that authenticates clients over TLS: by SASL on one listener, by client certificate on another."""
 
 import subprocess
 from collections.abc import Iterator
@@ -38,13 +38,13 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS
 allow.everyone.if.no.acl.found=true
 """
-_WHATEVER = ((4, "kafka-cluster"), (2, "*"))  # the cluster and every topic, as rights are given for them
+_RESOURCES = ((4, "kafka-cluster"), (2, "*"))  # the cluster and every topic, as resources of access rights
 _LITERAL, _ALL, _CREATE, _DENY, _ALLOW = 3, 2, 5, 2, 3
 
 
 @dataclass(frozen=True)
 class Secured:
-    """The addresses of a secured broker, and what its clients need."""
+    """The addresses of a secured broker, its authority and its passwords."""
 
     plain: str
     sasl: str
@@ -53,7 +53,7 @@ class Secured:
     passwords: dict[str, str]
 
     def with_sasl(self, mechanism: str = "SCRAM-SHA-256", **changes: Any) -> Settings:
-        access = {
+        values = {
             "kafka_bootstrap_servers": self.sasl,
             "kafka_security_protocol": "SASL_SSL",
             "kafka_sasl_mechanism": mechanism,
@@ -61,58 +61,58 @@ class Secured:
             "kafka_password": self.passwords.get(mechanism, "none"),
             "kafka_ca_file": self.authority.file,
         }
-        return Settings(**{**access, **changes}, _env_file=None)
+        return Settings(**{**values, **changes}, _env_file=None)
 
     def creating_nothing(self) -> Settings:
-        """As a user who may do anything but create a topic."""
+        """Return the settings of a user who may do everything except create topics."""
         rights = [("User:*", _ALL, _ALLOW), ("User:limited", _CREATE, _DENY)]
 
         async def grant(admin: AIOKafkaAdminClient) -> None:
             client = admin._client
-            for kind, name in _WHATEVER:
+            for kind, name in _RESOURCES:
                 for user, operation, permission in rights:
-                    asked = CreateAclsRequest(kind, name, _LITERAL, user, "*", operation, permission)
-                    answer = await client.send(client.get_random_node(), asked)
+                    request = CreateAclsRequest(kind, name, _LITERAL, user, "*", operation, permission)
+                    answer = await client.send(client.get_random_node(), request)
                     assert [code for code, _ in answer.creation_responses] == [0]
 
         with_client(AIOKafkaAdminClient, Settings(kafka_bootstrap_servers=self.plain, _env_file=None), grant)
         return self.with_sasl("PLAIN", kafka_username="limited")
 
     def with_certificate(self, **changes: Any) -> Settings:
-        access = {
+        values = {
             "kafka_bootstrap_servers": self.mutual,
             "kafka_security_protocol": "SSL",
             "kafka_ca_file": self.authority.file,
         }
-        return Settings(**{**access, **changes}, _env_file=None)
+        return Settings(**{**values, **changes}, _env_file=None)
 
 
 @contextmanager
 def secured_broker(folder: Path, passwords: dict[str, str]) -> Iterator[Secured]:
-    """Run one; ``passwords`` are those of the user ``app`` by mechanism."""
+    """Run a secured broker; ``passwords`` are the passwords of the user ``app`` by mechanism."""
     authority = Authority(folder / "authority")
     certificate, key = authority.sign(LOOPBACK)
     (folder / "broker.pem").write_bytes(key.read_bytes() + certificate.read_bytes())
-    own, other = draw_ports(folder), draw_ports(folder)
-    broker = Secured(own.address, other.address, f"{LOOPBACK}:{other.controller}", authority, passwords)
-    child = Child(_command(folder, own, broker), folder / "log")
+    ports, more_ports = draw_ports(folder), draw_ports(folder)
+    broker = Secured(ports.address, more_ports.address, f"{LOOPBACK}:{more_ports.controller}", authority, passwords)
+    child = Child(_command(folder, ports, broker), folder / "log")
     try:
-        assert wait_until(lambda: broker_answers(own.broker), 30), (folder / "log").read_text()
+        assert wait_until(lambda: broker_answers(ports.broker), 30), (folder / "log").read_text()
         yield broker
     finally:
         child.stop()
 
 
 def _command(folder: Path, ports: Ports, broker: Secured) -> list[str]:
-    """Prepare the data with a user for SCRAM, and return the command that runs the broker."""
+    """Format the data folder with a user for SCRAM and return the command that starts the broker."""
     command = Kafka(Settings(_env_file=None), folder).command(ports)
     controller = f"{LOOPBACK}:{ports.controller}"
     password = broker.passwords["PLAIN"].replace('"', '\\\\"')
     addresses = {"plain": broker.plain, "sasl": broker.sasl, "mutual": broker.mutual, "controller": controller}
-    added = _LISTENERS.format(**addresses, folder=folder, authority=broker.authority.file, plain_password=password)
+    listeners = _LISTENERS.format(**addresses, folder=folder, authority=broker.authority.file, plain_password=password)
     properties = folder / "server.properties"
-    properties.write_text(properties.read_text() + added)
-    tool = [*command[:-2], "kafka.tools.StorageTool", "format", "--cluster-id", new_cluster_id()]
+    properties.write_text(properties.read_text() + listeners)
+    format_command = [*command[:-2], "kafka.tools.StorageTool", "format", "--cluster-id", new_cluster_id()]
     user = f"SCRAM-SHA-256=[name=app,password={broker.passwords['SCRAM-SHA-256']}]"
-    subprocess.run([*tool, "--config", str(properties), "--add-scram", user], check=True, capture_output=True)
+    subprocess.run([*format_command, "--config", str(properties), "--add-scram", user], check=True, capture_output=True)
     return command

@@ -1,4 +1,4 @@
-"""A server that gets into trouble: it is killed, frozen, restarted, and started on other data."""
+"""A server that fails: tests kill it, freeze it, restart it and start it on other data."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 
 class OneServer:
-    """The broker or the registry of a home, which tests harm."""
+    """The broker or the registry of a home."""
 
     def __init__(self, settings: Settings, embedded: Embedded) -> None:
         self.settings = settings
@@ -29,13 +29,13 @@ class OneServer:
         os.kill(self.embedded.pid, number)
 
     def copy_data(self, folder: Path) -> None:
-        """Keep a copy of what it holds; it is restarted."""
+        """Copy its data into a folder; this restarts the server."""
         self.embedded.stop()
         shutil.copytree(self.data, folder)
         self.embedded.start()
 
     def start_with(self, folder: Path | None) -> None:
-        """Start it with a copy of what it held once, or with nothing."""
+        """Restart it with a copy of its data, or without data."""
         self.embedded.stop()
         shutil.rmtree(self.data)
         if folder:
@@ -44,7 +44,7 @@ class OneServer:
 
     @contextmanager
     def restarted_when_dead(self) -> Iterator[None]:
-        """While the block runs, start the server again as soon as it was killed."""
+        """Start the server again when it is killed during the block."""
 
         def restart() -> None:
             assert wait_until(lambda: self.embedded.exit_code is not None, 60)

@@ -1,4 +1,4 @@
-"""A topic and its tables for one test: send records, merge them, look at the rows."""
+"""A topic and its tables for one test: send records, merge them and read the rows."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ ABSENT = object()
 
 
 def record(**overrides: Any) -> bytes:
-    """One good record; a test names only what matters. ``ABSENT`` leaves a field out."""
+    """Encode a valid record; a test passes only the fields that matter. ``ABSENT`` omits a field."""
     fields = {**BASE_RECORD, **overrides}
     return json.dumps({name: value for name, value in fields.items() if value is not ABSENT}).encode()
 
@@ -43,7 +43,7 @@ def hour(number: int) -> str:
 
 
 def unique_table(**changes: Any) -> StreamTable:
-    """The temperatures table under a name and a topic of its own."""
+    """Return the temperatures table with a new name and a new topic."""
     name = f"t_{uuid4().hex[:12]}"
     rollups = [replace(rollup, name=f"{name}_by_location") for rollup in temperatures.rollups]
     return replace(temperatures, **{"name": name, "topic": name, "rollups": rollups, **changes})
@@ -52,15 +52,15 @@ def unique_table(**changes: Any) -> StreamTable:
 def send(
     settings: Settings, topic: str, values: Sequence[bytes | None], partition: int = 0, key: bytes = b"key"
 ) -> None:
-    """Write values into one partition, in order; on return every replica in sync has them, and a look sees them."""
+    """Write values into one partition in order, and wait until all in-sync replicas have stored them."""
 
     async def run() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), acks="all")
         await producer.start()
         try:
-            sent = [await producer.send(topic, value, key=key, partition=partition) for value in values]
-            for acknowledged in sent:
-                await acknowledged
+            acknowledgements = [await producer.send(topic, value, key=key, partition=partition) for value in values]
+            for acknowledgement in acknowledgements:
+                await acknowledgement
         finally:
             await producer.stop()
 
@@ -69,7 +69,7 @@ def send(
 
 @dataclass
 class Stream:
-    """A table under test with its topic on a real broker; several tests may share its history."""
+    """A table under test with a topic on a real broker; several tests may share its history."""
 
     spark: SparkSession
     settings: Settings
@@ -82,15 +82,15 @@ class Stream:
         create_topic(settings, table)
         return cls(spark, settings, table)
 
-    def hours(self, many: int) -> list[str]:
-        """Hours that no test of this history had before."""
-        self._used += many
-        return [hour(number) for number in range(self._used - many, self._used)]
+    def hours(self, count: int) -> list[str]:
+        """Return hours that no test of this history has used."""
+        self._used += count
+        return [hour(number) for number in range(self._used - count, self._used)]
 
-    def send_hours(self, many: int, partition: int = 0) -> list[str]:
-        """Send a record for each of so many new hours; returns the hours."""
-        hours = self.hours(many)
-        self.send(*(record(time=each) for each in hours), partition=partition)
+    def send_hours(self, count: int, partition: int = 0) -> list[str]:
+        """Send one record for each of several new hours; return the hours."""
+        hours = self.hours(count)
+        self.send(*(record(time=time) for time in hours), partition=partition)
         return hours
 
     def send(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> None:
@@ -103,10 +103,10 @@ class Stream:
         return replay(self.context, None, Request(**request))
 
     def accept_gap(self) -> Entry:
-        """What a person decides who is shown a gap and says yes."""
-        proposed = repair.propose_gap(self.settings, self.table)
-        assert proposed, "no record is missing"
-        return repair.record(self.context, proposed)
+        """Accept the gap, as a user does who confirms it."""
+        gap = repair.propose_gap(self.settings, self.table)
+        assert gap, "no record is missing"
+        return repair.record(self.context, gap)
 
     @property
     def context(self) -> TableContext:
@@ -121,24 +121,24 @@ class Stream:
         return read_ledger(self.uri, self.table.name, whole=True)
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run a statement in which {t}, {rejected}, {changes} and {rollup} are the tables."""
+        """Run a statement with the placeholders {t}, {rejected}, {changes} and {rollup} for the tables."""
         names = {"t": self.table.name, "rejected": self.table.rejected_name, "changes": self.table.changes_name}
         names["rollup"] = self.table.rollups[0].name
-        tables = {short: f"delta.`{self.settings.table_uri(name)}`" for short, name in names.items()}
+        tables = {placeholder: f"delta.`{self.settings.table_uri(name)}`" for placeholder, name in names.items()}
         return [tuple(row) for row in self.spark.sql(statement.format(**tables)).collect()]
 
     def temperatures(self) -> dict[str, float | None]:
-        """The temperature of every hour in the table."""
+        """Return the temperature of every hour in the table."""
         rows = [(hour_of(row), row["temperature_2m"]) for row in rows_of(self.settings, self.table.name)]
-        assert len(rows) == len(dict(rows)), "a key stands twice"
+        assert len(rows) == len(dict(rows)), "a key has two rows"
         return dict(rows)
 
     def snapshot(self) -> list[tuple[Any, ...]]:
-        """Every column of every row, in the order of the temperatures' key."""
+        """Return every column of every row, ordered by the key of the temperatures."""
         return self.snapshot_of("latitude, longitude, observed_at")
 
     def snapshot_of(self, key: str) -> list[tuple[Any, ...]]:
-        """Every column of every row, in the order of a key."""
+        """Return every column of every row, ordered by a key."""
         return self.sql(f"SELECT * FROM {{t}} ORDER BY {key}")
 
     def rejected(self) -> list[tuple[Any, ...]]:
@@ -155,25 +155,25 @@ class Stream:
         )
 
     def assert_accounted(self) -> None:
-        failed = [finding for finding in audit(self.ledger) if not finding.passed]
-        assert not failed
+        failed_checks = [finding for finding in audit(self.ledger) if not finding.passed]
+        assert not failed_checks
 
 
 def counts(entry: Entry) -> dict[str, int]:
-    """The accounting of one commit."""
-    commit, counted = entry.commit, entry.metrics
+    """Return the accounting of one commit."""
+    commit, metrics = entry.commit, entry.metrics
     return {
         "read": commit.read,
         "rejected": commit.rejected,
         "duplicate": commit.duplicate,
-        "inserted": counted.inserted,
-        "updated": counted.updated,
-        "stale": counted.stale,
+        "inserted": metrics.inserted,
+        "updated": metrics.updated,
+        "stale": metrics.stale,
     }
 
 
 def clean_log(uri: str) -> None:
-    """Leave of the log its newest commit and a checkpoint: as after log retention."""
+    """Delete the log except its newest commit and a checkpoint, as log retention does."""
     table = DeltaTable(uri)
     table.create_checkpoint()
     for file in Path(uri, "_delta_log").glob("*.json"):

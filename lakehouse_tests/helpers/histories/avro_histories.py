@@ -1,6 +1,6 @@
-"""Random histories of a table of Avro records, whose schemas are in a registry that comes, goes and lies.
+"""Random histories of a table of Avro records, with a registry that is sometimes away or answers a wrong schema.
 
-The model is that of any keyed table: how a record is written changes nothing of what becomes of it.
+The model is the model of every keyed table, because the result does not depend on the format of the records.
 """
 
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class AvroLetter(Letter):
-    """A letter as Avro, by the schema that its sender has."""
+    """A letter in Avro, with the schema of its sender."""
 
     schema_id: int = 0
     as_text: bool = True
@@ -56,72 +56,81 @@ class AvroLetter(Letter):
     def value(self) -> bytes | None:
         latitude, longitude, hour = self.key
         time: Any = f"{hour:%Y-%m-%dT%H:%M}" if self.as_text else hour
-        told = {"latitude": float(latitude), "longitude": float(longitude), "time": time}
-        none = PLACEHOLDER if self.without == "placeholder" else None
-        told |= {"temperature_2m": none if self.temperature is None else self.temperature} | (
+        fields = {"latitude": float(latitude), "longitude": float(longitude), "time": time}
+        null = PLACEHOLDER if self.without == "placeholder" else None
+        fields |= {"temperature_2m": null if self.temperature is None else self.temperature} | (
             {} if self.as_text else {"station": "south"}
         )
-        good = framed(self.schema_id, body(AS_TEXT if self.as_text else AS_TIME, told))
+        encoded = framed(self.schema_id, body(AS_TEXT if self.as_text else AS_TIME, fields))
         spoiled = {
             "tombstone": None,
-            "truncated": good[:-1] if self.temperature is None else good[:-3],
-            "wrong_magic": b"{" + good[1:],
-            "unknown_schema": framed(UNKNOWN, good[5:]),
+            "truncated": encoded[:-1] if self.temperature is None else encoded[:-3],
+            "wrong_magic": b"{" + encoded[1:],
+            "unknown_schema": framed(UNKNOWN, encoded[5:]),
         }
-        return spoiled[self.malformed] if self.malformed else good
+        return spoiled[self.malformed] if self.malformed else encoded
 
 
-def _without(letter: Letter) -> dict[str, Any]:
-    """No field of a schema is missing: its record says null."""
+def _without_missing_fields(letter: Letter) -> dict[str, Any]:
+    """Replace a missing field by null, because an Avro record has every field of its schema."""
     return {"without": "null" if letter.without == "missing" else letter.without}
 
 
 class AvroHistories(Histories):
-    """One table of Avro and its topic, from nothing; a subclass sets ``parts``."""
+    """One new table of Avro records and its topic; a subclass sets ``parts``."""
 
-    @initialize(sent=FEW)
-    def begin(self, sent: list[Letter]) -> None:
+    @initialize(sent_letters=FEW)
+    def begin(self, sent_letters: list[Letter]) -> None:
         Histories.begin(self)
         self.ids = {True: register(self.settings, self.table, AS_TEXT)}
         self.as_text = True
-        self.send_and_merge(sent, 0, None)
+        self.send_and_merge(sent_letters, 0, None)
 
     @staticmethod
     def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
         return replace(declared(rules, like), format=Avro())
 
-    @rule(sent=FEW, partition=st.integers(0, 3))
-    def send(self, sent: list[Letter], partition: int) -> None:
+    @rule(sent_letters=FEW, partition=st.integers(0, 3))
+    def send(self, sent_letters: list[Letter], partition: int) -> None:
         partition %= len(self.model.topic)
-        how = dict(schema_id=self.ids[self.as_text], as_text=self.as_text)
-        as_avro = [
-            AvroLetter(**{**vars(each), "malformed": REASONS.get(each.malformed or ""), **how, **_without(each)})
-            for each in sent
+        schema = dict(schema_id=self.ids[self.as_text], as_text=self.as_text)
+        avro_letters = [
+            AvroLetter(
+                **{
+                    **vars(letter),
+                    "malformed": REASONS.get(letter.malformed or ""),
+                    **schema,
+                    **_without_missing_fields(letter),
+                }
+            )
+            for letter in sent_letters
         ]
-        self.model.topic[partition] += post(self.settings, self.table.topic, partition, list(as_avro))
+        self.model.topic[partition] += post(self.settings, self.table.topic, partition, list(avro_letters))
 
     @rule()
     def senders_change_their_schema(self) -> None:
         self.as_text = not self.as_text
         if self.as_text not in self.ids:
-            self.ids[self.as_text] = self._elsewhere(AS_TIME)
+            self.ids[self.as_text] = self._register_elsewhere(AS_TIME)
 
     @precondition(lambda self: self.model.now.progress)
-    @rule(sent=FEW, lies=st.booleans())
-    def the_registry_is_away_or_another(self, sent: list[Letter], lies: bool) -> None:
-        """A batch that has to ask stops, and nothing of it is anywhere; the next one goes on."""
-        good = [each for each in sent if not each.malformed]
-        if not good:
+    @rule(sent_letters=FEW, answers_wrongly=st.booleans())
+    def the_registry_is_away_or_another(self, sent_letters: list[Letter], answers_wrongly: bool) -> None:
+        """A batch that needs the registry fails without any effect; the next batch continues."""
+        valid_letters = [letter for letter in sent_letters if not letter.malformed]
+        if not valid_letters:
             return
-        self.send_and_merge(good, 0, None)  # what its schema means is kept
-        self.send(good, 0)
+        self.send_and_merge(valid_letters, 0, None)  # the meaning of its schema is cached
+        self.send(valid_letters, 0)
         version = self.tables.version
         settings = self.settings
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(registry_client, "_PATIENCE", 0.0)
-            if lies:
-                real, other = registry_client.Registry.schema, self._another()
-                patch.setattr(registry_client.Registry, "schema", lambda talk, _, kind: real(talk, other, kind))
+            if answers_wrongly:
+                read_schema, other_id = registry_client.Registry.schema, self._register_other_type()
+                patch.setattr(
+                    registry_client.Registry, "schema", lambda client, _, kind: read_schema(client, other_id, kind)
+                )
             else:
                 settings = Settings(**{**settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
             with pytest.raises(RegistryError):
@@ -129,10 +138,10 @@ class AvroHistories(Histories):
         assert self.tables.version == version
         self.merge(None)
 
-    def _another(self) -> int:
+    def _register_other_type(self) -> int:
         fields = [*_NUMBERS, {"name": "time", "type": "long"}, _TEMPERATURE]
-        return self._elsewhere({**AS_TEXT, "fields": fields})
+        return self._register_elsewhere({**AS_TEXT, "fields": fields})
 
-    def _elsewhere(self, schema: dict[str, Any]) -> int:
-        """Register a schema that this topic's own would not be compatible with."""
+    def _register_elsewhere(self, schema: dict[str, Any]) -> int:
+        """Register a schema under another subject, because the schema of the topic is not compatible with it."""
         return register(self.settings, replace(self.table, topic=f"{self.table.topic}-{len(str(schema))}"), schema)

@@ -1,6 +1,6 @@
-"""Random histories: a state machine that does to real tables what users, brokers and strangers do.
+"""Random histories: a state machine that changes real tables as users, brokers and other programs do.
 
-After every step the merged, rejected, changes and rollup tables and the accounting equal the model's.
+After every step the merged, rejected, changes and rollup tables and the accounting equal those of the model.
 """
 
 from collections.abc import Callable
@@ -40,13 +40,13 @@ from lakehouse_tests.helpers.histories.surroundings import (
 )
 from lakehouse_tests.helpers.tables.tables import Tables
 
-SEVERAL = 8  # versions after which maintenance has something to do
+SEVERAL = 8  # versions after which maintenance has work to do
 FEW = st.lists(letters, min_size=1, max_size=8)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The real parts a history runs on; ``on_step`` hears of every step that was compared."""
+    """The real parts of a history; ``on_step`` is called after every comparison."""
 
     spark: SparkSession
     settings: Settings
@@ -55,7 +55,7 @@ class Parts:
 
 
 class Histories(RuleBasedStateMachine):
-    """One table and its topic, from nothing; a subclass sets ``parts``."""
+    """One new table and its topic; a subclass sets ``parts``."""
 
     parts: Parts
 
@@ -72,38 +72,38 @@ class Histories(RuleBasedStateMachine):
 
     @staticmethod
     def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        """The table under these rules."""
+        """Declare the table with these rules."""
         return declared(rules, like)
 
-    @rule(sent=FEW, partition=st.integers(0, 3))
-    def send(self, sent: list[Letter], partition: int) -> None:
+    @rule(sent_letters=FEW, partition=st.integers(0, 3))
+    def send(self, sent_letters: list[Letter], partition: int) -> None:
         partition %= len(self.model.topic)
-        self.model.topic[partition] += post(self.settings, self.table.topic, partition, sent)
+        self.model.topic[partition] += post(self.settings, self.table.topic, partition, sent_letters)
 
-    @rule(sent=FEW, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
-    def send_and_merge(self, sent: list[Letter], partition: int, size: int | None) -> None:
-        self.send(sent, partition)
+    @rule(sent_letters=FEW, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
+    def send_and_merge(self, sent_letters: list[Letter], partition: int, size: int | None) -> None:
+        self.send(sent_letters, partition)
         self.merge(size)
 
     @rule(size=st.sampled_from([None, 2, 7]))
     def merge(self, size: int | None) -> None:
-        with by_spark(len(self.model.moments) % 2 == 0):  # now one writes, now the other
+        with by_spark(len(self.model.moments) % 2 == 0):  # Spark and deltalake alternate
             outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table), Request(size))
         self._note_creation()
-        based = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
-        if based:
-            self._expect(outcomes.pop(0), based)
+        base_counted = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
+        if base_counted:
+            self._expect(outcomes.pop(0), base_counted)
         for outcome in outcomes:
             self._expect(outcome, self.model.batch(ranges_of(outcome)))
-        ends = {partition: len(records) for partition, records in self.model.topic.items()}
-        assert {p: self.model.now.progress.get(p, 0) for p in ends} == ends, "all there was is merged"
+        end_offsets = {partition: len(records) for partition, records in self.model.topic.items()}
+        assert {p: self.model.now.progress.get(p, 0) for p in end_offsets} == end_offsets, "some records are not merged"
 
     def _note_creation(self) -> None:
         self.model.moments.setdefault(0, Moment())
 
-    def _expect(self, outcome: Outcome, counted: Counted) -> None:
+    def _expect(self, outcome: Outcome, expected_counts: Counted) -> None:
         commit, metrics = outcome.entry.commit, outcome.entry.metrics
-        done = Counted(
+        actual_counts = Counted(
             read=commit.read,
             rejected=commit.rejected,
             late=commit.late,
@@ -112,7 +112,7 @@ class Histories(RuleBasedStateMachine):
             updated=metrics.updated,
             stale=metrics.stale,
         )
-        assert done == counted, f"{commit.kind} {commit.number}"
+        assert actual_counts == expected_counts, f"{commit.kind} {commit.number}"
         self.model.committed(outcome.entry.version)
 
     @precondition(lambda self: any(self.model.now.progress.values()))
@@ -148,10 +148,10 @@ class Histories(RuleBasedStateMachine):
     @rule(values=st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, *TEMPERATURES]), min_size=1))
     def reload_base(self, values: dict[Any, float | None]) -> None:
         folder = write_base(self.parts.folder(), values)
-        before = dict(self.model.base)
+        base_before = dict(self.model.base)
         loaded = load_base(TableContext(self.spark, self.settings, self.table), folder)
         self.model.load_base(values, loaded.version if loaded.changed else self.model.base_version)
-        assert loaded.changed == (before != self.model.base)
+        assert loaded.changed == (base_before != self.model.base)
 
     @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL)
     @rule()
@@ -176,7 +176,7 @@ class Histories(RuleBasedStateMachine):
         self.overwrite(data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key"), temperature)
 
     def overwrite(self, key: Key, temperature: float) -> None:
-        self._foreign(f"UPDATE {{t}} SET temperature_2m = {temperature}D WHERE {_is(key)}")
+        self._foreign(f"UPDATE {{t}} SET temperature_2m = {temperature}D WHERE {_key_condition(key)}")
         self.model.overwrite(key, temperature)
         self.model.committed(self.tables.version)
 
@@ -184,7 +184,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def foreign_delete(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(self.model.now.rows)), label="key")
-        self._foreign(f"DELETE FROM {{t}} WHERE {_is(key)}")
+        self._foreign(f"DELETE FROM {{t}} WHERE {_key_condition(key)}")
         del self.model.now.rows[key]
         self.model.committed(self.tables.version)
 
@@ -226,12 +226,12 @@ class Histories(RuleBasedStateMachine):
 
 
 class Begun(Histories):
-    """A history that begins with a table, so that every step of it is compared."""
+    """A history that begins with a merge, so that every step is compared."""
 
-    @initialize(sent=FEW)
-    def begin(self, sent: list[Letter]) -> None:
+    @initialize(sent_letters=FEW)
+    def begin(self, sent_letters: list[Letter]) -> None:
         Histories.begin(self)
-        self.send_and_merge(sent, 0, None)
+        self.send_and_merge(sent_letters, 0, None)
 
 
 def ranges_of(outcome: Outcome) -> dict[int, tuple[int, int]]:
@@ -239,6 +239,6 @@ def ranges_of(outcome: Outcome) -> dict[int, tuple[int, int]]:
     return {part.partition: (part.start, part.end) for part in outcome.plan.ranges}
 
 
-def _is(key: Any) -> str:
+def _key_condition(key: Any) -> str:
     latitude, longitude, hour = key
     return f"latitude = {latitude}BD AND longitude = {longitude}BD AND observed_at = TIMESTAMP'{hour:%Y-%m-%d %H:%M}'"

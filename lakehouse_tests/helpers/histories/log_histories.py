@@ -1,6 +1,6 @@
-"""Random histories of a log table: each record that may enter is a row, once, whatever is done to its table.
+"""Random histories of a log table: every valid record is exactly one row, regardless of what happens to the table.
 
-The model is that of the keyed tables but for the merge: a position is its own key, and nothing replaces a row.
+The model is the model of keyed tables except for the merge: the position is the key, and nothing replaces a row.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,7 +29,7 @@ from lakehouse_tests.helpers.tables.tables import Tables
 
 
 class LogModel(Model):
-    """A log table, step by step: its rows by position."""
+    """The model of a log table: its rows by position."""
 
     def _merge(self, rows: Iterable[tuple[Any, float | None, Order]], _: Collection[Order] = ()) -> Counted:
         inserted = stale = 0
@@ -42,7 +42,7 @@ class LogModel(Model):
 
 
 class LogHistories(Histories):
-    """One log table and its topic, from nothing; a subclass sets ``parts``."""
+    """One new log table and its topic; a subclass sets ``parts``."""
 
     reload_base = None  # type: ignore[assignment]
     foreign_update = None  # type: ignore[assignment]
@@ -50,8 +50,8 @@ class LogHistories(Histories):
     add_partition = None  # type: ignore[assignment]
     foreign_optimize = None  # type: ignore[assignment]
 
-    @initialize(sent=FEW)
-    def begin(self, sent: list[Letter]) -> None:
+    @initialize(sent_letters=FEW)
+    def begin(self, sent_letters: list[Letter]) -> None:
         self.model = LogModel()
         self.spark = self.parts.spark
         self.settings = self.parts.settings
@@ -60,7 +60,7 @@ class LogHistories(Histories):
         make_topic(self.settings, self.table.topic, partitions=2)
         self.model.topic = {0: [], 1: []}
         self.compared = self.maintained = -1
-        self.send_and_merge(sent, 0, None)
+        self.send_and_merge(sent_letters, 0, None)
 
     @staticmethod
     def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
@@ -77,39 +77,39 @@ class LogHistories(Histories):
         self.model.committed(self.tables.version)
 
     @precondition(lambda self: len(self.model.moments) > 1)
-    @rule(data=st.data(), sent=FEW)
-    def a_restore_comes_between(self, data: st.DataObject, sent: list[Letter]) -> None:
-        """The table goes back between the plan of a batch and its commit, which is void, its rows in the table."""
+    @rule(data=st.data(), sent_letters=FEW)
+    def a_restore_comes_between(self, data: st.DataObject, sent_letters: list[Letter]) -> None:
+        """The table is restored between plan and commit of a batch: the commit does not count, but its rows remain."""
         planned_on = self.tables.version
         version = data.draw(st.sampled_from(sorted(self.model.moments)), label="version")
         if version == planned_on:
             return
-        self.send(sent, 0)
-        restored = list[int]()
+        self.send(sent_letters, 0)
+        restored_versions = list[int]()
 
         def append_to_restored(*args: Any, **kwargs: Any) -> Any:
-            if not restored:
+            if not restored_versions:
                 self._foreign(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
-                restored.append(version)
+                restored_versions.append(version)
             return commit_append(*args, **kwargs)
 
         with pytest.MonkeyPatch.context() as patch, by_spark():
             patch.setattr(stored_table, "commit_append", append_to_restored)
             outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table))
-        if restored:
-            self._void(version, planned_on)
+        if restored_versions:
+            self._expect_uncounted(version, planned_on)
         for outcome in outcomes:
             self._expect(outcome, self.model.batch(ranges_of(outcome)))
 
-    def _void(self, version: int, planned_on: int) -> None:
+    def _expect_uncounted(self, version: int, planned_on: int) -> None:
         progress = self.model.now.progress
-        read = [record for p, records in self.model.topic.items() for record in records[progress.get(p, 0) :]]
-        self.model.now.decided |= {record.position: record.reason(self.model.rules) for record in read}
+        unmerged = [record for p, records in self.model.topic.items() for record in records[progress.get(p, 0) :]]
+        self.model.now.decided |= {record.position: record.reason(self.model.rules) for record in unmerged}
         self.model.restore(version)
         self.model.committed(planned_on + 1)
-        for record in (each for each in read if each.reason(self.model.rules) is None):
-            place: Any = record.position
-            self.model.now.rows[place] = Row(record.temperature, record.key or (), None)
+        for record in (entry for entry in unmerged if entry.reason(self.model.rules) is None):
+            position: Any = record.position
+            self.model.now.rows[position] = Row(record.temperature, record.key or (), None)
         self.model.committed(planned_on + 2)
 
     @invariant()
@@ -128,8 +128,10 @@ class LogHistories(Histories):
         refresh.refresh_rollup(context, rollup)
         rows = rows_of(self.settings, self.table.name)
         assert len(rows) == len(self.model.now.rows)
-        told: dict[Any, Any] = {_position(row): _told(row) for row in rows}
-        assert told == {position: (row.temperature, row.order) for position, row in self.model.now.rows.items()}
+        stored_values: dict[Any, Any] = {_position(row): _stored_value(row) for row in rows}
+        assert stored_values == {
+            position: (row.temperature, row.order) for position, row in self.model.now.rows.items()
+        }
         ledger = self.tables.ledger()
         assert {name: n for name, n in ledger.totals.model_dump().items() if n} == {
             name: n for name, n in self.model.now.totals.items() if n
@@ -143,5 +145,5 @@ def _position(row: dict[str, Any]) -> tuple[int, int]:
     return row["_record"]["partition"], row["_record"]["position"]
 
 
-def _told(row: dict[str, Any]) -> tuple[float | None, Key]:
+def _stored_value(row: dict[str, Any]) -> tuple[float | None, Key]:
     return row["temperature_2m"], (row["latitude"], row["longitude"], row["observed_at"])

@@ -1,7 +1,7 @@
-"""What the tables must hold, in plain Python: dictionaries, tuples and loops, and nothing of Delta or Spark.
+"""The expected content of the tables, in plain Python: dictionaries, tuples and loops, without Delta or Spark.
 
-A key is (latitude, longitude, hour). An order is a tuple that compares: ``(0, number of their commit)`` for base rows,
-``(1, broker time, partition, offset)`` for records; the greater one is newer.
+A key is (latitude, longitude, hour). An order is a tuple: ``(0, number of the commit)`` for base rows and
+``(1, broker time, partition, offset)`` for records. The greater order is newer.
 """
 
 from collections import defaultdict
@@ -20,9 +20,9 @@ LATE_AFTER = timedelta(days=5)
 
 @dataclass(frozen=True)
 class Record:
-    """A record as it was sent; ``malformed`` is the reason for which no declaration takes it.
+    """A sent record; ``malformed`` is the reason for which every declaration rejects it.
 
-    Without a temperature it ``says_null``, or nothing.
+    If the temperature is ``None``, ``says_null`` distinguishes a null from a missing field.
     """
 
     partition: int
@@ -46,7 +46,7 @@ class Record:
         return self.key is not None and self.broker_time - self.key[2] > LATE_AFTER
 
     def reason(self, rules: "Rules") -> str | None:
-        """Why the record may not enter under these rules; ``None`` where it may."""
+        """Return why these rules reject the record, or ``None`` if they accept it."""
         if self.malformed:
             return self.malformed
         if self.temperature is not None and self.temperature > rules.hottest:
@@ -56,7 +56,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Rules:
-    """What of a declaration may change: the highest temperature, and what happens to late records and to nulls."""
+    """The parts of a declaration that change: the maximum temperature, and the treatment of late records and nulls."""
 
     hottest: float = 70.0
     rejects_late: bool = True
@@ -65,7 +65,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the merged table: a temperature is kept by itself, with the order it came with, or was erased with."""
+    """A row of the merged table. The temperature has the order of the record that set or erased it."""
 
     temperature: float | None
     order: Order
@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Counted:
-    """What one commit does."""
+    """The counts of one commit."""
 
     read: int = 0
     rejected: int = 0
@@ -87,7 +87,7 @@ class Counted:
 
 @dataclass
 class Moment:
-    """All that one version of the merged table stands for."""
+    """The state of one version of the merged table."""
 
     rows: dict[Key, Row] = field(default_factory=dict)
     progress: dict[int, int] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Moment:
 
 
 class Model:
-    """The tables of one stream table, step by step. ``now`` is what the newest version stands for."""
+    """The expected tables of one stream table. ``now`` is the state of the newest version."""
 
     def __init__(self) -> None:
         self.rules = Rules()
@@ -108,14 +108,14 @@ class Model:
         self.moments: dict[int, Moment] = {}
 
     def committed(self, version: int) -> None:
-        """The table has this version now."""
+        """Record the current state as that of a version."""
         self.moments[version] = deepcopy(self.now)
 
     def batch(self, ranges: Mapping[int, tuple[int, int]]) -> Counted:
-        """The next records are merged: they begin where the last batch ended."""
+        """Merge the next records, which begin at the end of the last batch."""
         counted = self.replay(ranges)
         for partition, (start, end) in ranges.items():
-            assert start == self.now.progress.get(partition, 0), "a batch begins where the one before it ended"
+            assert start == self.now.progress.get(partition, 0), "a batch does not begin at the end of the previous one"
             self.now.progress[partition] = end
         for name in ("read", "rejected", "duplicate", "inserted", "updated", "stale"):
             self.now.totals[name] += getattr(counted, name)
@@ -123,30 +123,30 @@ class Model:
         return counted
 
     def replay(self, ranges: Mapping[int, tuple[int, int]]) -> Counted:
-        """Records are merged, and no progress moves."""
+        """Merge records without changing the progress."""
         return self._decide([r for p, (start, end) in ranges.items() for r in self.topic[p][start:end]])
 
     def redrive(self) -> Counted | None:
-        """What is rejected is decided again; ``None`` where nothing passes."""
-        redriven = [self.topic[p][offset] for p, offset in self.rejected()]
-        if all(record.reason(self.rules) for record in redriven):
-            for record in redriven:
+        """Decide the rejected records again; return ``None`` if all are rejected again."""
+        records = [self.topic[p][offset] for p, offset in self.rejected()]
+        if all(record.reason(self.rules) for record in records):
+            for record in records:
                 self.now.decided[record.position] = record.reason(self.rules)
             return None
-        return self._decide(redriven)
+        return self._decide(records)
 
     def _decide(self, records: list[Record]) -> Counted:
         for record in records:
             self.now.decided[record.position] = record.reason(self.rules)
-        passing = [record for record in records if record.reason(self.rules) is None]
-        keyed = [(r.key, r) for r in passing if r.key is not None]
-        erasing = {r.order for _, r in keyed if r.says_null and self.rules.null_erases}
-        counted = self._merge([(key, r.temperature, r.order) for key, r in keyed], erasing)
+        accepted = [record for record in records if record.reason(self.rules) is None]
+        keyed_records = [(r.key, r) for r in accepted if r.key is not None]
+        erasing_orders = {r.order for _, r in keyed_records if r.says_null and self.rules.null_erases}
+        counted = self._merge([(key, r.temperature, r.order) for key, r in keyed_records], erasing_orders)
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
-        return replace(counted, read=len(records), rejected=len(records) - len(passing), late=late)
+        return replace(counted, read=len(records), rejected=len(records) - len(accepted), late=late)
 
     def merge_base(self, number: int) -> Counted | None:
-        """The base rows are merged by the commit of that number, where they are another version than before."""
+        """Merge the base rows with this commit if their version has changed."""
         if self.base_version is None or self.base_version == self.now.base_version:
             return None
         self.now.base_version = self.base_version
@@ -157,16 +157,16 @@ class Model:
         read = 0
         for key, value, order in sorted(rows, key=lambda row: row[2]):
             read += 1
-            before = newest.get(key)
-            brings = value is not None or order in erasing
-            kept, kept_order = (value, order) if brings else (None, None)
-            if before and not brings:
-                kept, kept_order = before.temperature, before.temperature_order
-            newest[key] = Row(kept, order, kept_order)
-        figures = dict(inserted=0, updated=0, stale=0)
+            previous = newest.get(key)
+            sets_temperature = value is not None or order in erasing
+            temperature, temperature_order = (value, order) if sets_temperature else (None, None)
+            if previous and not sets_temperature:
+                temperature, temperature_order = previous.temperature, previous.temperature_order
+            newest[key] = Row(temperature, order, temperature_order)
+        counts = dict(inserted=0, updated=0, stale=0)
         for key, row in newest.items():
-            figures[self._put(key, row)] += 1
-        return Counted(read=read, duplicate=read - len(newest), **figures)
+            counts[self._put(key, row)] += 1
+        return Counted(read=read, duplicate=read - len(newest), **counts)
 
     def _put(self, key: Key, row: Row) -> str:
         stored = self.now.rows.get(key)
@@ -174,69 +174,70 @@ class Model:
             self.now.rows[key] = row
             return "inserted"
         is_newer = row.order > stored.order
-        brings = row.temperature_order is not None and row.temperature_order > (stored.temperature_order or ())
-        if not is_newer and not brings:
+        stored_order = stored.temperature_order or ()
+        sets_temperature = row.temperature_order is not None and row.temperature_order > stored_order
+        if not is_newer and not sets_temperature:
             return "stale"
-        kept = row if brings else stored
+        temperature_row = row if sets_temperature else stored
         order = row.order if is_newer else stored.order
-        self.now.rows[key] = Row(kept.temperature, order, kept.temperature_order)
+        self.now.rows[key] = Row(temperature_row.temperature, order, temperature_row.temperature_order)
         return "updated"
 
     def load_base(self, values: Mapping[Key, float | None], version: int | None) -> None:
-        """Base files are loaded: a value that is there is never lost."""
+        """Load base files: a missing value does not replace a stored one."""
         for key, value in values.items():
             self.base[key] = self.base.get(key) if value is None else value
         self.base_version = version
 
     def overwrite(self, key: Key, temperature: float | None) -> None:
-        """Somebody else updates a row: a temperature where there was none has come with it."""
+        """Update a row as another program does; a new temperature gets the order of its row."""
         row = self.now.rows[key]
         self.now.rows[key] = replace(row, temperature=temperature, temperature_order=row.temperature_order or row.order)
 
     def restore(self, version: int) -> None:
-        """The table goes back to a version; rejected records of what stays merged go on being listed."""
+        """Restore a version; rejected records of offsets that remain merged are still listed."""
         decided = self.now.decided
         self.now = deepcopy(self.moments[version])
         for position, reason in decided.items():
             self.now.decided[position] = reason or self.now.decided.get(position)
 
     def rejected(self) -> dict[Position, str]:
-        """Positions that may not enter, with their reasons; none at or beyond the progress."""
+        """Return the rejected positions below the progress, with their reasons."""
         progress = self.now.progress
         return {(p, o): reason for (p, o), reason in self.now.decided.items() if reason and o < progress.get(p, 0)}
 
     def changes(self) -> set[tuple[Any, ...]]:
-        """What every version changed: key, version, kind, temperature before and after."""
-        found = set()
-        before: dict[Key, Row] = {}
+        """Return the changes of all versions: key, version, kind, temperature before and after."""
+        changed_rows = set()
+        rows_before: dict[Key, Row] = {}
         for version, moment in sorted(self.moments.items()):
-            for key in before.keys() | moment.rows.keys():
-                change = _change(before.get(key), moment.rows.get(key))
+            for key in rows_before.keys() | moment.rows.keys():
+                change = _change(rows_before.get(key), moment.rows.get(key))
                 if change:
-                    found.add((*key, version, *change))
-            before = moment.rows
-        return found
+                    changed_rows.add((*key, version, *change))
+            rows_before = moment.rows
+        return changed_rows
 
     def rollup(self) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        """Rows, readings, least, greatest, sum, mean, first and last hour of each place and month."""
+        """Return rows, readings, minimum, maximum, sum, mean, first and last hour of each place and month."""
         groups: dict[tuple[Any, ...], list[tuple[datetime, float | None]]] = defaultdict(list)
         for (latitude, longitude, hour), row in self.now.rows.items():
             groups[latitude, longitude, hour.date().replace(day=1)].append((hour, row.temperature))
-        return {group: _figures(rows) for group, rows in groups.items()}
+        return {group: _rollup_values(rows) for group, rows in groups.items()}
 
 
 def _change(before: Row | None, after: Row | None) -> tuple[str, float | None, float | None] | None:
     if before is None or after is None:
-        present = before or after
-        assert present is not None
-        value = present.temperature
+        row = before or after
+        assert row is not None
+        value = row.temperature
         return ("insert", None, value) if before is None else ("delete", value, None)
     if before.temperature == after.temperature:
         return None
     return "update", before.temperature, after.temperature
 
 
-def _figures(rows: list[tuple[datetime, float | None]]) -> tuple[Any, ...]:
+def _rollup_values(rows: list[tuple[datetime, float | None]]) -> tuple[Any, ...]:
     hours = [hour for hour, _ in rows]
     values = [value for _, value in rows if value is not None]
     if not values:

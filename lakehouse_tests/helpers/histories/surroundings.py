@@ -1,4 +1,4 @@
-"""What surrounds a table in a random history: letters to send, a topic whose broker time is chosen, base files."""
+"""The environment of a table in a random history: letters to send, a topic with chosen broker times, base files."""
 
 import asyncio
 import json
@@ -44,9 +44,9 @@ MALFORMED: dict[str, bytes | None] = {
 
 @dataclass(frozen=True)
 class Letter:
-    """What is to be sent: a row, or the reason for which it is malformed; ``delay`` until the broker gets it.
+    """A record to send: a row, or the reason why it is malformed; the broker receives it after ``delay``.
 
-    ``without`` is how it has no temperature.
+    ``without`` is the form of a missing temperature.
     """
 
     key: Key
@@ -80,7 +80,7 @@ letters = st.builds(
 
 
 def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-    """The temperatures table under rules of the model; ``like``: under the names it has already."""
+    """Declare the temperatures table with rules of the model; ``like`` is a table whose names it keeps."""
     table = like or unique_table(partitions=2)
     column = replace(temperatures.by_name["temperature_2m"], between=(-100, rules.hottest))
     column = replace(column, null_values=NULLS, null_erases=rules.null_erases)
@@ -89,23 +89,23 @@ def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
 
 
 def make_topic(settings: Settings, topic: str, partitions: int) -> None:
-    """Create a topic in which the broker time of a record is what its sender says."""
+    """Create a topic in which the producer sets the broker time of a record."""
     configs = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
-    wanted = NewTopic(topic, partitions, 1, topic_configs=configs)
-    with_client(AIOKafkaAdminClient, settings, lambda admin: admin.create_topics([wanted]))
+    new_topic = NewTopic(topic, partitions, 1, topic_configs=configs)
+    with_client(AIOKafkaAdminClient, settings, lambda admin: admin.create_topics([new_topic]))
     assert wait_until(lambda: _partitions_of(settings, topic) == partitions, 120)
 
 
 def _partitions_of(settings: Settings, topic: str) -> int:
-    """How many partitions a topic has; none until the broker knows a topic that it has just created."""
+    """Return the number of partitions, which is 0 until the broker lists the new topic."""
     try:
         return len(look(settings, topic).end)
     except TopicError:
         return 0
 
 
-def post(settings: Settings, topic: str, partition: int, sent: list[Letter]) -> list[Record]:
-    """Send letters into a partition, in order, and return them as the records they became."""
+def post(settings: Settings, topic: str, partition: int, sent_letters: list[Letter]) -> list[Record]:
+    """Send letters to a partition in order; return their records."""
 
     async def run() -> list[Any]:
         producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), linger_ms=5)
@@ -115,7 +115,7 @@ def post(settings: Settings, topic: str, partition: int, sent: list[Letter]) -> 
                 await producer.send(
                     topic, letter.value, b"key", partition, int((letter.key[2] + letter.delay).timestamp() * 1000)
                 )
-                for letter in sent
+                for letter in sent_letters
             ]
             return [await future for future in futures]
         finally:
@@ -124,19 +124,19 @@ def post(settings: Settings, topic: str, partition: int, sent: list[Letter]) -> 
     return [
         Record(
             partition=partition,
-            offset=found.offset,
+            offset=metadata.offset,
             broker_time=letter.key[2] + letter.delay,
             key=None if letter.malformed else letter.key,
             temperature=letter.temperature,
             malformed=letter.malformed,
             says_null=letter.temperature is None and letter.without == "null",
         )
-        for letter, found in zip(sent, asyncio.run(run()), strict=True)
+        for letter, metadata in zip(sent_letters, asyncio.run(run()), strict=True)
     ]
 
 
 def write_base(folder: Path, values: dict[Key, float | None]) -> Path:
-    """Write base files, one for each place."""
+    """Write one base file per place."""
     for number, (latitude, longitude) in enumerate(PLACES):
         rows = [(hour, value) for (*place, hour), value in values.items() if tuple(place) == (latitude, longitude)]
         if not rows:

@@ -1,4 +1,4 @@
-"""What happens to tables and disks in these tests, and what has to hold when it is over."""
+"""Faults of tables and disks, and the checks that must pass afterwards."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ _LAST = "max_by(struct(change, temperature_2m_after), struct(number, source_vers
 
 
 def assert_all_is_right(stream: Stream) -> None:
-    """Bring feed and rollup up to date: they tell what the merged table holds, which is accounted for."""
+    """Refresh feed and rollup; check that they match the merged table and that all records are accounted for."""
     stream.refresh()
     key = "latitude, longitude, observed_at"
-    told = stream.sql(
+    latest_changes = stream.sql(
         f"SELECT {key}, last.temperature_2m_after FROM (SELECT {key}, {_LAST} FROM {{changes}} GROUP BY {key})"
         " WHERE last.change <> 'delete' ORDER BY 1, 2, 3"
     )
-    assert told == stream.sql(f"SELECT {key}, temperature_2m FROM {{t}} ORDER BY 1, 2, 3")
+    assert latest_changes == stream.sql(f"SELECT {key}, temperature_2m FROM {{t}} ORDER BY 1, 2, 3")
     finding = verify_rollup(stream.context, stream.table.rollups[0])
     assert finding.passed, finding.detail
     stream.assert_accounted()
@@ -31,7 +31,7 @@ def assert_all_is_right(stream: Stream) -> None:
 
 @contextmanager
 def undone(folder: Path, aside: Path) -> Iterator[None]:
-    """Put a folder back as it was, whatever happened to it."""
+    """Restore a folder at the end of the block, regardless of its changes."""
     shutil.copytree(folder, aside / folder.name)
     try:
         yield
@@ -41,7 +41,7 @@ def undone(folder: Path, aside: Path) -> Iterator[None]:
 
 
 class Disk:
-    """A small disk, mounted on a folder."""
+    """A small disk that is mounted on a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,10 +50,10 @@ class Disk:
     def remount(self, option: str) -> None:
         subprocess.run(["mount", "-o", f"remount,{option}", self.folder], check=True)
 
-    def fill(self, left: int = 0) -> None:
-        """Use up all of it but ``left`` bytes."""
-        stands = os.statvfs(self.folder)
-        self._filling.write_bytes(bytes(max(0, stands.f_bavail * stands.f_frsize - left)))
+    def fill(self, free_bytes: int = 0) -> None:
+        """Fill the disk except for ``free_bytes`` bytes."""
+        disk = os.statvfs(self.folder)
+        self._filling.write_bytes(bytes(max(0, disk.f_bavail * disk.f_frsize - free_bytes)))
 
     def clear(self) -> None:
         self._filling.unlink(missing_ok=True)
@@ -61,16 +61,16 @@ class Disk:
 
 @contextmanager
 def mounted(folder: Path, size: str) -> Iterator[Disk]:
-    """Mount a small disk; skips the test where the machine does not allow it."""
+    """Mount a small disk; skip the test if the machine does not allow it."""
     folder.mkdir()
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, text=True, check=False
         )
     except FileNotFoundError as error:
-        pytest.skip(f"There is no mount command: {error}")
-    if done.returncode:
-        pytest.skip(f"A small disk cannot be mounted here: {done.stderr.strip()}")
+        pytest.skip(f"The mount command is missing: {error}")
+    if process.returncode:
+        pytest.skip(f"A small disk cannot be mounted here: {process.stderr.strip()}")
     try:
         yield Disk(folder)
     finally:

@@ -11,7 +11,7 @@ import pyarrow as pa
 def base_folder(
     folder: Path, values: dict[str, float | None], name: str = "a.json", missing: Sequence[str] = ()
 ) -> Path:
-    """Write a base file of one place into a folder; it has no values of the columns that are ``missing``."""
+    """Write a base file of one place into a folder; the ``missing`` columns have no values."""
     folder.mkdir(exist_ok=True)
     content = {
         "latitude": 13.0,
@@ -29,13 +29,13 @@ def base_folder(
 
 
 def base_archive(**changes: Any) -> dict[str, Any]:
-    """An archive of two hours in London."""
+    """Return an archive of two hours in London."""
     hourly = {"time": ["2022-01-01T00:00", "2022-01-01T01:00"], "temperature_2m": [4.2, None]}
     return {"latitude": 51.5, "longitude": -0.099990845, "utc_offset_seconds": 0, "hourly": hourly} | changes
 
 
 def base_table(**changes: Any) -> pa.Table:
-    """The same hours as Parquet holds them; a column that is ``None`` is left out."""
+    """Return the same hours as a Parquet table; a column that is ``None`` is omitted."""
     columns = {
         "latitude": [51.5, 51.5],
         "longitude": [-0.099990845, -0.099990845],

@@ -1,4 +1,4 @@
-"""What derived tables tell, for the tests of them."""
+"""Read the derived tables of a stream."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 @contextmanager
 def followed(stream: Stream) -> Iterator[Stream]:
-    """Feed and rollup are up to date before and after; the rollup equals its recomputation."""
+    """Refresh feed and rollup before and after the block; check that the rollup equals its recomputation."""
     stream.merge()
     stream.refresh()
     yield stream
@@ -23,15 +23,15 @@ def followed(stream: Stream) -> Iterator[Stream]:
 
 
 def take(stream: Stream, temperatures: dict[str, float]) -> None:
-    """Merge a temperature for each of these hours, in one batch."""
+    """Merge one temperature per hour in one batch."""
     stream.send(*(record(time=hour, temperature_2m=value) for hour, value in temperatures.items()))
     stream.merge()
 
 
-def told(stream: Stream, hour: str, latitude: float = 13.0) -> list[tuple[Any, ...]]:
-    """What the feed tells of an hour, oldest first: change, before, after, and whether it is a net difference."""
-    of_all = rows_of(stream.settings, stream.table.changes_name)
-    rows = [row for row in of_all if hour_of(row) == hour and row["latitude"] == latitude]
+def feed_changes(stream: Stream, hour: str, latitude: float = 13.0) -> list[tuple[Any, ...]]:
+    """Return the changes of an hour, oldest first: change, before, after, and whether it is reconciled."""
+    change_rows = rows_of(stream.settings, stream.table.changes_name)
+    rows = [row for row in change_rows if hour_of(row) == hour and row["latitude"] == latitude]
     rows.sort(key=lambda row: (row["number"], row["source_version"]))
     names = ("change", "temperature_2m_before", "temperature_2m_after", "reconciled")
     return [tuple(row[name] for name in names) for row in rows]
@@ -42,7 +42,7 @@ def ledger_of(stream: Stream, name: str) -> Ledger:
 
 
 def figures(stream: Stream, latitude: float) -> list[tuple[Any, ...]]:
-    """What the rollup says of a place, month by month."""
+    """Return the values of the rollup for one latitude, by month."""
     rows = [row for row in rows_of(stream.settings, stream.table.rollups[0].name) if row["latitude"] == latitude]
     names = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")
     return [

@@ -1,4 +1,4 @@
-"""Commits of a history, as deltalake tells them; the number of a commit of ours is its version."""
+"""Commits of a history, as deltalake returns them; the number of a commit of lakehouse is its version."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ from lakehouse.ledger.commits import Commit, Kind
 
 
 def maintained(version: int, rows_version: int) -> dict[str, Any]:
-    """The commit that ends maintenance, planned on the version before it."""
+    """Return the commit that ends a maintenance that was planned on the previous version."""
     return ours(version, "maintenance", table_version=version - 1, rows_version=rows_version)
 
 
 def ours(version: int, kind: Kind, **more: Any) -> dict[str, Any]:
-    said = Commit(kind=kind, number=version, attempt=f"a{version}", **more)
-    return commit(version, "MERGE", userMetadata=said.model_dump_json())
+    details = Commit(kind=kind, number=version, attempt=f"a{version}", **more)
+    return commit(version, "MERGE", userMetadata=details.model_dump_json())
 
 
 def merged(version: int, planned_on: int | None = None) -> dict[str, Any]:
-    """A commit of ours; its number is its version."""
+    """Return the commit of a batch; its number is its version."""
     return ours(version, "batch", table_version=version - 1 if planned_on is None else planned_on)
 
 

@@ -1,4 +1,4 @@
-"""Records of few bytes that become much when they are decoded, each kind with the table that takes them."""
+"""Records of few bytes that need much memory when they are decoded, with a table for each kind."""
 
 import json
 from collections.abc import Callable
@@ -15,26 +15,28 @@ from lakehouse_tests.helpers.decoding_memory import RECORDS
 
 Case = tuple[StreamTable, list[bytes], Schemas]
 _NULLS = [{"name": f"e{number}", "type": "null"} for number in range(16)]
-_EACH = {"type": "record", "name": "Each", "fields": [{"name": "v", "type": "long"}, *_NULLS]}
+_ITEM = {"type": "record", "name": "Each", "fields": [{"name": "v", "type": "long"}, *_NULLS]}
 EMPTY = {
     "type": "record",
     "name": "R",
-    "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": {"type": "array", "items": _EACH}}],
+    "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": {"type": "array", "items": _ITEM}}],
 }
-"""Each byte is a record of seventeen fields."""
+"""A schema in which every byte of the array is a record of seventeen fields."""
 
 
-def table(*columns: Column, **said: Any) -> StreamTable:
-    return StreamTable("t", "t", "T.", [Column("id", "STRING", "Which.", required=True), *columns], key=["id"], **said)
+def table(*columns: Column, **changes: Any) -> StreamTable:
+    return StreamTable(
+        "t", "t", "T.", [Column("id", "STRING", "Which.", required=True), *columns], key=["id"], **changes
+    )
 
 
 def repeated(record: bytes, total: int = RECORDS) -> list[bytes]:
     return [record] * max(1, total // len(record))
 
 
-def filled(inner: str, size: int) -> bytes:
-    """A record of so many bytes at most, full of the same."""
-    return f'{{"id":"a","n":[{",".join([inner] * max(1, (size - 20) // (len(inner) + 1)))}]}}'.encode()
+def filled(item: str, size: int) -> bytes:
+    """Return a record of at most ``size`` bytes that repeats one item."""
+    return f'{{"id":"a","n":[{",".join([item] * max(1, (size - 20) // (len(item) + 1)))}]}}'.encode()
 
 
 def in_avro(items: int) -> bytes:
@@ -48,19 +50,19 @@ def avro(items: int, total: int = RECORDS) -> Case:
     return table(format=Avro()), repeated(in_avro(items), total), Schemas({1: WriterSchema(json.dumps(EMPTY))}, {})
 
 
-def flat(inner: str, size: int) -> Case:
-    return table(), repeated(filled(inner, size)), NO_SCHEMAS
+def flat(item: str, size: int) -> Case:
+    return table(), repeated(filled(item, size)), NO_SCHEMAS
 
 
-def nested(type_: str, inner: str, size: int, columns: int = 1) -> Case:
-    """Columns of a type that all take their values from the same field."""
-    taking = [Column(f"n{number}", type_, "Some.", source="n") for number in range(columns)]
-    return table(*taking), repeated(filled(inner, size), min(RECORDS, 8 * size)), NO_SCHEMAS
+def nested(type_: str, item: str, size: int, columns: int = 1) -> Case:
+    """Return a table in which several columns read the same nested field."""
+    list_columns = [Column(f"n{number}", type_, "Some.", source="n") for number in range(columns)]
+    return table(*list_columns), repeated(filled(item, size), min(RECORDS, 8 * size)), NO_SCHEMAS
 
 
 def wide(columns: int, record: bytes, total: int) -> Case:
     return (
-        table(*(Column(f"c{each}", "DECIMAL(38,2)", "One.") for each in range(columns))),
+        table(*(Column(f"c{number}", "DECIMAL(38,2)", "One.") for number in range(columns))),
         repeated(record, total),
         NO_SCHEMAS,
     )
@@ -79,9 +81,9 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def reasons_of_first(case: Case) -> set[str | None]:
-    """The reasons that the quick and the strict path give for the first record of a case."""
+    """Return the reasons of the fast and the strict path for the first record of a case."""
     table, (record, *_), schemas = case
     rules = Rules(table.fields, None, table.format.parser(schemas))
     values = pa.array([record], pa.binary())
-    slices = [some for path in (decode_plain, None) for some in decode_slices(values, None, rules, path)]
-    return {row["_reason"] for some in slices for row in some.verdicts.to_pylist()}
+    slices = [part for path in (decode_plain, None) for part in decode_slices(values, None, rules, path)]
+    return {row["_reason"] for part in slices for row in part.verdicts.to_pylist()}

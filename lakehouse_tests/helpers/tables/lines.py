@@ -1,4 +1,4 @@
-"""A second kind of source, for the tests: numbered lines of numbered files. No release reads it."""
+"""A second kind of source for tests: numbered lines of numbered files. lakehouse does not read it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @dataclass
 class Lines:
-    """A folder under an id of its own: a partition for each file, a position for each line, which has its own order."""
+    """A folder with an id: a file is a partition, and a line has a position and its own sequence number."""
 
     identity: str
     files: dict[int, list[tuple[int | None, bytes]]] = field(default_factory=dict)
     deleted: dict[int, int] = field(default_factory=dict)
 
     def write(self, file: int, *lines: tuple[int | None, bytes]) -> None:
-        """Add lines, each with its place in the source's own order."""
+        """Append lines with their sequence numbers."""
         self.files.setdefault(file, []).extend(lines)
 
     def look(self) -> SourceState:
@@ -31,12 +31,12 @@ class Lines:
         return SourceState("the folder", SourceId("lines", self.identity), earliest, ends)
 
     def read(self, plan: Plan) -> pa.Table:
-        """The lines of a plan, as records of a topic are read."""
+        """Read the lines of a plan in the form of records of a topic."""
         return pa.Table.from_pylist([*self._records(plan)], RECORD_SCHEMA)
 
     def _records(self, plan: Plan) -> Iterator[dict[str, object]]:
         for part in plan.ranges:
             for position in range(part.start, part.end):
                 sequence, value = self.files[part.partition][position]
-                place = dict(zip(staged.PLACE, (AT, part.partition, position, sequence), strict=True))
-                yield {**place, staged.KEY: None, staged.VALUE: value, staged.HEADERS: None}
+                origin = dict(zip(staged.PLACE, (AT, part.partition, position, sequence), strict=True))
+                yield {**origin, staged.KEY: None, staged.VALUE: value, staged.HEADERS: None}

@@ -1,4 +1,4 @@
-"""A log table for the tests: hourly temperatures, of which every record is a row."""
+"""A log table for tests: hourly temperatures, one row per record."""
 
 from typing import Any
 from uuid import uuid4
@@ -19,19 +19,19 @@ COLUMNS = (
 
 
 def log_table(**changes: Any) -> StreamTable:
-    """A log table under a name and a topic of its own, with a rollup by day."""
+    """Declare a new log table with a new topic and a rollup by day."""
     name = f"log_{uuid4().hex[:12]}"
-    readings = {
+    measures = {
         "readings": Measure("count(*)", "BIGINT", "Rows."),
         "hottest": Measure("max(temperature_2m)", "DOUBLE", ""),
     }
-    rollup = Rollup(f"{name}_by_day", by=["observed_day"], measures=readings, doc="Rows by day.")
-    said: dict[str, Any] = dict(columns=COLUMNS, partition_by=Day("observed_at"), rollups=[rollup], partitions=2)
-    return StreamTable(name, name, "Every temperature that was sent.", key=(), **(said | changes))
+    rollup = Rollup(f"{name}_by_day", by=["observed_day"], measures=measures, doc="Rows by day.")
+    values: dict[str, Any] = dict(columns=COLUMNS, partition_by=Day("observed_at"), rollups=[rollup], partitions=2)
+    return StreamTable(name, name, "Every temperature that was sent.", key=(), **(values | changes))
 
 
 def logged(stream: Stream) -> list[tuple[Any, ...]]:
-    """Partition, offset, hour and temperature of every row, in the order of the records."""
+    """Return partition, offset, hour and temperature of every row, in the order of the records."""
     return stream.sql(
         "SELECT _record.partition, _record.position, date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"), temperature_2m"
         " FROM {t} ORDER BY 1, 2"
@@ -39,11 +39,11 @@ def logged(stream: Stream) -> list[tuple[Any, ...]]:
 
 
 def operations(stream: Stream) -> list[str]:
-    """What the commits of batches were, newest first."""
-    entries = {entry.version: entry.commit.kind for entry in stream.ledger.entries}
-    told = DeltaTable(stream.uri).history()
+    """Return the Delta operations of the batches, newest first."""
+    kinds = {entry.version: entry.commit.kind for entry in stream.ledger.entries}
+    history = DeltaTable(stream.uri).history()
     newest = DeltaTable(stream.uri).version()
-    return [each["operation"] for back, each in enumerate(told) if entries.get(newest - back) == "batch"]
+    return [info["operation"] for age, info in enumerate(history) if kinds.get(newest - age) == "batch"]
 
 
 def at_hours(*numbers: int) -> list[bytes]:
@@ -51,10 +51,10 @@ def at_hours(*numbers: int) -> list[bytes]:
 
 
 def is_right(stream: Stream) -> None:
-    """Every record is accounted for, none stands twice, and the rollup is that of the rows."""
+    """Check that every record is accounted for, that no record has two rows and that the rollup matches the rows."""
     (rollup,) = stream.table.rollups
     refresh_rollup(stream.context, rollup)
-    found = verify_rollup(stream.context, rollup)
-    assert found.passed, found.detail
+    finding = verify_rollup(stream.context, rollup)
+    assert finding.passed, finding.detail
     assert verify_keys(stream.context).passed
     stream.assert_accounted()

@@ -1,4 +1,4 @@
-"""Real Delta tables with commits of ours in their history, written without a JVM."""
+"""Real Delta tables with commits of lakehouse in their history, written without a JVM."""
 
 import json
 import os
@@ -21,14 +21,14 @@ SCHEMA = pa.schema([("number", pa.int64())])
 
 @dataclass(frozen=True)
 class Written:
-    """A merged table of one partition: the batch of number n has one row, and the progress n after it."""
+    """A merged table of one partition; batch number n inserts one row and has the progress n."""
 
     folder: Path
     name: str = NAME
 
     @classmethod
     def create(cls, folder: Path, name: str = NAME) -> Self:
-        """A table as version 0, without rows."""
+        """Create an empty table as version 0."""
         DeltaTable.create(str(folder), SCHEMA)
         return cls(folder, name)
 
@@ -54,11 +54,11 @@ class Written:
         return sorted(self.table.to_pyarrow_table()["number"].to_pylist())
 
     def merge(self, *rows: int, kind: Kind = "batch") -> int:
-        """One MERGE of ours with these rows; returns its version."""
-        said = self._next(kind)
+        """Commit a MERGE of lakehouse with these rows; return its version."""
+        commit = self._next(kind)
         properties = CommitProperties(
-            custom_metadata={"userMetadata": said.model_dump_json()},
-            app_transactions=[Transaction(app_id(self.name), said.number)],
+            custom_metadata={"userMetadata": commit.model_dump_json()},
+            app_transactions=[Transaction(app_id(self.name), commit.number)],
         )
         source = pa.table({"number": pa.array(rows, pa.int64())})
         merge = self.table.merge(source, "s.number = t.number", "s", "t", commit_properties=properties)
@@ -66,10 +66,15 @@ class Written:
         return self.version
 
     def merge_nothing(self, kind: Kind = "batch") -> int:
-        """One MERGE of ours that changes no file, as Spark commits it (deltalake makes no commit of it)."""
-        said = self._next(kind)
-        info = {"timestamp": 1, "operation": "MERGE", "operationParameters": {}, "userMetadata": said.model_dump_json()}
-        actions = [{"commitInfo": info}, {"txn": {"appId": app_id(self.name), "version": said.number}}]
+        """Commit a MERGE of lakehouse that changes no file, as Spark does (deltalake omits such a commit)."""
+        commit = self._next(kind)
+        info = {
+            "timestamp": 1,
+            "operation": "MERGE",
+            "operationParameters": {},
+            "userMetadata": commit.model_dump_json(),
+        }
+        actions = [{"commitInfo": info}, {"txn": {"appId": app_id(self.name), "version": commit.number}}]
         self.log_file(self.version + 1).write_text("".join(f"{json.dumps(action)}\n" for action in actions))
         return self.version
 
@@ -86,45 +91,45 @@ class Written:
         )
 
     def batches(self, count: int) -> None:
-        """So many batches, each with a row of its own."""
+        """Commit ``count`` batches of one new row each."""
         for _ in range(count):
             self.merge(1000 + self.version)
 
     def write(self, *rows: int) -> None:
-        """A commit of somebody else that adds rows."""
+        """Append rows in a commit of another program."""
         write_deltalake(str(self.folder), pa.table({"number": pa.array(rows, pa.int64())}), mode="append")
 
     def restore(self, version: int) -> int:
-        """RESTORE that names its version; returns the version it made."""
+        """Restore a version by its number; return the new version."""
         self.table.restore(version)
         return self.version
 
     def restore_by_time(self, version: int, time: str = "2020-01-01 00:00:00.0") -> int:
-        """RESTORE as Spark writes it for a timestamp: what it did is real, what it was told is another moment."""
-        made = self.restore(version)
-        self.edit(made, lambda info: info | {"operationParameters": {"version": None, "timestamp": time}})
-        return made
+        """Restore a version and write the commit as Spark does for a timestamp, which need not match the version."""
+        new_version = self.restore(version)
+        self.edit(new_version, lambda info: info | {"operationParameters": {"version": None, "timestamp": time}})
+        return new_version
 
     def log_file(self, version: int) -> Path:
         return self.folder / "_delta_log" / f"{version:020d}.json"
 
     def edit(self, version: int, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Write what a commit says of itself anew."""
+        """Replace the commit info of a version."""
         file = self.log_file(version)
         lines = [json.loads(line) for line in file.read_text().splitlines()]
-        told = [{"commitInfo": change(line["commitInfo"])} if "commitInfo" in line else line for line in lines]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in told))
+        actions = [{"commitInfo": change(line["commitInfo"])} if "commitInfo" in line else line for line in lines]
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in actions))
 
     def committed_at(self, version: int) -> datetime:
-        """The time inside the commit."""
-        told = {info["version"]: info["timestamp"] for info in self.table.history()}
-        return datetime.fromtimestamp(told[version] / 1000, UTC)
+        """Return the timestamp in the commit info of a version."""
+        timestamps = {info["version"]: info["timestamp"] for info in self.table.history()}
+        return datetime.fromtimestamp(timestamps[version] / 1000, UTC)
 
     def put_file_time(self, version: int, time: datetime) -> None:
         os.utime(self.log_file(version), (time.timestamp(), time.timestamp()))
 
     def clean(self, before: int) -> None:
-        """Remove the log before a version, behind a checkpoint of it: as after log retention."""
+        """Write a checkpoint of a version and delete the log before it, as log retention does."""
         DeltaTable(str(self.folder), version=before).create_checkpoint()
         for version in range(before):
             self.log_file(version).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Tables of four columns that are plain enough to be written without Spark."""
+"""Tables of four columns of simple types, which can be written without Spark."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,18 +21,18 @@ FIRST = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def rows(*values: tuple[Any, ...]) -> pa.Table:
-    """Rows of a table, with ``gone`` where a fifth value is told."""
+    """Return rows of a table; a fifth value is the column ``gone``."""
     names = [*SCHEMA.names, "gone"][: max(map(len, values))]
     schema = pa.schema([*SCHEMA, ("gone", pa.bool_())][: len(names)])
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in values], schema=schema)
 
 
 def made(folder: Path, *values: tuple[Any, ...], **properties: str) -> Layout:
-    """A table of these rows, as version 0."""
+    """Create a table with these rows as version 0."""
     columns = [TableColumn(name, type_, "d") for name, type_ in COLUMNS.items()]
     layout = Layout("t", str(folder / "t"), "d", columns, statistics=("place", "at"))
-    first = rows(*values) if values else SCHEMA.empty_table()
-    write_deltalake(layout.uri, first, configuration=layout.statistics_properties | properties)
+    first_rows = rows(*values) if values else SCHEMA.empty_table()
+    write_deltalake(layout.uri, first_rows, configuration=layout.statistics_properties | properties)
     return layout
 
 
@@ -41,8 +41,8 @@ def next_commit(layout: Layout, kind: Kind = "derived") -> Commit:
 
 
 def stored(layout: Layout) -> list[tuple[Any, ...]]:
-    found = DeltaTable(layout.uri).to_pyarrow_table().to_pylist()
-    return sorted((tuple(row.values()) for row in found), key=str)
+    stored_rows = DeltaTable(layout.uri).to_pyarrow_table().to_pylist()
+    return sorted((tuple(row.values()) for row in stored_rows), key=str)
 
 
 PARIS = ("Paris", Decimal("48.850000"), FAR, 3)

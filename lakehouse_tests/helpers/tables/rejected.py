@@ -1,4 +1,4 @@
-"""Records that are too hot for the declaration, and what became of them."""
+"""Records that are too hot for the declaration: reject, list and redrive them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,46 +25,46 @@ DAY = timedelta(days=1)
 
 
 def wider(stream: Stream) -> Stream:
-    """The same table, whose declaration lets in what was too hot."""
+    """Return the same table with a declaration that accepts these temperatures."""
     return replace(stream, table=replace(stream.table, columns=[*temperatures.columns[:3], WIDER]))
 
 
 def redriven(stream: Stream, reason: str | None = None) -> list[batches.Outcome]:
-    """Redrive what is too hot no longer, where no broker answers: the records are in the table."""
-    alone = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
-    return redrive.redrive(TableContext(stream.spark, alone, wider(stream).table), reason)
+    """Redrive with the wider declaration and without a broker, because the records are in the table."""
+    settings = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
+    return redrive.redrive(TableContext(stream.spark, settings, wider(stream).table), reason)
 
 
 def end(stream: Stream) -> int:
-    """The offset that the next record of the first partition gets."""
+    """Return the offset of the next record of the first partition."""
     progress = stream.ledger.progress
     return progress.positions[0] if progress else 0
 
 
-def hot(stream: Stream, many: int) -> list[str]:
-    """Send hours that are too hot for the declaration."""
-    hours = stream.hours(many)
+def hot(stream: Stream, count: int) -> list[str]:
+    """Send records that are too hot for the declaration; return their hours."""
+    hours = stream.hours(count)
     stream.send(*(record(time=hour, temperature_2m=HOT) for hour in hours))
     return hours
 
 
 @contextmanager
 def dated_by_producers(stream: Stream) -> Iterator[Callable[[int, bytes], None]]:
-    """Let producers date the records of the topic, however wrong; gives a function that sends one so dated."""
+    """Let producers set any time of their records; yield a function that sends a record with a given time."""
     topic = stream.table.topic
-    widest = {f"message.timestamp.{side}.max.ms": str(2**63 - 1) for side in ("before", "after")}
+    widest_limits = {f"message.timestamp.{side}.max.ms": str(2**63 - 1) for side in ("before", "after")}
 
     def send(milliseconds: int, value: bytes) -> None:
-        async def sent(producer: AIOKafkaProducer) -> None:
+        async def send_record(producer: AIOKafkaProducer) -> None:
             await producer.send_and_wait(topic, value, key=b"key", partition=0, timestamp_ms=milliseconds)
 
-        with_client(AIOKafkaProducer, stream.settings, sent)
+        with_client(AIOKafkaProducer, stream.settings, send_record)
 
     def configure(configs: dict[str, str]) -> None:
-        wanted = [ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)]
-        with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.alter_configs(wanted))
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)]
+        with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.alter_configs(resources))
 
-    configure({"message.timestamp.type": "CreateTime", **widest})
+    configure({"message.timestamp.type": "CreateTime", **widest_limits})
     try:
         yield send
     finally:
@@ -72,13 +72,13 @@ def dated_by_producers(stream: Stream) -> Iterator[Callable[[int, bytes], None]]
 
 
 def rejected_version(stream: Stream) -> int:
-    """The version of the table of rejected records."""
+    """Return the version of the table of rejected records."""
     return read_ledger(stream.settings.table_uri(stream.table.rejected_name), stream.table.rejected_name).version
 
 
 @contextmanager
 def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
-    """The process ends where a batch comes to this step."""
+    """Simulate the death of the process at this step of a batch."""
 
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
@@ -90,14 +90,16 @@ def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
 
 
 def listed(stream: Stream, since: int) -> dict[str, list[int]]:
-    """The offsets from ``since`` on that are listed as rejected, newest first, by reason."""
-    found = list_rejected(stream.settings, stream.table, limit=99)
-    offsets = {each.reason: [sample.position for sample in each.samples if sample.position >= since] for each in found}
-    return {reason: some for reason, some in offsets.items() if some}
+    """Return the rejected offsets from ``since`` on, newest first, by reason."""
+    groups = list_rejected(stream.settings, stream.table, limit=99)
+    offsets = {
+        group.reason: [sample.position for sample in group.samples if sample.position >= since] for group in groups
+    }
+    return {reason: positions for reason, positions in offsets.items() if positions}
 
 
 def resolved(stream: Stream, since: int) -> list[tuple[int, int]]:
-    """Offset and number of the commit of those that passed."""
+    """Return the offsets of resolved records from ``since`` on, with the numbers of the resolving commits."""
     rows = rows_of(stream.settings, stream.table.rejected_name)
-    found = [(position(row)[1], row["resolved_number"]) for row in rows if row["resolved_number"] is not None]
-    return sorted(each for each in found if each[0] >= since)
+    resolutions = [(position(row)[1], row["resolved_number"]) for row in rows if row["resolved_number"] is not None]
+    return sorted(resolution for resolution in resolutions if resolution[0] >= since)

@@ -1,4 +1,4 @@
-"""A table that is declared otherwise than its rows are stored: what is said of it, and that nothing is lost."""
+"""Tables whose declaration differs from the stored rows: the message of the refusal, and checks that no row is lost."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,17 +14,17 @@ from lakehouse_tests.helpers.brokers.streams import Stream
 
 
 def otherwise(table: StreamTable, *columns: Column, **changes: Any) -> StreamTable:
-    named = {column.name: column for column in columns}
-    return replace(table, columns=[named.get(each.name, each) for each in table.columns], **changes)
+    new_columns = {column.name: column for column in columns}
+    return replace(table, columns=[new_columns.get(column.name, column) for column in table.columns], **changes)
 
 
 def refused(stream: Stream) -> str:
-    """What plan says of the declaration, which is what a merge stops with."""
-    (told, *_) = (each.detail for each in plan_changes(stream.settings, stream.table) if each.kind == "refuse")
-    with pytest.raises(TableError) as stopped:
+    """Return the refusal of the plan, and check that a merge fails with the same message."""
+    (refusal, *_) = (change.detail for change in plan_changes(stream.settings, stream.table) if change.kind == "refuse")
+    with pytest.raises(TableError) as raised:
         stream.merge()
-    assert str(stopped.value) == told
-    return told
+    assert str(raised.value) == refusal
+    return refusal
 
 
 def assert_exact(stream: Stream, key: str) -> None:

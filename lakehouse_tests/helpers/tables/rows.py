@@ -1,4 +1,4 @@
-"""Rows of tables as another reader of Delta sees them, without Spark; the one place that knows the columns of ours."""
+"""Rows of tables, read without Spark; the only module of the tests that depends on the internal columns."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 
 class Origin(NamedTuple):
-    """The record, or the number of the base commit, with which a row or the value of a kept column came."""
+    """The record or the number of the base commit that set a row or the value of a kept column."""
 
     time: datetime | None
     partition: int | None
@@ -20,22 +20,22 @@ class Origin(NamedTuple):
 
 
 def rows_of(settings: Settings, name: str) -> list[Row]:
-    """Every row of a table, in no order."""
+    """Return all rows of a table in any order."""
     rows: list[Row] = DeltaTable(settings.table_uri(name)).to_pyarrow_table().to_pylist()
     return rows
 
 
-def origin(row: Row, kept: str | None = None) -> Origin:
-    """Where a row of a merged table came from, or the value of a column that is kept."""
-    stored = row["_kept"][kept] if kept else row["_record"]
+def origin(row: Row, kept_column: str | None = None) -> Origin:
+    """Return the origin of a row of a merged table, or of its value of a kept column."""
+    stored = row["_kept"][kept_column] if kept_column else row["_record"]
     return Origin(*(stored[name] for name in Origin._fields))
 
 
 def position(row: Row) -> tuple[int, int]:
-    """Partition and position of a rejected record."""
+    """Return partition and position of a rejected record."""
     return row["position"]["partition"], row["position"]["position"]
 
 
 def hour_of(row: Row) -> str:
-    """The hour of a temperature, as a record says it."""
+    """Return the hour of a row in the format of the records."""
     return f"{row['observed_at']:%Y-%m-%dT%H:%M}"

@@ -1,4 +1,4 @@
-"""A table of sales whose columns are widened: as it is before, and what is declared then."""
+"""A table of sales whose columns are widened: the narrow and the wide declaration."""
 
 import json
 from dataclasses import replace
@@ -13,9 +13,12 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 
 
-def sales(pieces: Column, price: Column, key: Column, most: str) -> StreamTable:
+def sales(pieces: Column, price: Column, key: Column, most_type: str) -> StreamTable:
     name = f"sales_{uuid4().hex[:8]}"
-    measures = {"most": Measure("max(pieces)", most, "Most pieces."), "rows": Measure("count(*)", "BIGINT", "Sales.")}
+    measures = {
+        "most": Measure("max(pieces)", most_type, "Most pieces."),
+        "rows": Measure("count(*)", "BIGINT", "Sales."),
+    }
     rollup = Rollup(f"{name}_by_price", by=["price"], measures=measures, doc="By price.")
     return StreamTable(name, name, "Sales.", [key, pieces, price], key=["id"], rollups=[rollup], partitions=1)
 
@@ -41,12 +44,12 @@ def widened(table: StreamTable) -> StreamTable:
 
 
 def narrow_sales(spark: SparkSession, broker: Settings) -> Stream:
-    """Three sales of narrow types, of which one was changed since anything that derives from them read them."""
-    made = Stream(spark, broker, sales(PIECES, PRICE, ID, "INT"))
-    create_topic(broker, made.table)
-    made.send(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
-    made.merge()
-    made.refresh()
-    made.send(sale(2, 7, 1))
-    made.merge()  # which nothing that derives from it has read
-    return made
+    """Merge three sales with narrow types; one of them changes after the last refresh of the derived tables."""
+    stream = Stream(spark, broker, sales(PIECES, PRICE, ID, "INT"))
+    create_topic(broker, stream.table)
+    stream.send(sale(1, 5, 9.99), sale(2, 6, 9.99), sale(3, None, None))
+    stream.merge()
+    stream.refresh()
+    stream.send(sale(2, 7, 1))
+    stream.merge()  # the derived tables have not read this batch
+    return stream

@@ -1,6 +1,6 @@
-"""An object store on loopback, as S3 speaks, in a process of its own: deltalake keeps this one's Python waiting.
+"""An object store on loopback with the protocol of S3, in a separate process, because deltalake blocks Python.
 
-Arguments: the bucket, then a folder to serve, or a status and a code to answer everything with. Prints its port.
+Arguments: the bucket, then a folder to serve, or a status and an error code for every answer. It prints its port.
 """
 
 import sys
@@ -14,7 +14,7 @@ Answer = tuple[int, bytes]
 
 
 def answer(path: str) -> Answer:
-    """What a request of this path is answered."""
+    """Return status and body for a path."""
     if CODE:
         return int(SERVED), error(CODE[0])
     url = urlsplit(path)
@@ -28,23 +28,23 @@ def error(code: str) -> bytes:
     return f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>No.</Message></Error>'.encode()
 
 
-def listed(asked: dict[str, list[str]]) -> bytes:
-    prefix, after = asked.get("prefix", [""])[0], asked.get("start-after", [""])[0]
+def listed(query: dict[str, list[str]]) -> bytes:
+    prefix, after = query.get("prefix", [""])[0], query.get("start-after", [""])[0]
     files = {file.relative_to(SERVED).as_posix(): file for file in Path(SERVED).rglob("*") if file.is_file()}
-    held = "".join(
+    contents = "".join(
         f"<Contents><Key>{escape(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
         f"<ETag>x</ETag><Size>{file.stat().st_size}</Size></Contents>"
         for key, file in sorted(files.items())
         if key.startswith(prefix) and key > after
     )
-    return f"<ListBucketResult><IsTruncated>false</IsTruncated>{held}</ListBucketResult>".encode()
+    return f"<ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>".encode()
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         status, body = answer(self.path)
-        asked = self.headers.get("Range", "") if status == 200 else ""
-        first, _, last = asked.removeprefix("bytes=").partition("-")
+        requested_range = self.headers.get("Range", "") if status == 200 else ""
+        first, _, last = requested_range.removeprefix("bytes=").partition("-")
         part = body[int(first) : int(last) + 1 if last else None] if first else body
         self.send_response(206 if first else status)
         if first:
@@ -56,10 +56,10 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(part)
 
-    do_HEAD = do_GET  # noqa: N815 - named by the server
+    do_HEAD = do_GET  # noqa: N815 - the name that the server requires
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Object stores on loopback, as S3 speaks: one that serves a folder, and some that do not serve."""
+"""Object stores on loopback with the protocol of S3: one that serves a folder, and some that fail."""
 
 import os
 import socket
@@ -17,8 +17,8 @@ BUCKET = "bucket"
 
 @contextmanager
 def environment(port: int) -> Iterator[str]:
-    """The environment in which deltalake speaks to this port; gives the root of the tables."""
-    told = {
+    """Set the environment in which deltalake connects to this port; yield the root of the tables."""
+    variables = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ALLOW_HTTP": "true",
         "AWS_REGION": "us-east-1",
@@ -28,44 +28,44 @@ def environment(port: int) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
-        for name, value in told.items():
+        for name, value in variables.items():
             patch.setenv(name, value)
         yield f"s3://{BUCKET}"
 
 
 @contextmanager
 def closed() -> Iterator[str]:
-    """A store at a port on which nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        with environment(taken.getsockname()[1]) as root:
+    """Provide a store at a port without a listener."""
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        with environment(bound_socket.getsockname()[1]) as root:
             yield root
 
 
 @contextmanager
 def hanging() -> Iterator[str]:
-    """A store that takes every connection and never answers."""
+    """Provide a store that accepts every connection and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server, environment(server.getsockname()[1]) as root:
         yield root
 
 
 @contextmanager
 def answering(status: int, code: str) -> Iterator[str]:
-    """A store that answers everything with one error."""
-    with _served(str(status), code) as root:
+    """Provide a store that answers every request with one error."""
+    with _run_server(str(status), code) as root:
         yield root
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """A store from which the files of a folder can be read."""
-    with _served(str(folder)) as root:
+    """Provide a store that serves the files of a folder."""
+    with _run_server(str(folder)) as root:
         yield root
 
 
 @contextmanager
-def _served(*what: str) -> Iterator[str]:
-    command = [sys.executable, store_server.__file__, BUCKET, *what]
+def _run_server(*arguments: str) -> Iterator[str]:
+    command = [sys.executable, store_server.__file__, BUCKET, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout

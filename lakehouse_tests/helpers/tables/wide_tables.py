@@ -1,4 +1,4 @@
-"""Declarations of many columns of every type, chosen by a seed, with records for them."""
+"""Random declarations of many columns of all types, and records for them."""
 
 import json
 from random import Random
@@ -19,7 +19,7 @@ NESTED = (
 
 
 def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTable:
-    """A table of so many columns beside its key: some nested, some kept, some computed, with three rollups."""
+    """Declare a table with a key, ``columns`` nested, kept and plain columns, computed columns and three rollups."""
     random = Random(seed)
     name = f"wide_{uuid4().hex[:8]}"
     key = [
@@ -27,8 +27,8 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
         Column("shop", "STRING", required=True, doc="Shop."),
         Column("at", "TIMESTAMP", required=True, epoch="milliseconds", doc="When, UTC."),
     ]
-    drawn = [_column(random, number, nested_share) for number in range(columns)]
-    numbers = [c.name for c in drawn if c.type in ("INT", "BIGINT") and not c.keep]
+    value_columns = [_column(random, number, nested_share) for number in range(columns)]
+    numbers = [c.name for c in value_columns if c.type in ("INT", "BIGINT") and not c.keep]
     computed = [
         Column(f"computed_{number}", "BOOLEAN", sql=f"{source} > {number}", doc="Computed.")
         for number, source in enumerate(numbers[:10])
@@ -37,7 +37,7 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
         name,
         name,
         "Many columns.",
-        [*key, *drawn, *computed],
+        [*key, *value_columns, *computed],
         key=["id", "shop"],
         version="at",
         partition_by=Day("at"),
@@ -48,8 +48,8 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
 
 def _column(random: Random, number: int, nested_share: float) -> Column:
     type_ = random.choice(NESTED if random.random() < nested_share else PLAIN)
-    times: dict[str, Any] = {"TIMESTAMP": {"epoch": "milliseconds"}, "DATE": {"pattern": "%Y-%m-%d"}}
-    return Column(f"c{number}", type_, doc="Drawn.", keep=random.random() < 0.1, **times.get(type_, {}))
+    time_options: dict[str, Any] = {"TIMESTAMP": {"epoch": "milliseconds"}, "DATE": {"pattern": "%Y-%m-%d"}}
+    return Column(f"c{number}", type_, doc="Drawn.", keep=random.random() < 0.1, **time_options.get(type_, {}))
 
 
 def _rollup(table: str, by: list[str], numbers: list[str]) -> Rollup:
@@ -59,7 +59,7 @@ def _rollup(table: str, by: list[str], numbers: list[str]) -> Rollup:
 
 
 def wide_records(table: StreamTable, seed: int, count: int) -> list[bytes]:
-    """Records for the ids from 0 on, over three days; every value is present."""
+    """Return records with the ids from 0 on, over three days; every value is present."""
     random = Random(seed)
     values = [column for column in table.columns if not column.sql and column.name not in ("id", "shop", "at")]
     return [
@@ -72,13 +72,13 @@ def wide_records(table: StreamTable, seed: int, count: int) -> list[bytes]:
 
 
 def _value(random: Random, type_: str) -> Any:
-    found = nested(type_)
-    if found and found.kind == "ARRAY":
-        return [_value(random, found.inner[0][1]) for _ in range(2)]
-    if found and found.kind == "MAP":
-        return {f"k{number}": _value(random, found.inner[1][1]) for number in range(2)}
-    if found:
-        return {name: _value(random, inner) for name, inner in found.inner}
+    nested_type = nested(type_)
+    if nested_type and nested_type.kind == "ARRAY":
+        return [_value(random, nested_type.inner[0][1]) for _ in range(2)]
+    if nested_type and nested_type.kind == "MAP":
+        return {f"k{number}": _value(random, nested_type.inner[1][1]) for number in range(2)}
+    if nested_type:
+        return {name: _value(random, inner_type) for name, inner_type in nested_type.inner}
     if type_ == "STRING":
         return f"v{random.randrange(1000)}"
     if type_ == "BOOLEAN":

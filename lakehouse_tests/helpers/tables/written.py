@@ -1,4 +1,4 @@
-"""Records as they may be written: of every type, right ones and spoiled ones."""
+"""Hypothesis strategies for records of all types, valid and invalid ones."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -55,14 +55,14 @@ TIME_EDGES = (
     ' "2023-01-01T00:00:00.1234567Z" "2023-01-01" "1969-12-31" "\\u0032023-01-01T00:00"'
     ' "2023-01-01T0:000" "2023-01-01T/0:00" "2023-01-01 00:00:12345"'
 ).split('" "')
-TIME_TEXTS = tuple(f'"{each.strip(chr(34))}"' for each in TIME_EDGES)
+TIME_TEXTS = tuple(f'"{text.strip(chr(34))}"' for text in TIME_EDGES)
 ODD_BYTES = (b"\xff", b"\x00", b"\xed\xa0\x80", b'"', b"\\", b",")
 WHOLE = (*rb"""| |null|1|[]|"x"|{|{}|{} x|{}{}|NaN""".split(b"|"), b"\xff", b"{}\x00", b"\xef\xbb\xbf{}")
 
 
 @dataclass(frozen=True)
 class Written:
-    """Some records, the broker's times of them, and the rules they meet."""
+    """Records, their broker times, and the rules that apply to them."""
 
     values: list[bytes | None]
     arrived: list[int | None]
@@ -95,66 +95,70 @@ def _default(type_: str, between: tuple[float, float] | None, **rules: Any) -> A
     if "pattern" in rules:
         return datetime(2023, 4, 5, 6, 7, 8, 9).strftime(rules["pattern"])
     if between:
-        whole = ceil(between[0])
-        return whole if whole <= between[1] else between[1]
+        integer = ceil(between[0])
+        return integer if integer <= between[1] else between[1]
     return {"STRING": "x", "BOOLEAN": True}.get(type_, 0)
 
 
 def numbers() -> st.SearchStrategy[str]:
-    """Numbers as they are written; near a tie and near what a type holds more often than by chance."""
+    """Numbers in JSON; numbers near a rounding tie and near the limits of a type are frequent."""
     ties = st.tuples(DIGITS, st.integers(0, 19), st.sampled_from(["5", "49999999999999999", "50000000000000001"]))
-    beside = ties.map(lambda each: f"{int(each[0][:9])}.{each[0][: each[1]]}{each[2]}")
-    plain = st.builds("{}{}.{}".format, st.sampled_from(["", "-"]), st.integers(0, 99999), DIGITS)
-    scaled = st.builds("{}e{}".format, plain, st.integers(-30, 30))
-    return st.sampled_from(EDGES) | beside | plain | scaled | st.integers(-(2**65), 2**65).map(str)
+    near_ties = ties.map(lambda tie: f"{int(tie[0][:9])}.{tie[0][: tie[1]]}{tie[2]}")
+    decimals = st.builds("{}{}.{}".format, st.sampled_from(["", "-"]), st.integers(0, 99999), DIGITS)
+    scaled = st.builds("{}e{}".format, decimals, st.integers(-30, 30))
+    return st.sampled_from(EDGES) | near_ties | decimals | scaled | st.integers(-(2**65), 2**65).map(str)
 
 
 def times(pattern: str) -> st.SearchStrategy[str]:
-    parts = {"%Y": "{:04d}", "%m": "{:02d}", "%d": "{:02d}", "%H": "{:02d}", "%M": "{:02d}", "%S": "{:02d}"}
+    formats = {"%Y": "{:04d}", "%m": "{:02d}", "%d": "{:02d}", "%H": "{:02d}", "%M": "{:02d}", "%S": "{:02d}"}
 
-    def put(year: int, month: int, day: int, clock: tuple[int, int, int], fraction: str) -> str:
+    def format_time(year: int, month: int, day: int, clock: tuple[int, int, int], fraction: str) -> str:
         text = pattern
-        for (directive, form), number in zip(parts.items(), (year, month, day, *clock), strict=True):
-            text = text.replace(directive, form.format(number))
+        for (directive, format_), number in zip(formats.items(), (year, month, day, *clock), strict=True):
+            text = text.replace(directive, format_.format(number))
         return f'"{text.replace("%f", fraction)}"'
 
     years = st.integers(0, 9999) | st.integers(1970, 2030)
     clock = st.tuples(st.integers(0, 24), st.integers(0, 60), st.integers(0, 61))
     return st.builds(
-        put, years, st.integers(0, 13), st.integers(0, 32), clock, st.text("0123456789", min_size=1, max_size=7)
+        format_time, years, st.integers(0, 13), st.integers(0, 32), clock, st.text("0123456789", min_size=1, max_size=7)
     )
 
 
 def moments(epoch: Epoch) -> st.SearchStrategy[str]:
-    """Numbers that are times: of our days, and about the first and the last that there are."""
+    """Numbers that are times: recent ones, and times near the first and the last possible one."""
     if epoch == "days":
         return st.integers(-800_000, 3_000_000).map(str) | st.sampled_from(["-719162", "-719163", "2932896", "2932897"])
-    whole = EPOCHS[epoch]
-    first, last = -62_135_596_800 * 10 ** (6 - whole), 253_402_300_800 * 10 ** (6 - whole)
-    seconds = st.integers(0, 2 * 10**9).map(lambda second: second * 10 ** (6 - whole))
+    digits = EPOCHS[epoch]
+    first, last = -62_135_596_800 * 10 ** (6 - digits), 253_402_300_800 * 10 ** (6 - digits)
+    seconds = st.integers(0, 2 * 10**9).map(lambda second: second * 10 ** (6 - digits))
     edges = st.sampled_from([first, last]).flatmap(lambda edge: st.integers(edge - 2, edge + 2))
     fractions = st.sampled_from(["", "", ".5", ".000001", ".0000005", ".00000049999999999", ".123456789", ".9999999"])
     return st.builds("{}{}".format, seconds | edges, fractions)
 
 
 def right(column: Column) -> st.SearchStrategy[str]:
-    """What the column takes, mostly; bounds are not minded."""
+    """Values that the column usually accepts; bounds are ignored."""
     if column.pattern is not None:
         return times(column.pattern)
     if column.epoch is not None:
         return moments(column.epoch)
     if column.type in NUMBERS:
-        least, most = column.between or (0, 0.9 if column.type in ("DECIMAL(3,3)", "DECIMAL(38,38)") else 100)
-        whole = st.integers(ceil(least), floor(most)).map(str) if floor(most) >= ceil(least) else st.just(str(most))
+        minimum, maximum = column.between or (0, 0.9 if column.type in ("DECIMAL(3,3)", "DECIMAL(38,38)") else 100)
+        integers = (
+            st.integers(ceil(minimum), floor(maximum)).map(str)
+            if floor(maximum) >= ceil(minimum)
+            else st.just(str(maximum))
+        )
         if column.type in ("INT", "BIGINT"):
-            return whole
-        written = st.floats(float(least), float(most))
-        return whole | written.map(repr) | written.map(lambda number: repr(round(number, 2)))
+            return integers
+        floats = st.floats(float(minimum), float(maximum))
+        return integers | floats.map(repr) | floats.map(lambda number: repr(round(number, 2)))
     return st.sampled_from(["true", "false"] if column.type == "BOOLEAN" else ['"x"', '"é\\n"', '""', '"\\""'])
 
 
 def odd(column: Column) -> st.SearchStrategy[str]:
-    """What the column may take, or may not."""
+    """Values that the column may reject."""
     if column.pattern is not None:
         return st.sampled_from([*TIME_TEXTS, *ODD])
     if column.epoch is not None:
@@ -163,63 +167,63 @@ def odd(column: Column) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def objects(draw: st.DrawFn, declared: list[Column], careful: bool) -> bytes:
+def objects(draw: st.DrawFn, declared_columns: list[Column], is_valid: bool) -> bytes:
     pairs = []
-    for column in {column.field.names: column for column in declared}.values():
-        if careful or draw(st.integers(0, 19)):
-            chosen = right(column) if careful or draw(st.booleans()) else odd(column)
-            pairs.append(_outermost(column.field.names, draw(chosen)))
+    for column in {column.field.names: column for column in declared_columns}.values():
+        if is_valid or draw(st.integers(0, 19)):
+            strategy = right(column) if is_valid or draw(st.booleans()) else odd(column)
+            pairs.append(_outermost(column.field.names, draw(strategy)))
     if not draw(st.integers(0, 4)):
         name = draw(st.sampled_from([*SOURCES, "other", ""]))
         pairs.append((name, draw(st.sampled_from(ODD) | numbers())))
-    named = [(_name(name, draw(st.integers(0, 9))), value) for name, value in pairs]
-    written = (f"{draw(SPACE)}{name}{draw(SPACE)}:{draw(SPACE)}{value}" for name, value in named)
-    return f"{draw(SPACE)}{{{','.join(written)}{draw(SPACE)}}}{draw(SPACE)}".encode()
+    quoted_pairs = [(_name(name, draw(st.integers(0, 9))), value) for name, value in pairs]
+    members = (f"{draw(SPACE)}{name}{draw(SPACE)}:{draw(SPACE)}{value}" for name, value in quoted_pairs)
+    return f"{draw(SPACE)}{{{','.join(members)}{draw(SPACE)}}}{draw(SPACE)}".encode()
 
 
 def _outermost(names: tuple[str, ...], value: str) -> tuple[str, str]:
-    """The field that holds a value in as many objects as names lead to it."""
+    """Return the outermost field of a nested value, with its inner objects as JSON."""
     for name in reversed(names[1:]):
         value = f"{{{_name(name, 1)}:{value}}}"
     return names[0], value
 
 
 def _name(name: str, chance: int) -> str:
-    """The name of a field, now and then with its letters as escapes."""
+    """Return the name of a field in JSON, sometimes with escaped letters."""
     escaped = "".join(f"\\u{ord(letter):04x}" if letter in '"\\' or not chance else letter for letter in name)
     return f'"{escaped}"'
 
 
 @st.composite
-def values(draw: st.DrawFn, declared: list[Column]) -> bytes | None:
-    careful = draw(st.booleans())
-    whole = draw(objects(declared, careful))
-    if careful:
-        return whole
-    place = draw(st.integers(0, len(whole)))
+def values(draw: st.DrawFn, declared_columns: list[Column]) -> bytes | None:
+    is_valid = draw(st.booleans())
+    record = draw(objects(declared_columns, is_valid))
+    if is_valid:
+        return record
+    position = draw(st.integers(0, len(record)))
     depth = draw(st.sampled_from([1, 40, 60, 200, 3000]))
     spoiled = {
-        0: whole[:place],
-        1: whole + draw(st.sampled_from([b"x", b"}", b"{}", b"\x00", b",", b"1"])),
-        2: whole[:place] + draw(st.sampled_from(ODD_BYTES)) + whole[place:],
+        0: record[:position],
+        1: record + draw(st.sampled_from([b"x", b"}", b"{}", b"\x00", b",", b"1"])),
+        2: record[:position] + draw(st.sampled_from(ODD_BYTES)) + record[position:],
         3: draw(st.sampled_from(WHOLE)),
-        4: b"\xef\xbb\xbf" + whole,
+        4: b"\xef\xbb\xbf" + record,
         5: None,
-        6: b'{"other":' + b"[" * depth + b"]" * depth + b"," + whole.lstrip()[1:],
+        6: b'{"other":' + b"[" * depth + b"]" * depth + b"," + record.lstrip()[1:],
     }
-    return spoiled.get(draw(st.integers(0, 14)), whole)
+    return spoiled.get(draw(st.integers(0, 14)), record)
 
 
 @st.composite
 def batches(draw: st.DrawFn) -> Written:
     names = [f"c{nth}" for nth in range(draw(st.integers(1, 5)))]
-    declared = [draw(columns(name)) for name in names]
-    timed = [column.name for column in declared if column.pattern or column.epoch]
-    late = None
-    if draw(st.booleans()) and timed:
+    declared_columns = [draw(columns(name)) for name in names]
+    time_columns = [column.name for column in declared_columns if column.pattern or column.epoch]
+    late_rule = None
+    if draw(st.booleans()) and time_columns:
         hours = draw(st.sampled_from([0, 1, 24 * 365 * 50]))
-        late = Late(timed[0], timedelta(hours=hours), "reject" if draw(st.booleans()) else "accept").rule
-    records = draw(st.lists(values(declared), min_size=1, max_size=6))
-    moment = st.none() | st.integers(0, 2 * 10**15) | st.sampled_from([0, 2**62, -(2**63), 2**63 - 1])
-    arrived = [draw(moment) for _ in records]
-    return Written(records, arrived, Rules(tuple(column.field for column in declared), late))
+        late_rule = Late(time_columns[0], timedelta(hours=hours), "reject" if draw(st.booleans()) else "accept").rule
+    records = draw(st.lists(values(declared_columns), min_size=1, max_size=6))
+    broker_time = st.none() | st.integers(0, 2 * 10**15) | st.sampled_from([0, 2**62, -(2**63), 2**63 - 1])
+    broker_times = [draw(broker_time) for _ in records]
+    return Written(records, broker_times, Rules(tuple(column.field for column in declared_columns), late_rule))

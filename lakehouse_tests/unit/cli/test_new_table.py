@@ -15,7 +15,7 @@ from lakehouse.decoding.formats.framing import framed
 from lakehouse.discovery import _declared_in, declared_tables
 from lakehouse.kafka import Record, registry_client
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, said, written
+from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, schema_answer, written
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -147,7 +147,7 @@ def new_table_from_topic(outside: pytest.MonkeyPatch, *values: bytes | None) -> 
 def test_the_file_for_avro_records_declares_avro_and_decodes_them(
     folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with answering_registry({"/schemas/ids/7": said(SECOND)}) as (url, _):
+    with answering_registry({"/schemas/ids/7": schema_answer(SECOND)}) as (url, _):
         outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
         assert new_table_from_topic(outside, *AVRO_VALUES, AVRO_VALUES[0][:-1]) == main.DONE
     assert "from 3 records; 1 of them cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
@@ -182,8 +182,8 @@ def test_without_a_registry_the_error_names_its_setting(
     ("answer", "message"),
     [
         ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known. If the schema is unknown, set"),
-        (said("message R {}", schemaType="PROTOBUF"), "schema 7: it is a schema of PROTOBUF, not of Avro"),
-        (said("{}", schemaType="JSON"), "schema 7: it is a schema of JSON, not of Avro"),
+        (schema_answer("message R {}", schemaType="PROTOBUF"), "schema 7: it is a schema of PROTOBUF, not of Avro"),
+        (schema_answer("{}", schemaType="JSON"), "schema 7: it is a schema of JSON, not of Avro"),
     ],
 )
 def test_a_schema_that_reads_no_record_is_named_with_the_reason(

@@ -19,7 +19,7 @@ from lakehouse.kafka import registry_client
 from lakehouse.kafka.registry_client import Registry, writer_schema_of
 from lakehouse.local.registry import running_registry
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import Answer, answering_registry, said
+from lakehouse_tests.helpers.brokers.registries import Answer, answering_registry, schema_answer
 
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
 
@@ -30,7 +30,7 @@ def settings_of(url: str, **more: Any) -> Settings:
 
 def test_an_id_has_a_schema_with_full_names_or_none() -> None:
     missing = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
-    with answering_registry({"/schemas/ids/7": said(RECORD), "/schemas/ids/8": missing}) as (url, _):
+    with answering_registry({"/schemas/ids/7": schema_answer(RECORD), "/schemas/ids/8": missing}) as (url, _):
         registry = Registry(settings_of(f"{url}/"))
         assert registry.schema(7) == RegisteredSchema(RECORD, (), "AVRO")
         assert writer_schema_of(registry, 7, Avro()) == writer_schema(RECORD)
@@ -45,9 +45,9 @@ def test_a_schema_comes_with_the_schemas_that_it_refers_to() -> None:
     to_inner = {"name": "n.Inner", "subject": "in/ner", "version": 1}
     to_middle = {"name": "n.Middle", "subject": "middle", "version": 3}
     answers = {
-        "/schemas/ids/1": said(outer, references=[to_middle, to_inner]),
-        "/subjects/middle/versions/3": said(middle, references=[to_inner]),
-        "/subjects/in%2Fner/versions/1": said(inner),
+        "/schemas/ids/1": schema_answer(outer, references=[to_middle, to_inner]),
+        "/subjects/middle/versions/3": schema_answer(middle, references=[to_inner]),
+        "/subjects/in%2Fner/versions/1": schema_answer(inner),
     }
     with answering_registry(answers) as (url, requests):
         schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
@@ -60,15 +60,18 @@ def test_a_schema_comes_with_the_schemas_that_it_refers_to() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (said(RECORD, schemaType="PROTOBUF"), "^it is a schema of PROTOBUF, not of Avro$"),
-        (said("{"), "not an Avro schema"),
-        (said('{"type": "record"}'), "not an Avro schema"),
-        (said('"string"'), "not a record"),
-        (said({"type": "record", "name": "R", "fields": [{"name": "a", "type": "Gone"}]}), "not an Avro schema"),
-        (said(RECORD, references=[{"name": "G", "subject": "gone", "version": 1}]), "version 1 of gone"),
-        (said("[" * 100_000), "not an Avro schema"),
+        (schema_answer(RECORD, schemaType="PROTOBUF"), "^it is a schema of PROTOBUF, not of Avro$"),
+        (schema_answer("{"), "not an Avro schema"),
+        (schema_answer('{"type": "record"}'), "not an Avro schema"),
+        (schema_answer('"string"'), "not a record"),
         (
-            said({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"default": 1}}]}),
+            schema_answer({"type": "record", "name": "R", "fields": [{"name": "a", "type": "Gone"}]}),
+            "not an Avro schema",
+        ),
+        (schema_answer(RECORD, references=[{"name": "G", "subject": "gone", "version": 1}]), "version 1 of gone"),
+        (schema_answer("[" * 100_000), "not an Avro schema"),
+        (
+            schema_answer({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"default": 1}}]}),
             "not an Avro schema",
         ),
     ],
@@ -84,15 +87,18 @@ def test_a_schema_that_is_not_of_avro_cannot_be_used(answer: Answer, reason: str
 
 @pytest.mark.parametrize(("kind", "references"), [("PROTOBUF", ("inner",)), ("AVRO", ()), ("JSON", ()), (None, ())])
 def test_only_a_format_of_its_kind_requests_the_references_of_a_schema(kind, references) -> None:
-    answer = said("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
-    with answering_registry({"/schemas/ids/1": answer, "/subjects/inner/versions/1": said("inner")}) as (url, requests):
+    answer = schema_answer("outer", schemaType="PROTOBUF", references=[{"name": "I", "subject": "inner", "version": 1}])
+    with answering_registry({"/schemas/ids/1": answer, "/subjects/inner/versions/1": schema_answer("inner")}) as (
+        url,
+        requests,
+    ):
         assert Registry(settings_of(url)).schema(1, kind) == RegisteredSchema("outer", references, "PROTOBUF")
     assert len(requests) == 1 + len(references)
 
 
 def test_a_schema_is_normalized_before_it_is_kept() -> None:
     formatted = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
-    with answering_registry({"/schemas/ids/1": said(formatted)}) as (url, _):
+    with answering_registry({"/schemas/ids/1": schema_answer(formatted)}) as (url, _):
         schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
     assert schema == WriterSchema(schema.text, schema.references, "AVRO")
     assert schema.text != formatted and json.loads(schema.text)["doc"] == "Words."
@@ -101,9 +107,9 @@ def test_a_schema_is_normalized_before_it_is_kept() -> None:
 def test_schemas_that_refer_to_each_other_are_an_error() -> None:
     to_a, to_b = ({"name": name, "subject": name, "version": 1} for name in "ab")
     answers = {
-        "/schemas/ids/1": said(RECORD, references=[to_a]),
-        "/subjects/a/versions/1": said(RECORD, references=[to_b]),
-        "/subjects/b/versions/1": said(RECORD, references=[to_a]),
+        "/schemas/ids/1": schema_answer(RECORD, references=[to_a]),
+        "/subjects/a/versions/1": schema_answer(RECORD, references=[to_b]),
+        "/subjects/b/versions/1": schema_answer(RECORD, references=[to_a]),
     }
     with answering_registry(answers) as (url, _), pytest.raises(UnusableSchemaError, match="refers to itself"):
         Registry(settings_of(url)).schema(1)
@@ -136,7 +142,7 @@ def test_every_other_answer_is_an_error_and_not_a_missing_schema(answer: Answer,
 def test_requests_wait_for_a_registry_that_restarts() -> None:
     answers = {"/schemas/ids/1": (503, "later")}
     with answering_registry(answers) as (url, requests):
-        threading.Timer(0.7, answers.update, [{"/schemas/ids/1": said(RECORD)}]).start()
+        threading.Timer(0.7, answers.update, [{"/schemas/ids/1": schema_answer(RECORD)}]).start()
         assert Registry(settings_of(url)).schema(1) == RegisteredSchema(RECORD, (), "AVRO")
         assert len(requests) > 1
 
@@ -204,9 +210,9 @@ def test_a_secret_with_white_space_is_refused_and_not_shown(secret: str, monkeyp
 
 
 def test_a_password_may_have_any_letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering_registry({"/schemas/ids/1": said(RECORD)}) as (url, requests):
+    with answering_registry({"/schemas/ids/1": schema_answer(RECORD)}) as (url, requests):
         Registry(settings_of(url, registry_username="\u0141", registry_password="\u0142")).schema(1)
-    assert requests[0].told == "Basic xYE6xYI="
+    assert requests[0].authorization == "Basic xYE6xYI="
 
 
 def test_an_external_broker_has_no_embedded_registry(tmp_path: Path) -> None:
@@ -235,7 +241,7 @@ def test_only_the_registry_gets_the_credentials(secrets: dict[str, str], header:
         settings = settings_of(url, **secrets)
         with pytest.raises(RegistryError) as raised:
             Registry(settings).schema(1)
-    assert requests[0].told == header
+    assert requests[0].authorization == header
     shown = f"{raised.value} {settings!r}"
     assert not [secret for secret in ("s3cret", "t0ken") if secret in shown]
 

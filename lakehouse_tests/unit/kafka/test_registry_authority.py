@@ -11,7 +11,7 @@ from lakehouse.errors import RegistryError
 from lakehouse.kafka.registry_client import Registry
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.certificates import Authority
-from lakehouse_tests.helpers.brokers.registries import Asked, answering_registry, said
+from lakehouse_tests.helpers.brokers.registries import Asked, answering_registry, schema_answer
 
 SCHEMA = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 TOKEN = "t0ken"
@@ -21,7 +21,7 @@ TOKEN = "t0ken"
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, str, list[Asked]]]:
     """An authority, the address of a registry with its certificate, and the requests to that registry."""
     authority = Authority(tmp_path_factory.mktemp("authority"))
-    answers = {"/schemas/ids/1": said(SCHEMA)}
+    answers = {"/schemas/ids/1": schema_answer(SCHEMA)}
     with answering_registry(answers, certificate=authority.sign("127.0.0.1")) as (url, requests):
         yield authority, url, requests
 
@@ -38,7 +38,7 @@ def test_a_registry_with_a_certificate_of_the_authority_gets_requests(signed, mo
     authority, _, requests = signed
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_CA_FILE", str(authority.file))
     assert Registry(Settings.load(), patience=0).schema(1) == RegisteredSchema(SCHEMA, (), "AVRO")
-    assert [request.told for request in requests] == [f"Bearer {TOKEN}"]
+    assert [request.authorization for request in requests] == [f"Bearer {TOKEN}"]
 
 
 @pytest.mark.usefixtures("set_up")

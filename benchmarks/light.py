@@ -124,18 +124,18 @@ def _row(kind: str, pids: list[int], memory: dict[int, float], cpu: dict[int, fl
 
 
 def _kind(pid: int) -> str:
-    command = _told(pid, "cmdline").replace("\0", " ")
+    command = _read_proc(pid, "cmdline").replace("\0", " ")
     return next((kind for kind, part in _NAMES.items() if part in command), "other")
 
 
 def _memory(pid: int) -> float:
-    kilobytes = re.search(r"^Pss:\s+(\d+) kB", _told(pid, "smaps_rollup"), re.MULTILINE)
+    kilobytes = re.search(r"^Pss:\s+(\d+) kB", _read_proc(pid, "smaps_rollup"), re.MULTILINE)
     return int(kilobytes[1]) / 1000 if kilobytes else 0.0
 
 
-def _told(pid: int, what: str) -> str:
-    """What the system tells of a process; nothing where it has ended meanwhile."""
+def _read_proc(pid: int, file_name: str) -> str:
+    """Return a file of /proc/PID; empty if the process has ended."""
     try:
-        return Path(f"/proc/{pid}/{what}").read_text()
+        return Path(f"/proc/{pid}/{file_name}").read_text()
     except OSError:
         return ""

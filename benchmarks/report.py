@@ -18,8 +18,10 @@ def write(name: str, title: str, section: Section, base: str, records: int | Non
 
     Where every contender works on so many ``records``, it also says how many a second, and how many cores were busy.
     """
-    told = {row: {who: _told(measured) for who, measured in found.items()} for row, found in section.items()}
-    return _write(name, {"title": title, "ratio_to": base, "figures": told}, _table(title, section, base, records))
+    figures = {
+        row: {who: _rounded_times(measured) for who, measured in found.items()} for row, found in section.items()
+    }
+    return _write(name, {"title": title, "ratio_to": base, "figures": figures}, _table(title, section, base, records))
 
 
 def write_rows(name: str, title: str, rows: Sequence[Mapping[str, object]]) -> str:
@@ -32,13 +34,13 @@ def write_rows(name: str, title: str, rows: Sequence[Mapping[str, object]]) -> s
 def _write(name: str, content: Mapping[str, object], table: str) -> str:
     RESULTS.mkdir(exist_ok=True)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-    told = json.dumps({"machine": machine, **content}, indent=1)
-    (RESULTS / f"{name}.json").write_text(told + "\n", encoding="utf-8")
+    text = json.dumps({"machine": machine, **content}, indent=1)
+    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     (RESULTS / f"{name}.md").write_text(table, encoding="utf-8")
     return table
 
 
-def _told(measured: Measured) -> dict[str, object]:
+def _rounded_times(measured: Measured) -> dict[str, object]:
     return {
         "seconds": [round(each, 3) for each in measured.seconds],
         "cpu_seconds": [round(each, 2) for each in measured.cpu],

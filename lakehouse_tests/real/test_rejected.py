@@ -10,7 +10,7 @@ from lakehouse.declaration import Late
 from lakehouse.decoding.fields import TIMELESS
 from lakehouse.ingest import batches, redrive
 from lakehouse.ingest.replay import replay
-from lakehouse.kafka import read_records, told_time
+from lakehouse.kafka import read_records, timeless_detail
 from lakehouse.ledger.positions import Range
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.storage.table_context import TableContext
@@ -114,7 +114,7 @@ def test_a_record_whose_time_is_beyond_any_timestamp_is_rejected_and_stops_no_ot
     (found,) = [each for each in list_rejected(stream.settings, stream.table) if each.reason == TIMELESS]
     told = {sample.position: (sample.time, sample.value, sample.detail) for sample in found.samples}
     assert told == {
-        at + nth: (None, record(time=hour), told_time(time))
+        at + nth: (None, record(time=hour), timeless_detail(time))
         for nth, (hour, time) in enumerate(zip(hours, BEYOND, strict=False))
     }
     before = rejected_version(stream)

@@ -110,9 +110,9 @@ def merge(
 
 def _print_changes(settings: "Settings", table: "StreamTable") -> None:
     """Print what the declaration changes in existing tables."""
-    from lakehouse.operations.planned_changes import told_changes
+    from lakehouse.operations.planned_changes import list_planned_changes
 
-    for change in told_changes(settings, table):
+    for change in list_planned_changes(settings, table):
         print_notice(str(change))
 
 

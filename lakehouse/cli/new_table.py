@@ -54,7 +54,7 @@ def new_table(
     file = _free_file(settings, new)
     proposal = _propose_for_topic(settings, topic, records) if topic else propose(values)
     if not proposal.columns:
-        no_columns = proposal.doubts[0] if len(proposal.doubts) > 1 else "No record has a field."
+        no_columns = proposal.warnings[0] if len(proposal.warnings) > 1 else "No record has a field."
         reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values)
         raise LakehouseError(f"No declaration can be proposed. {reason}", where=sample or topic or "")
     topic = topic or new
@@ -65,7 +65,7 @@ def new_table(
     problem = "cannot be read by their schemas" if stream_table.has_schemas else "are not JSON objects"
     unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
     print_line(f"Wrote {file}, from {count_text(proposal.records, 'record')}{unread_text}.")
-    for warning in proposal.doubts:
+    for warning in proposal.warnings:
         print_line(f"  - {warning}")
     command = f"lakehouse publish {new} {quote(sample)}" if sample else f"lakehouse peek {new}"
     print_line(f"Next: {command}, then lakehouse merge {new}")

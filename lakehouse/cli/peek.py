@@ -93,16 +93,18 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
 
 def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
     from lakehouse.decoding.fields import TIMELESS
-    from lakehouse.decoding.nested_types import as_told
+    from lakehouse.decoding.nested_types import shown_value
     from lakehouse.decoding.record_parts import HEADER
     from lakehouse.decoding.verdicts import judge
-    from lakehouse.kafka import is_timeless, told_time
+    from lakehouse.kafka import is_timeless, timeless_detail
 
     if is_timeless(record.milliseconds):
-        return {"row": None, "reason": TIMELESS, "detail": told_time(record.milliseconds), "late": False}
+        return {"row": None, "reason": TIMELESS, "detail": timeless_detail(record.milliseconds), "late": False}
     record_parts = {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}
     verdict = judge(record.value, record.milliseconds * 1000, rules, record_parts)
-    row = None if verdict.reason else {field.name: as_told(verdict.row[field.name], field) for field in rules.fields}
+    row = (
+        None if verdict.reason else {field.name: shown_value(verdict.row[field.name], field) for field in rules.fields}
+    )
     return {"row": row, "reason": verdict.reason, "detail": verdict.detail, "late": verdict.late}
 
 

@@ -21,7 +21,7 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]
     if proposal.month_of:
         parts.append(f"partition_by=Month({_quoted(proposal.month_of)})")
-    warnings = "".join(f"# - {warning}\n" for warning in proposal.doubts)
+    warnings = "".join(f"# - {warning}\n" for warning in proposal.warnings)
     comment = f"# Proposed from {proposal.records:,} records. Check these points:\n{warnings}" if warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
     head = f'"""The table of topic {topic}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'

@@ -61,19 +61,19 @@ class TableParts:
         return {column.name: column for column in self.columns}
 
     @property
-    def told(self) -> tuple[Column, ...]:
+    def record_columns(self) -> tuple[Column, ...]:
         """The columns that are read from records: all columns except computed ones."""
         return tuple(column for column in self.columns if column.sql is None)
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """The rules for the fields of the columns that are read from records."""
-        return tuple(column.field for column in self.told)
+        return tuple(column.field for column in self.record_columns)
 
     @property
     def computed(self) -> dict[str, str]:
         """The SQL of each computed column by name, over columns read from records; no record can make it fail."""
-        types = {column.name: column.type for column in self.told if not column.is_nested}
+        types = {column.name: column.type for column in self.record_columns if not column.is_nested}
         return {c.name: computed_sql(c.sql, c.type, types) for c in self.columns if c.sql is not None}
 
     @property

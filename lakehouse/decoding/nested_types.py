@@ -80,16 +80,16 @@ def with_inner(field: Field) -> Field:
     return field._replace(inner=inner_fields, leaf_count=leaf_count, memory_bytes=memory)
 
 
-def as_told(value: Any, field: Field) -> Any:
+def shown_value(value: Any, field: Field) -> Any:
     """A decoded value in the form that is shown to people: a map is a dict by its keys."""
     if value is None or not field.inner:
         return value
     if field.type.startswith("STRUCT"):
-        return {inner.name: as_told(value[inner.name], inner) for inner in field.inner}
+        return {inner.name: shown_value(value[inner.name], inner) for inner in field.inner}
     (item_field,) = field.inner
     if field.type.startswith("MAP"):
-        return {name: as_told(item, item_field) for name, item in value}
-    return [as_told(item, item_field) for item in value]
+        return {name: shown_value(item, item_field) for name, item in value}
+    return [shown_value(item, item_field) for item in value]
 
 
 def _inner_field(field: Field, name: str, type_: str) -> Field:

@@ -31,7 +31,7 @@ LATE = "_late"
 """Whether the record is late, BOOLEAN."""
 OTHERS = "_others"
 """Unmapped fields of some records, STRING."""
-NULL_SAID = "_null_said_"
+EXPLICIT_NULL = "_explicit_null_"
 """Whether the record has an explicit null for a column, BOOLEAN; followed by the name of that column."""
 
 BASE = "_base"

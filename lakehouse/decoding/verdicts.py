@@ -18,7 +18,7 @@ from lakehouse.decoding.formats.format import Parser
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY, column_memory_per_byte, row_memory
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.staged import DETAIL, LATE, NULL_SAID, REASON
+from lakehouse.decoding.staged import DETAIL, EXPLICIT_NULL, LATE, REASON
 from lakehouse.decoding.times import Lateness, judge_late
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.values import NO_PARTS, convert, has_explicit_null
@@ -232,5 +232,5 @@ def may_be_too_large(memory: int, value: bytes | None, memory_limits: tuple[int,
 
 
 def _verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
-    names = [*(field.name for field in rules.fields), *(f"{NULL_SAID}{field.name}" for field in rules.null_erases)]
+    names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

@@ -18,7 +18,7 @@ from lakehouse.ingest import batches, load
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.audit import batches_accounted, changes_kept
 from lakehouse.operations import verify
-from lakehouse.operations.planned_changes import told_changes
+from lakehouse.operations.planned_changes import list_planned_changes
 from lakehouse.storage.table_context import merged_ledger
 
 Asset = dg.AssetsDefinition | dg.AssetSpec
@@ -129,7 +129,7 @@ def rollup_asset(entry: CatalogEntry, rollup: Rollup) -> dg.AssetsDefinition:
 
 def _declaration_changes(step: StepInput, *names: str) -> results.Facts:
     """Log and return what the step changes in these tables because their declaration changed."""
-    changes = [change for change in told_changes(step.settings, step.table) if change.table in names]
+    changes = [change for change in list_planned_changes(step.settings, step.table) if change.table in names]
     for change in changes:
         step.context.log.info(str(change))
     return results.declaration_changes(changes)

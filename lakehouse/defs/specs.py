@@ -28,7 +28,7 @@ Origins = Mapping[str, Sequence[tuple[str, str]]]
 def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The topic, an external asset that producers write. The sensor reports its offsets if they changed."""
     table = entry.table
-    fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.told]
+    fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.record_columns]
     doc = f"Kafka topic {table.topic}. Its records are merged into {table.name}."
     return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={"kafka"})
 
@@ -46,11 +46,11 @@ def base_spec(entry: CatalogEntry) -> dg.AssetSpec:
 def merged_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The merged table: the newest base row or record of each key; in a log table, every record."""
     table = entry.table
-    origins = {column.name: [(entry.topic_name, column.field.source)] for column in table.told}
+    origins = {column.name: [(entry.topic_name, column.field.source)] for column in table.record_columns}
     for column in table.columns:
         if column.sql is not None:
             origins[column.name] = [
-                pair for name in _referenced_columns(column.sql, table.told) for pair in origins[name]
+                pair for name in _referenced_columns(column.sql, table.record_columns) for pair in origins[name]
             ]
     if table.base:
         for name, pairs in origins.items():

@@ -252,7 +252,7 @@ def trouble_of(error: Exception, among: Iterable[Trouble], place: str = "") -> T
     return next((trouble for trouble in among if any(_matches(*cause, _SIGNS[trouble]) for cause in causes)), None)
 
 
-def telling_line(error: Exception, trouble: Trouble) -> str:
+def matching_line(error: Exception, trouble: Trouble) -> str:
     """Return the first line of the cause that means this trouble, else of the error itself, without its class."""
     causes = causes_of(error)
     cause = next((c for c in causes if _matches(c, _searched_text(c), _SIGNS[trouble])), causes[0])

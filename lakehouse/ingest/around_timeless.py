@@ -20,7 +20,7 @@ from lakehouse.kafka import (
     is_timeless,
     read_failures,
     read_records,
-    told_time,
+    timeless_detail,
 )
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.positions import Plan
@@ -70,7 +70,7 @@ def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
     rejected = _to_arrow(cut.timeless_records)
     rejection_columns = {
         staged.REASON: pa.array([TIMELESS] * len(rejected), pa.string()),
-        staged.DETAIL: pa.array([told_time(record.milliseconds) for record in cut.timeless_records], pa.string()),
+        staged.DETAIL: pa.array([timeless_detail(record.milliseconds) for record in cut.timeless_records], pa.string()),
         staged.LATE: pa.array([False] * len(rejected)),
     }
     for name, values in rejection_columns.items():

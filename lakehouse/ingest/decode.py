@@ -39,10 +39,10 @@ def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO
     ``_detail`` (NULL if the record may enter); the raw parts (NULL if it may); ``_late``; ``_others`` (JSON: the
     unmapped fields of a group of records, on one record of the group); the declared columns (NULL if it may not),
     computed ones among them, and the partition column; for each column whose null erases, whether the record has a
-    null (``_null_said_NAME``); and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot
-    be read. No declared name begins with an underscore.
+    null (``_explicit_null_NAME``); and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it
+    cannot be read. No declared name begins with an underscore.
     """
-    null_flags = (f"{staged.NULL_SAID}{name} BOOLEAN" for name in table.null_erases)
+    null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
     columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags])
     decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns

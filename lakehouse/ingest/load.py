@@ -206,7 +206,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             staged.POSITION: F.lit(None).cast("bigint"),
             staged.SEQUENCE: F.lit(None).cast("bigint"),
             staged.BASE: F.lit(ledger.next_number).cast("bigint"),
-            **{f"{staged.NULL_SAID}{name}": F.lit(False) for name in table.null_erases},
+            **{f"{staged.EXPLICIT_NULL}{name}": F.lit(False) for name in table.null_erases},
         }
     )
     counts = count_batch(rows, table)

@@ -53,7 +53,7 @@ def newest_per_key(rows: DataFrame, table: StreamTable, source: SourceId | None,
 def _has_kept_value(table: StreamTable, name: str) -> str:
     """Return the SQL condition that a row has a value, or an erasing null, for a kept column."""
     has_value = f"`{name}` IS NOT NULL"
-    return f"({has_value} OR {staged.NULL_SAID}{name})" if name in table.null_erases else has_value
+    return f"({has_value} OR {staged.EXPLICIT_NULL}{name})" if name in table.null_erases else has_value
 
 
 def _stored_order(newest: str, fields: Sequence[TableColumn], table: StreamTable, source: SourceId | None) -> str:

@@ -19,7 +19,7 @@ from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, require_own_keys
 from lakehouse.kafka.read import read_records
 from lakehouse.kafka.state import PATIENCE, look, topic_names
-from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, told_time
+from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, timeless_detail
 
 __all__ = [
     "PATIENCE",
@@ -42,6 +42,6 @@ __all__ = [
     "read_records",
     "require_own_keys",
     "require_same_topic",
-    "told_time",
+    "timeless_detail",
     "topic_names",
 ]

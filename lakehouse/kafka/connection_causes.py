@@ -90,7 +90,7 @@ _CAUSES_OF_ERRORS = (
 """Causes by the class of an error; for an error of TLS, also by its message."""
 
 
-def told_cause(causes: Iterable[ErrorCause]) -> Cause | None:
+def match_cause(causes: Iterable[ErrorCause]) -> Cause | None:
     """Return the cause that the errors of a client name, ``None`` if they name none."""
     errors = [(error.kind, masked(error.line)) for error in causes]
     matching_causes = (
@@ -119,7 +119,7 @@ def find_cause(settings: Settings, errors: Sequence[BaseException], limit: float
     If the logged ``errors`` do not name the cause, probes the first server over plain sockets, each for at most
     ``limit`` seconds.
     """
-    cause = told_cause(chain_of(errors)) or _probe(settings, limit)
+    cause = match_cause(chain_of(errors)) or _probe(settings, limit)
     if cause is _REFUSES_CERTIFICATE and not settings.kafka_client_certificate_file:
         return _WANTS_CERTIFICATE  # older versions of TLS have one alert for both
     return cause
@@ -133,7 +133,7 @@ def _probe(settings: Settings, limit: float) -> Cause | None:
         with _connect(address, limit, tls) as connection:
             return _compare_sasl(connection, settings)
     except ssl.SSLError as error:
-        return told_cause(chain_of([error])) or _cause_if(_NO_TLS, lambda: _answers_in_plaintext(address, limit))
+        return match_cause(chain_of([error])) or _cause_if(_NO_TLS, lambda: _answers_in_plaintext(address, limit))
     except TimeoutError:
         return None
     except OSError:

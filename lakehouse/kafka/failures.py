@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError, SettingsError, TopicError
 from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import causes_of
-from lakehouse.errors.troubles import Trouble, means, telling_line
-from lakehouse.kafka.connection_causes import told_cause
+from lakehouse.errors.troubles import Trouble, matching_line, means
+from lakehouse.kafka.connection_causes import match_cause
 from lakehouse.ledger.positions import Plan, SourceState
 
 _CONFIG = "org.apache.kafka.common.config.ConfigException"
@@ -41,7 +41,7 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
         if means(error, Trouble.RECORDS_GONE):
             raise records_gone_error(plan, command) from error
         if means(error, Trouble.NO_SUCH_TIME):
-            raise _timeless_error(plan, command, telling_line(error, Trouble.NO_SUCH_TIME)) from error
+            raise _timeless_error(plan, command, matching_line(error, Trouble.NO_SUCH_TIME)) from error
         _require_accepted_properties(causes_of(error))
         if means(error, Trouble.BROKER):
             raise _broker_error(plan, command, causes_of(error)) from error
@@ -61,7 +61,7 @@ def records_gone_error(plan: Plan, command: str) -> ReadLossError:
 
 
 def _broker_error(plan: Plan, command: str, causes: Sequence[ErrorCause]) -> BrokerError:
-    cause = told_cause(causes)
+    cause = match_cause(causes)
     error_class = BrokerRefusedError if cause else BrokerError
     fact, advice = cause or ("The broker did not deliver the records", "Check that the broker is healthy.")
     action = f"Nothing was merged. {advice} Continue with: {command}"

@@ -113,7 +113,7 @@ def require_own_keys(table: StreamTable) -> None:
 
     ``publish`` generates the key of a record, and lines contain only its value.
     """
-    for column in table.told:
+    for column in table.record_columns:
         part = column.field.part
         if part == KEY or (part != VALUE and column.name in table.key):
             raise TopicError(

@@ -55,7 +55,7 @@ def is_timeless(milliseconds: int) -> bool:
     return not MIN_MILLISECONDS <= milliseconds <= MAX_MILLISECONDS
 
 
-def told_time(milliseconds: int) -> str:
+def timeless_detail(milliseconds: int) -> str:
     """Return the detail that stores such a time: no other column has it, and it distinguishes records at one position.
 
     Stored details are compared with it, so its text must not change.

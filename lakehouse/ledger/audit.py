@@ -103,10 +103,10 @@ def changes_kept(*, reconciled: bool) -> Finding:
 
 
 def _unknown_restore(ledger: Ledger) -> Iterator[str]:
-    if ledger.untold is not None:
+    if ledger.unknown_restore is not None:
         yield (
-            f"Version {ledger.untold} is a RESTORE, and the log does not show which version it restored; RESTORE again"
-            " with a version."
+            f"Version {ledger.unknown_restore} is a RESTORE, and the log does not show which version it restored;"
+            " RESTORE again with a version."
         )
 
 

@@ -195,7 +195,7 @@ _OPERATIONS: Final = {"rewrite": ("WRITE",), "derived": _MERGE_OR_WRITE, "batch"
 
 
 @lru_cache(maxsize=4096)
-def said_in(metadata: str) -> Commit | Upkeep | UnreadableMetadata | None:
+def parse_metadata(metadata: str) -> Commit | Upkeep | UnreadableMetadata | None:
     """Parse the metadata of a commit; ``None`` if it is not ours. Cached, since the same history is read repeatedly."""
     try:
         document = json.loads(metadata)
@@ -213,7 +213,7 @@ def said_in(metadata: str) -> Commit | Upkeep | UnreadableMetadata | None:
 
 def metadata_of(info: Mapping[str, Any]) -> Commit | Upkeep | UnreadableMetadata | None:
     """Return the metadata of a commit of a history; ``None`` if the commit is not ours."""
-    return said_in(info.get("userMetadata") or "")
+    return parse_metadata(info.get("userMetadata") or "")
 
 
 def identity_of(info: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ class Ledger:
     - ``unread``: whether progress was undone with them.
     - ``reread``: the end of the positions that they read.
     - ``unchanged``: versions known to have changed no row, such as maintenance.
-    - ``untold``: the version of a RESTORE before all entries, if the version that it restored is unknown.
+    - ``unknown_restore``: the version of a RESTORE before all entries, if the version that it restored is unknown.
     """
 
     uri: str
@@ -52,7 +52,7 @@ class Ledger:
     unread: bool = False
     reread: Reached = field(default_factory=dict)
     unchanged: frozenset[int] = frozenset()
-    untold: int | None = None
+    unknown_restore: int | None = None
 
     @property
     def newest(self) -> Entry | None:
@@ -206,7 +206,7 @@ def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:
             unread=valid.progress_undone,
             reread=valid.reached,
             unchanged=unchanged_versions(history),
-            untold=valid.unknown_restore,
+            unknown_restore=valid.unknown_restore,
         )
 
 
@@ -224,12 +224,12 @@ def _oldest_version(history: Sequence[Mapping[str, Any]]) -> int:
     return int(history[-1]["version"]) if history else -1
 
 
-def require_told(ledger: Ledger, name: str) -> Ledger:
+def require_progress(ledger: Ledger, name: str) -> Ledger:
     """Return the ledger, or raise ``LedgerError`` if the log no longer shows the progress of the table."""
-    if ledger.untold is not None:
+    if ledger.unknown_restore is not None:
         raise LedgerError(
-            f"Cannot determine which version of {name} the RESTORE in version {ledger.untold} restored: it names no"
-            " version, and no version in the log has the files of the table",
+            f"Cannot determine which version of {name} the RESTORE in version {ledger.unknown_restore} restored: it"
+            " names no version, and no version in the log has the files of the table",
             where=ledger.uri,
             action="RESTORE it again TO VERSION AS OF the intended version, or see and record the progress that its"
             f" rows show with: lakehouse recover-progress {name}",

@@ -42,14 +42,14 @@ class FileChanges:
 def open_table(uri: str) -> DeltaTable | None:
     """Open a table without a JVM, for reading; ``None`` if there is no table and its place is free.
 
-    The result may be shared within this process, so writers use ``open_anew``. A folder with an interrupted creation is
-    free. Raises ``TableError`` if the place holds something else, or if its log cannot be read. The wait for a store
+    The result may be shared within this process, so writers use ``open_uncached``. A folder with an interrupted
+    creation is free. Raises ``TableError`` if the place holds something else, or if its log cannot be read. The wait for a store
     that does not respond ends after about twenty seconds.
     """
-    return _CACHE.read(uri, uri, lambda: open_anew(uri))
+    return _CACHE.read(uri, uri, lambda: open_uncached(uri))
 
 
-def open_anew(uri: str) -> DeltaTable | None:
+def open_uncached(uri: str) -> DeltaTable | None:
     """Open a table as ``open_table`` does, without the cache: the result is not shared."""
     names = _names_in(Path(uri)) if Store(uri).is_path else {LOG}
     if LOG in names:

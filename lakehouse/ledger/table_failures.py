@@ -19,7 +19,7 @@ from lakehouse.errors import (
     TableError,
 )
 from lakehouse.errors.causes import error_text
-from lakehouse.errors.troubles import Trouble, telling_line, trouble_of
+from lakehouse.errors.troubles import Trouble, matching_line, trouble_of
 
 _MAX_QUOTED = 400  # characters of another program's message
 _USE_BACKUP = (
@@ -128,7 +128,7 @@ def explained(error: Exception, uri: str, but: Trouble | None = None) -> Lakehou
         return None
     error_type, meaning, action = _EXPLANATIONS[trouble]
     has_short_message = isinstance(error, (DeltaError, OSError))
-    message = _one_line(error_text(error)) if has_short_message else _strip_classes(telling_line(error, trouble))
+    message = _one_line(error_text(error)) if has_short_message else _strip_classes(matching_line(error, trouble))
     return error_type(meaning if message == meaning else f"{meaning}: {message}", where=uri, action=action)
 
 

@@ -213,7 +213,7 @@ class _TableMaintenance:
 
     def _compress(self) -> None:
         if uncompressed_partitions := self._uncompressed_partitions():  # the partitions that compaction did not rewrite
-            self.stored.upkeep(self.stored.layout.writing_anew(uncompressed_partitions), self.run)
+            self.stored.upkeep(self.stored.layout.rewrite_statement(uncompressed_partitions), self.run)
 
     def _vacuum(self, last_version: int) -> int | None:
         again(lambda: self.stored.upkeep(f"VACUUM {self.stored.layout.sql}", self.run))

@@ -72,7 +72,7 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
     return changes
 
 
-def told_changes(settings: Settings, table: StreamTable) -> list[Change]:
+def list_planned_changes(settings: Settings, table: StreamTable) -> list[Change]:
     """What a starting run changes in existing tables, without the changes that the run reports itself.
 
     If the changes cannot be determined, the result is empty: the run itself raises the error when it uses the table.

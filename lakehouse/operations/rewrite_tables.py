@@ -79,5 +79,5 @@ def _require_feed_up_to_date(context: TableContext) -> None:
 def _describe(layout: Layout, diff: Lack) -> Iterator[str]:
     types = {column.name: column.type for column in layout.columns}
     yield from (f"{name} {types[name]}" for name in (*diff.widened, *diff.recast))
-    if diff.parted is not None:
+    if diff.stored_partitions is not None:
         yield f"partitioned by {', '.join(layout.partitions) or 'nothing'}"

@@ -23,7 +23,7 @@ from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import app_id
-from lakehouse.ledger.log import open_anew
+from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import write_failures
 from lakehouse.storage.layout import Layout, is_within
@@ -131,7 +131,7 @@ def _fence(layout: Layout, rows: pa.Table, commit: Commit) -> dict[str, Any]:
 def _write_planned(layout: Layout, commit: Commit, write: Callable[[DeltaTable], None]) -> None:
     """Write the table only if it still has the version that the commit was planned on."""
     with write_failures(layout.uri):
-        table = open_anew(layout.uri)
+        table = open_uncached(layout.uri)
         try:
             if table is None or table.version() != commit.table_version:
                 raise CommitFailedError(f"It is no longer at version {commit.table_version}")

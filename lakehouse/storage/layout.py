@@ -121,7 +121,7 @@ class Layout:
         columns = ", ".join(f"`{name}`" for name in self.cluster_by)
         return f"OPTIMIZE {self.sql}" + (f" ZORDER BY ({columns})" if columns else "")
 
-    def writing_anew(self, partitions: Collection[str | None]) -> str:
+    def rewrite_statement(self, partitions: Collection[str | None]) -> str:
         """The statement that rewrites every file of some partitions.
 
         ``None`` is the partition of NULL, or the whole table if it has no partitions. Plain compaction skips a single

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.ledger.active_files import holds_files
-from lakehouse.ledger.ledger import Ledger, ledger_of, require_told
+from lakehouse.ledger.ledger import Ledger, ledger_of, require_progress
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import merged_layout
@@ -84,7 +84,7 @@ def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
             where=ledger.uri,
             action=f"Show and record the progress that the rows contain: lakehouse recover-progress {table.name}",
         )
-    complete_ledger = require_told(ledger, table.name)
+    complete_ledger = require_progress(ledger, table.name)
     return complete_ledger if table.is_log else complete_ledger.merged_by_key()
 
 

@@ -41,7 +41,7 @@ class Proposal:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     month_of: str | None
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
     records: int
     unread: int
     refusal: str

@@ -13,7 +13,7 @@ from lakehouse.decoding.column_types import Problem, type_problems
 
 def computed_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the computed columns of the table."""
-    types = {column.name: column.type for column in table.told if not column.keep and not column.is_nested}
+    types = {column.name: column.type for column in table.record_columns if not column.keep and not column.is_nested}
     for column in table.columns:
         if column.sql is None:
             continue

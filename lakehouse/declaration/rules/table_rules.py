@@ -175,9 +175,9 @@ def _base(table: TableParts) -> Iterator[Problem]:
 
 def _former_fields(table: TableParts) -> Iterator[Problem]:
     """Former names of fields that another column reads: in today's records, they contain other values."""
-    for column in table.told:
+    for column in table.record_columns:
         former = column.field.former
-        others = [other for other in table.told if other is not column and other.field.part == VALUE]
+        others = [other for other in table.record_columns if other is not column and other.field.part == VALUE]
         for other in others if former else ():
             paths = taken_paths(other.field.names, other.field)
             if any(path[: len(former)] == (former[: len(path)] if other.is_nested else former) for path in paths):

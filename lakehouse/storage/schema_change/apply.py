@@ -48,9 +48,9 @@ def ensure_table(
         is_created = open_table(layout.uri) is None
         diff = compare()
     is_rewritten = before_rewrite is not None and diff.written
-    has_new_form = diff.parted is not None or bool(diff.recast)
+    has_new_form = diff.stored_partitions is not None or bool(diff.recast)
     if before_rewrite and is_rewritten:
-        if diff.parted is not None:  # the new partition column may be one of the missing columns
+        if diff.stored_partitions is not None:  # the new partition column may be one of the missing columns
             _add_columns(spark, layout, diff)
         reform(spark, layout, diff, rewriting or Rewriting(), before_rewrite)
         diff = compare()

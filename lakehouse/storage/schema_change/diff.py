@@ -42,7 +42,7 @@ class Lack:
 
     ``widened`` columns have a narrower type. ``remade`` columns have another type, in a table that is then recomputed
     as a whole. Only a rewrite handles ``recast`` columns, whose other type may hold each value unchanged, and
-    ``parted``, the stored partition columns if they differ from the layout. ``declared`` is the former declaration, as
+    ``stored_partitions``, if these differ from the layout. ``declared`` is the former declaration, as
     facts. ``ledger`` is read after the table was opened.
     """
 
@@ -52,13 +52,13 @@ class Lack:
     widened: Sequence[str]
     remade: Sequence[str] = ()
     recast: Sequence[str] = ()
-    parted: Sequence[str] | None = None
+    stored_partitions: Sequence[str] | None = None
     declared: str = ""
 
     @property
     def written(self) -> bool:
         """Whether every row has to be rewritten."""
-        return bool(self.widened or self.recast) or self.parted is not None
+        return bool(self.widened or self.recast) or self.stored_partitions is not None
 
 
 def compare_schema(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
@@ -83,7 +83,7 @@ def compare_schema(layout: Layout, table: DeltaTable, rewriting: Rewriting | Non
         _find_missing_columns(layout, new_partitions | stored_types, ledger),
         layout.corrections(metadata.configuration),
         **type_changes,
-        parted=stored_partitions,
+        stored_partitions=stored_partitions,
         declared=former_declaration,
     )
 

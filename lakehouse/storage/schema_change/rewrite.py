@@ -32,8 +32,8 @@ def reform(
     of ours was first. Raises ``TableError`` if another program committed between reading and writing: the rewrite
     undoes that commit, and a RESTORE to it brings it back.
     """
-    if diff.parted is not None or diff.recast:
-        leave_statistics(spark, layout, {*(diff.parted or ()), *(path[0] for path, _ in diff.columns)})
+    if diff.stored_partitions is not None or diff.recast:
+        leave_statistics(spark, layout, {*(diff.stored_partitions or ()), *(path[0] for path, _ in diff.columns)})
     with alone(layout):
         ledger = read_ledger(layout.uri, layout.name)
         before_rewrite()
@@ -59,10 +59,12 @@ def _find_dropped_columns(layout: Layout, diff: Lack, rewriting: Rewriting, rows
     Raises ``TableError`` if a value would change.
     """
     old_periods = [
-        period for period in rewriting.periods if period.name in (diff.parted or ()) and period.name not in layout.names
+        period
+        for period in rewriting.periods
+        if period.name in (diff.stored_partitions or ()) and period.name not in layout.names
     ]
     old_periods = [period for period in old_periods if period.column not in diff.recast]
-    new_partition = [rewriting.partition] if rewriting.partition and diff.parted is not None else []
+    new_partition = [rewriting.partition] if rewriting.partition and diff.stored_partitions is not None else []
     differences = _count_differences(rows, _exact_conditions(rows, layout, diff, [*old_periods, *new_partition]))
     changes = {name: differences[name] for name in differences if name in layout.names}
     _require_unchanged(layout, changes, dict(rows.dtypes))
@@ -70,7 +72,7 @@ def _find_dropped_columns(layout: Layout, diff: Lack, rewriting: Rewriting, rows
 
 
 def _convert_rows(layout: Layout, diff: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
-    partition = rewriting.partition if diff.parted is not None else None
+    partition = rewriting.partition if diff.stored_partitions is not None else None
     dropped_columns = _find_dropped_columns(layout, diff, rewriting, rows)
     types = {column.name: column.type for column in layout.columns}
     field_metadata = {field.name: field.metadata for field in rows.schema}

@@ -15,7 +15,7 @@ from lakehouse.cli.peek import _decode_record
 from lakehouse.decoding.fields import TIMELESS
 from lakehouse.decoding.verdicts import Rules
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import Record, told_time
+from lakehouse.kafka import Record, timeless_detail
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 
@@ -172,7 +172,7 @@ def test_status_has_no_counts_of_rejected_records_that_only_spark_can_read(
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_record_whose_time_is_beyond_any_timestamp_is_listed_without_a_time(tables, capsys, options):
-    detail = told_time(2**63 - 1)
+    detail = timeless_detail(2**63 - 1)
     store(tables, row(1, TIMELESS, time=None, detail=detail), row(2, TIMELESS, time=None, detail=detail))
     assert main.run(["rejected", "temperatures", "--reason", TIMELESS, *options]) == 0
     output = " ".join(capsys.readouterr().out.split())
@@ -193,7 +193,7 @@ def test_a_record_with_a_time_in_microseconds_is_listed_with_its_time(tables, ca
 def test_peek_shows_that_a_record_whose_time_is_beyond_any_timestamp_is_rejected():
     record = Record(0, 1, 2**63 - 1, None, b"{}")
     fields = _decode_record(record, Rules(temperatures.fields, None))
-    assert (fields["row"], fields["reason"], fields["detail"]) == (None, TIMELESS, told_time(2**63 - 1))
+    assert (fields["row"], fields["reason"], fields["detail"]) == (None, TIMELESS, timeless_detail(2**63 - 1))
 
 
 def test_the_option_reason_accepts_reasons_of_a_format_of_the_project(

@@ -60,7 +60,7 @@ def test_the_proposal_for_the_sample_weather_is_its_declaration_without_the_key(
     assert pattern["time"] == "%Y-%m-%dT%H:%M"
     assert required == {"latitude", "longitude", "time"}
     assert (proposal.key, proposal.month_of) == ((), None)
-    assert any("No field that every record has is named as an id" in warning for warning in proposal.doubts)
+    assert any("No field that every record has is named as an id" in warning for warning in proposal.warnings)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_type_fits_all_values(values: list[Any], type_: str) -> None:
 )
 def test_a_proposal_warns_about_what_records_cannot_show(field: str, values: list[Any], warning_part: str) -> None:
     proposal = infer(*({"id": n, field: value} for n, value in enumerate(values)))
-    assert any(warning_part in warning for warning in proposal.doubts), proposal.doubts
+    assert any(warning_part in warning for warning in proposal.warnings), proposal.warnings
 
 
 def test_a_field_whose_name_is_not_a_column_name_is_the_source() -> None:
@@ -148,7 +148,7 @@ def test_the_fields_of_an_object_that_may_be_empty_are_not_required() -> None:
 def test_only_the_first_of_fields_with_the_same_column_name_is_declared() -> None:
     proposal = infer({"a_id": 5, "a": {"id": 1}}, {"a_id": 5, "a": {"id": 2}})
     assert [column.source for column in proposal.columns] == [None]
-    assert any("Fields 'a_id', 'a.id' would all be column a_id" in warning for warning in proposal.doubts)
+    assert any("Fields 'a_id', 'a.id' would all be column a_id" in warning for warning in proposal.warnings)
 
 
 @pytest.mark.parametrize(("name", "month_of"), [("month", None), ("moon", "paid_at")])
@@ -163,7 +163,7 @@ def test_the_key_is_the_id_or_the_fewest_ids_that_identify_records() -> None:
     assert infer({"id": 1, "line_id": 1}, {"id": 1, "line_id": 2}, {"id": 2, "line_id": 1}).key == ("id", "line_id")
     updates = infer({"id": 1, "v": None}, {"id": 1, "v": True}, {"id": 2, "v": True})
     assert updates.key == ("id",)
-    assert any("treated as updates" in warning for warning in updates.doubts)
+    assert any("treated as updates" in warning for warning in updates.warnings)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_the_key_is_the_id_or_the_fewest_ids_that_identify_records() -> None:
 def test_columns_that_may_not_be_ids_are_not_the_key(columns: dict[str, list[Any]]) -> None:
     proposal = infer(*(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)))
     assert proposal.key == ()
-    assert any("the table is a log table, in which each record is a row" in warning for warning in proposal.doubts)
+    assert any("the table is a log table, in which each record is a row" in warning for warning in proposal.warnings)
 
 
 def test_records_without_fields_of_others_of_the_same_id_are_not_updates() -> None:
@@ -223,7 +223,7 @@ REFUND = {"id": 1, "reason": "late"}
 def test_records_of_several_types_are_described_and_have_no_key(objects: list[Any], description: str) -> None:
     proposal = infer(*objects)
     assert proposal.key == ()
-    assert any(description in warning for warning in proposal.doubts), proposal.doubts
+    assert any(description in warning for warning in proposal.warnings), proposal.warnings
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_records_of_several_types_are_described_and_have_no_key(objects: list[An
 def test_records_that_differ_only_by_missing_values_have_one_type(objects: list[Any]) -> None:
     proposal = infer(*objects)
     assert proposal.key == ("id",)
-    assert not any("several types" in warning for warning in proposal.doubts)
+    assert not any("several types" in warning for warning in proposal.warnings)
 
 
 SMALL_OBJECTS = st.fixed_dictionaries(
@@ -270,7 +270,7 @@ def test_an_id_that_repeats_is_in_the_key_with_its_time_and_a_warning() -> None:
     stages = [{"order_id": n % 2, "status": "ab"[n // 2], "updated_at": f"2026-01-01T00:0{n}:00Z"} for n in range(4)]
     proposal = infer(*stages)
     assert proposal.key == ("order_id", "updated_at")
-    assert any("order_id repeats. If records with the same one are updates" in warning for warning in proposal.doubts)
+    assert any("order_id repeats. If records with the same one are updates" in warning for warning in proposal.warnings)
 
 
 @pytest.mark.parametrize(
@@ -283,11 +283,11 @@ def test_an_id_that_repeats_is_in_the_key_with_its_time_and_a_warning() -> None:
 def test_a_proposal_warns_about_a_string_that_looks_like_a_time(times: list[str]) -> None:
     proposal = infer(*({"id": n, "at": time} for n, time in enumerate(times)))
     assert types(proposal)["at"] == "STRING"
-    assert any("at looks like a time" in warning for warning in proposal.doubts)
+    assert any("at looks like a time" in warning for warning in proposal.warnings)
 
 
 def test_a_proposal_warns_about_required_columns_and_integers() -> None:
-    warnings = infer({"id": 1, "price": 10}).doubts
+    warnings = infer({"id": 1, "price": 10}).warnings
     assert any("Remove required=True" in warning for warning in warnings)
     assert any(warning.startswith("price: only integers so far") for warning in warnings)
 
@@ -310,7 +310,7 @@ def test_a_number_keeps_every_digit_or_is_left_out(numbers: list[str], type_: st
     proposal = propose([f'{{"id": {n}, "n": {number}}}'.encode() for n, number in enumerate(numbers)])
     assert types(proposal).get("n") == type_
     warning = "Field 'n' is left out: it contains numbers with more digits than any type has."
-    assert (warning in proposal.doubts) == (type_ is None)
+    assert (warning in proposal.warnings) == (type_ is None)
     for column in proposal.columns if type_ else ():
         values = [decode_number(column, number) for number in numbers] if column.name == "n" else []
         assert values == [Decimal(n) if type_ != "DOUBLE" else float(n) for n in numbers][: len(values)]
@@ -332,7 +332,7 @@ def test_numbers_out_of_range_and_too_many_fields_are_left_out_with_warnings() -
     assert types(proposal) == {"id": "BIGINT"}
     many = infer({"id": 1} | {f"f{n}": n for n in range(3_000)})
     assert len(many.columns) == 1_000
-    assert "Only the first 1,000 fields were examined." in many.doubts
+    assert "Only the first 1,000 fields were examined." in many.warnings
 
 
 def test_a_deeply_nested_record_does_not_prevent_a_proposal() -> None:
@@ -351,7 +351,7 @@ def test_the_warning_about_a_field_that_is_too_deep_has_its_whole_path() -> None
     value: Any = 1
     for name in reversed(path[1:]):
         value = [{name: value, f"{name}_id": 2}]
-    (warning,) = (text for text in infer({"id": 1, path[0]: value}).doubts if "left out" in text)
+    (warning,) = (text for text in infer({"id": 1, path[0]: value}).warnings if "left out" in text)
     assert "no type with at most 8 levels fits" in warning
     assert f"{path[0]}[].{path[1]}[].{path[2]}[].{path[3]}" in warning
     assert "..." not in warning

@@ -109,7 +109,7 @@ def test_records_with_schemas_of_several_names_have_no_key() -> None:
         (schema_of(id="long", total="double"), [{"id": 1, "total": 2.5}]), (other, [{"id": 1, "reason": "x"}])
     )
     assert proposal.key == ()
-    assert any("have several types, by their schemas: R, shop.Refund" in warning for warning in proposal.doubts)
+    assert any("have several types, by their schemas: R, shop.Refund" in warning for warning in proposal.warnings)
 
 
 def test_a_field_renamed_in_a_newer_version_does_not_make_another_type_of_record() -> None:
@@ -152,7 +152,7 @@ def test_a_proposal_warns_about_what_a_schema_cannot_show(kind: Any, value: Any,
     name = "it_at" if "time" in warning_part else "it"
     proposal = infer_avro((schema_of(id="long", **{name: kind}), [{"id": n, name: value} for n in (1, 2)]))
     expected = {warning_part, warning_part.replace("it looks", f"{name} looks")}
-    assert any(text in warning for text in expected for warning in proposal.doubts), proposal
+    assert any(text in warning for text in expected for warning in proposal.warnings), proposal
 
 
 def test_a_value_that_does_not_fit_leaves_the_column_of_its_schema() -> None:
@@ -161,20 +161,20 @@ def test_a_value_that_does_not_fit_leaves_the_column_of_its_schema() -> None:
     known = Schemas({1: writer_schema(json.dumps(schema))}, {})
     proposal = propose(written(1, schema, records), Avro(), known)
     assert types(proposal) == {"id": "BIGINT", "it": "DOUBLE"}
-    assert "'it' has values that do not fit DOUBLE in some records: they are rejected." in proposal.doubts
+    assert "'it' has values that do not fit DOUBLE in some records: they are rejected." in proposal.warnings
 
 
 def test_a_field_that_is_a_string_in_one_version_and_a_record_in_another_is_left_out() -> None:
     first, second = schema_of(id="long", to="string"), schema_of(id="long", to=CUSTOMER)
     proposal = infer_avro((first, [{"id": 1, "to": "Ann"}]), (second, [{"id": 2, "to": {"name": "Ann"}}]))
     assert types(proposal) == {"id": "BIGINT"}
-    assert any("Field 'to' is left out" in warning for warning in proposal.doubts)
+    assert any("Field 'to' is left out" in warning for warning in proposal.warnings)
 
 
 def test_a_proposal_warns_about_a_key_whose_schema_allows_null() -> None:
     proposal = infer_avro((schema_of(id=["null", "long"], v=["null", "int"]), [{"id": 1, "v": 1}, {"id": 2, "v": 1}]))
     assert {column.name: column.required for column in proposal.columns} == {"id": True, "v": False}
-    assert any("id is in the key, but its schema allows null" in warning for warning in proposal.doubts)
+    assert any("id is in the key, but its schema allows null" in warning for warning in proposal.warnings)
 
 
 def test_the_format_is_the_one_that_reads_most_records() -> None:

@@ -24,7 +24,7 @@ from lakehouse.decoding.formats.avro_reader import reader_of
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import framed
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
-from lakehouse.decoding.staged import NULL_SAID
+from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.values import convert
 from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
@@ -153,7 +153,7 @@ def test_a_null_branch_is_null_and_a_field_not_in_the_schema_is_missing() -> Non
     values = pa.array([framed(1, encode(schema, obj)) for obj in objects])
     for decoder in (decode_plain, None):
         rows = decode_values(values, None, rules, decoder).verdicts.to_pylist()
-        nulls = [[row[f"{NULL_SAID}{column.name}"] for column in columns] for row in rows]
+        nulls = [[row[f"{EXPLICIT_NULL}{column.name}"] for column in columns] for row in rows]
         assert nulls == [[True, True, False], [False, False, False], [False, True, False]]
 
 

@@ -14,7 +14,7 @@ from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.nested_types import as_spark_says, as_told, nested, plain_types
+from lakehouse.decoding.nested_types import as_spark_says, nested, plain_types, shown_value
 from lakehouse.decoding.records import decode
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values, slice_bounds
@@ -253,7 +253,7 @@ def test_a_nested_time_needs_a_format():
 def test_maps_are_shown_as_dicts():
     field = column(LINES).field
     (value,) = decode(b'{"n":[{"sku":"x","tags":{"b":2,"a":1}},null]}', (field,)).values()
-    assert as_told(value, field) == [{"sku": "x", "price": None, "tags": {"a": 1, "b": 2}}, None]
+    assert shown_value(value, field) == [{"sku": "x", "price": None, "tags": {"a": 1, "b": 2}}, None]
 
 
 def test_the_spelling_of_a_type_does_not_change_the_fingerprint():

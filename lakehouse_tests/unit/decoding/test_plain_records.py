@@ -16,7 +16,7 @@ from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import REASONS, SCHEMA_REASONS, TIMELESS, Rejection
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.records import decode, parse
-from lakehouse.decoding.staged import NULL_SAID
+from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null
 from lakehouse.decoding.verdicts import Rules, decode_values
@@ -41,7 +41,7 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
         is_late = rejection.reason == "late"
         verdict = {"_reason": rejection.reason, "_detail": rejection.detail, "_late": is_late}
     erasing_fields = [field for field in rules.fields if field.null_erases]
-    nulls = {f"{NULL_SAID}{f.name}": bool(row) and has_explicit_null(parse(value), f) for f in erasing_fields}
+    nulls = {f"{EXPLICIT_NULL}{f.name}": bool(row) and has_explicit_null(parse(value), f) for f in erasing_fields}
     return verdict | {field.name: row.get(field.name) for field in rules.fields} | nulls
 
 
@@ -190,7 +190,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
     rows = decode_like_strictly(
         Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
     )
-    null_rows = [index for index, row in enumerate(rows) if row[f"{NULL_SAID}n"]]
+    null_rows = [index for index, row in enumerate(rows) if row[f"{EXPLICIT_NULL}n"]]
     assert null_rows == [1, 6, *([8] if path == ("o", "n") else []), 10]  # a null on the path counts
     assert [row["_reason"] for row in rows] == [None] * len(texts)
 

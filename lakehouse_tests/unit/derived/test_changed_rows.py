@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from lakehouse.derived import changes
 from lakehouse.derived.changes import Upstream, changed_rows, derived_commit
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ledger.commits import Commit, Consumed, Entry, Metrics, said_in
+from lakehouse.ledger.commits import Commit, Consumed, Entry, Metrics, parse_metadata
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
@@ -60,7 +60,7 @@ def test_the_consumed_version_in_the_commit_of_a_derived_table_can_be_read_back(
     monkeypatch.setattr(changes, "to_consume", lambda ledger: since(ledger.version))
     commit = derived_commit(Ledger("/feed", exists=True, version=1), upstream(4), "cli")
     assert (commit.consumed, commit.source) == (since(4), None)
-    assert said_in(commit.model_dump_json()) == commit
+    assert parse_metadata(commit.model_dump_json()) == commit
 
 
 def test_a_commit_accepts_no_value_of_a_wrong_type() -> None:

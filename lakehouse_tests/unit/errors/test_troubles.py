@@ -13,7 +13,7 @@ from lakehouse.errors import (
     TableDamagedError,
     TableError,
 )
-from lakehouse.errors.troubles import Trouble, means, telling_line, trouble_of
+from lakehouse.errors.troubles import Trouble, matching_line, means, trouble_of
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import again
 
@@ -147,8 +147,8 @@ def test_a_lost_spark_server_is_not_an_unreachable_store() -> None:
 
 def test_the_line_of_the_decisive_cause_is_returned() -> None:
     last = PySparkException(f"java.lang.RuntimeException: first{TRACE}\nCaused by: {CUT_LOG.partition(': ')[2]}")
-    assert telling_line(last, Trouble.DAMAGED_LOG).startswith("Encountered error while reading file")
-    assert telling_line(PySparkException("only"), Trouble.CONFLICT) == "only"
+    assert matching_line(last, Trouble.DAMAGED_LOG).startswith("Encountered error while reading file")
+    assert matching_line(PySparkException("only"), Trouble.CONFLICT) == "only"
 
 
 def test_unknown_errors_mean_no_trouble() -> None:

@@ -8,7 +8,7 @@ import pytest
 from lakehouse.errors import LedgerError
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
 from lakehouse.ledger.accounting import sentence
-from lakehouse.ledger.commits import Commit, Entry, Metrics, UnreadableMetadata, said_in
+from lakehouse.ledger.commits import Commit, Entry, Metrics, UnreadableMetadata, parse_metadata
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Progress, Range, SourceId
@@ -38,7 +38,7 @@ def merge(ledger: Ledger, lines: Lines, bounds: Bounds = NO_BOUNDS) -> Ledger:
 
 
 def add_commit(ledger: Ledger, commit: Commit) -> Ledger:
-    parsed = said_in(commit.model_dump_json())
+    parsed = parse_metadata(commit.model_dump_json())
     assert parsed == commit
     metrics = Metrics(source_rows=commit.read, inserted=commit.read)
     entry = Entry(commit.table_version + 1, datetime.now(UTC), parsed, metrics)
@@ -61,7 +61,7 @@ def test_a_commit_names_the_kind_and_the_identity_of_its_source(lines: Lines) ->
     assert written["stream"] == "the folder"
     assert written["ranges"][0] == {"partition": 0, "start": 0, "end": 3}
     for changes in ({"source": written["source"] | {"epoch": 1}}, {"ranges": [written["ranges"][0] | {"epoch": 1}]}):
-        assert isinstance(said_in(json.dumps(written | changes)), UnreadableMetadata), "the field would be lost"
+        assert isinstance(parse_metadata(json.dumps(written | changes)), UnreadableMetadata), "the field would be lost"
 
 
 def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(lines: Lines) -> None:

@@ -20,7 +20,7 @@ from lakehouse.ledger.commits import (
     UnreadableMetadata,
     Upkeep,
     entry_of,
-    said_in,
+    parse_metadata,
 )
 from lakehouse.ledger.ledger import app_id, read_ledger
 from lakehouse.ledger.positions import Range, SourceId
@@ -54,7 +54,7 @@ def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
 
 @pytest.mark.parametrize("changes", [{"number": "seven"}, {"kind": "compaction"}, {"another": 1}])
 def test_a_newer_commit_is_recognised_no_matter_what_else_it_contains(changes):
-    metadata = said_in(newer(**changes))
+    metadata = parse_metadata(newer(**changes))
     assert isinstance(metadata, UnreadableMetadata) and metadata.is_newer
 
 
@@ -78,7 +78,7 @@ def test_a_table_from_before_the_first_release_has_to_be_loaded_again(tmp_path, 
 def test_unreadable_metadata_stops_a_process_and_is_newer_only_by_its_version(tmp_path, changes, problem):
     """An unknown field would be lost when the other fields are carried on."""
     text = json.dumps({name: value for name, value in COMMIT.items() if name != "run"} | changes)
-    metadata = said_in(text)
+    metadata = parse_metadata(text)
     assert isinstance(metadata, UnreadableMetadata) and not metadata.is_newer and metadata.problem.startswith(problem)
     with pytest.raises(LedgerError, match=f"commit of version 1 cannot be read .{problem}.*1.json") as raised:
         read_ledger(table_with(tmp_path, text), "readings")
@@ -89,13 +89,13 @@ def test_unreadable_metadata_stops_a_process_and_is_newer_only_by_its_version(tm
     "metadata", ["", "text", "[1]", "3", "null", '{"kind": 1}', '{"metadata": 9}', '{"kind": "job", "job": 1}']
 )
 def test_metadata_of_another_program_is_foreign(metadata):
-    assert said_in(metadata) is None
+    assert parse_metadata(metadata) is None
 
 
 def test_written_metadata_is_read_back():
     commit = Commit(kind="batch", number=1, attempt="a", table_version=0, source=SourceId("kafka", "c/t"))
-    assert said_in(commit.model_dump_json()) == commit
-    assert said_in(Upkeep(run="r").model_dump_json()) == Upkeep(run="r")
+    assert parse_metadata(commit.model_dump_json()) == commit
+    assert parse_metadata(Upkeep(run="r").model_dump_json()) == Upkeep(run="r")
 
 
 @pytest.mark.parametrize(("kind", "counts"), [("derived", True), ("batch", True), ("replay", False), ("load", False)])

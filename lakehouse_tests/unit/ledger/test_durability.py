@@ -18,7 +18,7 @@ from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.durability import require_whole, sync_commits
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.ledger.log import open_anew
+from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_entries import is_cut
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
 from lakehouse.storage.layout import Layout
@@ -163,7 +163,7 @@ DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
 def test_a_truncated_entry_is_reported_on_open(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     damage(entry(layout, 2))
-    for check in (require_whole, open_anew):
+    for check in (require_whole, open_uncached):
         with pytest.raises(TableDamagedError, match=r"Version 2 of t is incomplete.*versions after 1 "):
             check(layout.uri)
     entry(layout, 2).unlink()
@@ -257,7 +257,7 @@ def test_a_truncated_checkpoint_has_to_be_deleted(tmp_path: Path) -> None:
     checkpoint = entry(layout, 2).with_suffix(".checkpoint.parquet")
     truncate(checkpoint)
     message = r"its checkpoint is truncated.*Delete that checkpoint, and _last_checkpoint"
-    for check in (require_whole, open_anew):
+    for check in (require_whole, open_uncached):
         with pytest.raises(TableDamagedError, match=message):
             check(layout.uri)
     for file in (checkpoint, checkpoint.with_name("_last_checkpoint")):

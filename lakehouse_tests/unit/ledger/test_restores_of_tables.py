@@ -7,7 +7,7 @@ import pytest
 
 from lakehouse.errors import LedgerError
 from lakehouse.ledger import restores
-from lakehouse.ledger.ledger import read_ledger, require_told
+from lakehouse.ledger.ledger import read_ledger, require_progress
 from lakehouse.ledger.log import file_changes
 from lakehouse_tests.helpers.tables.logs import NAME
 
@@ -83,7 +83,7 @@ def test_a_version_before_all_remaining_commits_of_ours_is_not_assumed(table):
     table.merge(7)
     table.clean(4)  # the compaction is the oldest remaining commit
     table.restore_by_time(5)
-    assert require_told(table.ledger, NAME).progress.positions == {0: 4}
+    assert require_progress(table.ledger, NAME).progress.positions == {0: 4}
     assert table.ledger.undone == {5}
 
 
@@ -107,16 +107,16 @@ def test_the_error_for_an_unknown_restore_names_both_remedies(table):
     removal = json.dumps({"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}})
     table.log_file(restore).write_text(f"{table.log_file(restore).read_text()}\n{removal}\n")  # a lost file
     with pytest.raises(LedgerError, match=r"TO VERSION AS OF .*lakehouse recover-progress t"):
-        require_told(table.ledger, NAME)
+        require_progress(table.ledger, NAME)
     table.restore(2)
-    assert require_told(table.ledger, NAME) and table.progress == 2
+    assert require_progress(table.ledger, NAME) and table.progress == 2
 
 
 def test_a_restore_of_an_expired_version_is_unknown(table):
     restore = table.restore_by_time(1)
     table.clean(3)
     with pytest.raises(LedgerError, match=f"RESTORE in version {restore} restored"):
-        require_told(table.ledger, NAME)
+        require_progress(table.ledger, NAME)
 
 
 def test_a_batch_after_an_unknown_restore_records_the_progress(table):
@@ -124,7 +124,7 @@ def test_a_batch_after_an_unknown_restore_records_the_progress(table):
     table.merge(7)
     table.clean(3)
     for whole in (False, True):
-        ledger = require_told(read_ledger(str(table.folder), NAME, whole=whole), NAME)
+        ledger = require_progress(read_ledger(str(table.folder), NAME, whole=whole), NAME)
         assert ledger.progress.positions == {0: 4}
         assert ledger.undone == {3}  # what it resolved is not taken for merged
 

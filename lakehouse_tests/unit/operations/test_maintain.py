@@ -78,7 +78,7 @@ def test_maintenance_refuses_the_merged_table_if_its_ledger_does_not_record_the_
     monkeypatch.setattr(maintain._TableMaintenance, "maintain", maintain_table)
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})
     maintain.maintain(contexts[0])
-    ledger = Ledger("/t", exists=True, untold=3)
+    ledger = Ledger("/t", exists=True, unknown_restore=3)
     assert stored_tables["orders_rejected"].require(ledger) is ledger
     with pytest.raises(LedgerError, match="RESTORE in version 3"):
         stored_tables["orders"].require(ledger)

@@ -143,7 +143,7 @@ def test_a_concurrent_commit_of_another_writer_is_kept(tmp_path: Path, monkeypat
     layout = made(tmp_path, PARIS)
     commit = next_commit(layout)
     table = DeltaTable(layout.uri)
-    monkeypatch.setattr("lakehouse.storage.delta_rs_writer.open_anew", lambda _: table)
+    monkeypatch.setattr("lakehouse.storage.delta_rs_writer.open_uncached", lambda _: table)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
     with pytest.raises(ConflictError):
         append_quickly(layout, rows(NOWHERE), commit)

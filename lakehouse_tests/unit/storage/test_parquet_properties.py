@@ -67,9 +67,9 @@ def test_only_partitions_with_an_uncompressed_file_are_rewritten(tmp_path: Path)
     write_deltalake(layout.uri, pa.table(first_rows), partition_by=["n"], writer_properties=UNCOMPRESSED)
     write_deltalake(layout.uri, pa.table(more_rows), mode="append")
     assert partitions_without_codec(layout) == {"1", None}
-    statement = layout.writing_anew({"1", None})
+    statement = layout.rewrite_statement({"1", None})
     assert statement == f"OPTIMIZE delta.`{layout.uri}` WHERE `n` IN (1) OR `n` IS NULL ZORDER BY (`place`)"
-    assert layout.writing_anew({None}).endswith(" WHERE `n` IS NULL ZORDER BY (`place`)")
+    assert layout.rewrite_statement({None}).endswith(" WHERE `n` IS NULL ZORDER BY (`place`)")
     assert partitions_without_codec(replace(layout, uri=f"s3://{layout.uri}")) == set()
     for file in Path(layout.uri, "n=1").iterdir():
         file.unlink()
@@ -80,7 +80,7 @@ def test_a_table_without_partitions_is_rewritten_as_a_whole(tmp_path: Path) -> N
     layout = made(tmp_path)
     write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
     assert partitions_without_codec(layout) == {None}
-    assert layout.writing_anew({None}) == f"OPTIMIZE delta.`{layout.uri}` ZORDER BY (`place`)"
+    assert layout.rewrite_statement({None}) == f"OPTIMIZE delta.`{layout.uri}` ZORDER BY (`place`)"
 
 
 def test_a_large_partition_is_left_to_the_next_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

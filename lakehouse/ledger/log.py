@@ -43,8 +43,8 @@ def open_table(uri: str) -> DeltaTable | None:
     """Open a table without a JVM, for reading; ``None`` if there is no table and its place is free.
 
     The result may be shared within this process, so writers use ``open_uncached``. A folder with an interrupted
-    creation is free. Raises ``TableError`` if the place holds something else, or if its log cannot be read. The wait for a store
-    that does not respond ends after about twenty seconds.
+    creation is free. Raises ``TableError`` if the place holds something else, or if its log cannot be read. The wait
+    for a store that does not respond ends after about twenty seconds.
     """
     return _CACHE.read(uri, uri, lambda: open_uncached(uri))
 

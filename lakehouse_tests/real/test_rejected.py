@@ -115,7 +115,7 @@ def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(
     (group,) = [g for g in list_rejected(stream.settings, stream.table) if g.reason == TIMELESS]
     samples = {sample.position: (sample.time, sample.value, sample.detail) for sample in group.samples}
     assert samples == {
-        start + index: (None, record(time=hour), told_time(time))
+        start + index: (None, record(time=hour), timeless_detail(time))
         for index, (hour, time) in enumerate(zip(hours, TOO_LARGE_TIMES, strict=False))
     }
     before = rejected_version(stream)

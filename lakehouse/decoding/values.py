@@ -171,7 +171,7 @@ def _convert_nested(raw: Any, field: Field) -> Any:
 
 
 def _convert_inner(raw: Any, field: Field) -> Any:
-    """Convert a value inside a nested value, where nothing is required."""
+    """Convert a value inside a nested value, in which nothing is required."""
     if raw is None or (field.null_values and is_null_value(raw, field.null_values)):
         return None
     return _convert_present(raw, field)

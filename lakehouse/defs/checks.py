@@ -82,7 +82,7 @@ def warning_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     table = entry.table
     specs = _specs(entry, _with_table(_WARNING_DOCS, table))
 
-    @dg.multi_asset_check(name=f"{table.name}_doubts", specs=specs, can_subset=True)
+    @dg.multi_asset_check(name=f"{table.name}_warnings", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = ledger_of(lakehouse.settings, table.name)

@@ -220,7 +220,7 @@ _SIGNS = {
         classes=("org.apache.kafka.",), patterns=(r"^java\.util\.concurrent\.TimeoutException: Cannot fetch record",)
     ),
 }
-# known classes that are no sign of a trouble: their message is a name, or somebody else's text
+# known classes that do not show a trouble: their message is a name, or somebody else's text
 _NEUTRAL_CLASSES = (
     "org.apache.spark.api.python.PythonException",
     *(f"java.nio.file.{name}" for name in ("NoSuch", "FileAlready", "DirectoryNot", "NotDirectory", "InvalidPath")),

@@ -75,7 +75,7 @@ class Totals(Frozen):
 
 
 class Upkeep(Frozen):
-    """The metadata of a commit of ours that changes no row: compaction, vacuum, columns and properties."""
+    """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
     metadata: Literal[8] = VERSION
     kind: Literal["upkeep"] = "upkeep"
@@ -133,7 +133,7 @@ class Commit(Frozen):
 
 @dataclass(frozen=True)
 class UnreadableMetadata:
-    """Metadata of a commit of ours that this process cannot read; ``metadata`` is the version of its form."""
+    """Metadata of a lakehouse commit that this process cannot read; ``metadata`` is the version of its form."""
 
     metadata: int
     problem: str
@@ -166,7 +166,7 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Entry:
-    """A commit of ours, with its version and the counts of Delta."""
+    """A lakehouse commit, with its version and the counts of Delta."""
 
     version: int
     committed_at: datetime

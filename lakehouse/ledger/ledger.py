@@ -31,7 +31,7 @@ _NEWEST_COMMITS = 100  # read first: they nearly always contain the entry in que
 class Ledger:
     """The part of a table's history that was read, newest first.
 
-    - ``transaction``: the table's transaction number; 0 if it has no commit of ours.
+    - ``transaction``: the table's transaction number; 0 if it has no lakehouse commit.
     - ``complete``: whether the history reaches back to the creation of the table.
     - ``undone``: the numbers of our commits that a RESTORE undid or voided; their metadata is no longer valid.
     - ``unread``: whether progress was undone with them.
@@ -216,7 +216,7 @@ def _read_history(
     history = history_of(table, uri, limit)
     require_readable(history, uri)
     own_versions = (entry.version for info in history if (entry := entry_of(info)))
-    oldest = min(own_versions, default=0) if limit is None else 0  # there may be older commits of ours
+    oldest = min(own_versions, default=0) if limit is None else 0  # there may be older lakehouse commits
     return history, valid_history(history, partial(restored_version, uri, table_id, oldest))
 
 

@@ -18,7 +18,8 @@ _COUNTERS: Final = (
 def is_cut(actions: Sequence[Action]) -> bool:
     """Whether an entry names fewer files, or files with fewer rows, than its commit counted.
 
-    Checks only commits of ours, since other programs may count differently. An entry may name more files than counted.
+    Checks only lakehouse commits, since other programs may count differently. An entry may name more files
+    than counted.
     """
     from lakehouse.ledger.commits import metadata_of  # noqa: PLC0415 - imports Kafka's client, which a query does not need
 

@@ -20,7 +20,7 @@ _STORING_KINDS = ("batch", "derived", "load", "rejected")  # before such a commi
 
 @dataclass(frozen=True)
 class Foreign:
-    """A commit of another program, or one of ours that a RESTORE voided."""
+    """A commit of another program, or a lakehouse commit that a RESTORE voided."""
 
     version: int
     operation: str
@@ -46,7 +46,7 @@ class ValidHistory:
     oldest_restored: int | None = None
 
     def undo(self, entries: Iterable[Entry]) -> None:
-        """Record commits of ours that are no longer valid."""
+        """Record lakehouse commits that are no longer valid."""
         for entry in entries:
             self.undone.add(entry.commit.number)
             self.progress_undone |= bool(entry.commit.progress)
@@ -114,8 +114,8 @@ def restored_version(uri: str, table_id: str, oldest: int, restore: Info) -> int
     """Return the version that a RESTORE restored: the one that it names, else the oldest one with the same files.
 
     If several versions have the same files, the oldest one is safe: merging records again changes nothing. A version
-    before ``oldest``, the oldest remaining commit of ours, records no progress and counts only if no other version has
-    these files. ``None`` if no version in the log has them.
+    before ``oldest``, the oldest remaining lakehouse commit, records no progress and counts only if no other version
+    has these files. ``None`` if no version in the log has them.
     """
     version = named_version(restore)
     if version is not None:

@@ -6,11 +6,11 @@ from typing import Any
 from lakehouse.ledger.commits import Upkeep, entry_of, metadata_of
 
 _OPERATIONS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # they change no row, no matter which program runs them
-_KINDS = ("maintenance", "rewrite", "acceptance")  # commits of ours that change no row
+_KINDS = ("maintenance", "rewrite", "acceptance")  # lakehouse commits that change no row
 
 
 def unchanged_versions(history: Iterable[Mapping[str, Any]]) -> frozenset[int]:
-    """Return the versions that changed no row, according to their operation or to a later commit of ours."""
+    """Return the versions that changed no row, according to their operation or to a later lakehouse commit."""
     unchanged: set[int] = set()
     for info in history:
         version, metadata, entry = int(info["version"]), metadata_of(info), entry_of(info)

@@ -24,7 +24,7 @@ from lakehouse.errors.troubles import Trouble, matching_line, trouble_of
 _MAX_QUOTED = 400  # characters of another program's message
 _USE_BACKUP = (
     "Restore the table from a backup. A recreated table holds only what its sources still hold, and a topic does not"
-    " keep its oldest records for ever."
+    " keep its oldest records forever."
 )
 _UNDO = "Undo that change, or RESTORE the table to a version before it. Then run it again."
 _FIX_ACCESS = (

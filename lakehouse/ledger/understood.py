@@ -15,7 +15,7 @@ LOAD_AGAIN = (
 
 
 def require_readable(history: Iterable[Mapping[str, Any]], uri: str) -> None:
-    """Raise ``LedgerError`` if the metadata of a commit of ours is newer, older or damaged."""
+    """Raise ``LedgerError`` if the metadata of a lakehouse commit is newer, older or damaged."""
     for info in history:
         metadata = metadata_of(info)
         if not isinstance(metadata, UnreadableMetadata):

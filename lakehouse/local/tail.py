@@ -8,15 +8,15 @@ class Tail:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._offset = file.stat().st_size if file.exists() else 0
+        self._end = file.stat().st_size if file.exists() else 0
 
     def lines(self) -> list[str]:
         """Return the complete lines appended since the last call; an incomplete line waits for its end."""
         if not self._file.exists():
             return []
         with self._file.open("rb") as log:
-            self._offset = self._offset if self._offset <= self._file.stat().st_size else 0
-            log.seek(self._offset)
+            self._end = self._end if self._end <= self._file.stat().st_size else 0
+            log.seek(self._end)
             new_lines, line_end, _ = log.read().rpartition(b"\n")
-        self._offset += len(new_lines) + len(line_end)
+        self._end += len(new_lines) + len(line_end)
         return new_lines.decode(errors="replace").splitlines()

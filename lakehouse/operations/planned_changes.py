@@ -30,7 +30,7 @@ Kind = Literal[
     "change type",
     "declare",
     "set property",
-    "compute anew",
+    "recompute",
     "refuse",
 ]
 
@@ -68,7 +68,7 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
         rollup = next((rollup for rollup in table.rollups if rollup.name == layout.name), None)
         if rollup and not is_refused and _has_other_declaration(layout, rollup):
             detail = "the declaration of the rollup changed: all groups are recomputed"
-            changes.append(Change(layout.name, "compute anew", detail + _former_measures(layout)))
+            changes.append(Change(layout.name, "recompute", detail + _former_measures(layout)))
     return changes
 
 

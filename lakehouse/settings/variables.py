@@ -1,4 +1,4 @@
-"""The names of the ``LAKEHOUSE_`` variables: those in the file ``.env``, and those that are no setting."""
+"""The names of the ``LAKEHOUSE_`` variables: those in the file ``.env``, and those of other programs."""
 
 import re
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ def _has_prefix(name: str) -> bool:
 
 
 def require_known(names: Iterable[str], settings: Iterable[str]) -> None:
-    """Refuse a ``LAKEHOUSE_`` variable that is no setting: a misspelt one would silently count as not set."""
+    """Refuse an unknown ``LAKEHOUSE_`` variable: a misspelt one would silently count as not set."""
     setting_variables = [f"{PREFIX}{name.upper()}" for name in settings]
     for name in map(str.upper, names):
         if _has_prefix(name) and name not in setting_variables and not _SET_BY_KUBERNETES.fullmatch(name):

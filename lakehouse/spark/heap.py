@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _HEADER = struct.Struct(">IBxxx")  # the magic number, and the byte order of the rest
-_TABLE_OFFSET = 24  # bytes before the offset and the number of the entries
+_TABLE_START = 24  # bytes before the start and the number of the entries
 _MAGIC = 0xCAFEC0C0
 _FOLDER = Path("/tmp" if sys.platform == "linux" else tempfile.gettempdir())  # noqa: S108 - Java always uses /tmp on Linux
 _FULL_SHARE = 0.95  # of the heap: above it, Java does little else than collect garbage
@@ -59,13 +59,13 @@ def _read_counters(data: bytes) -> Iterator[tuple[str, int]]:
     byte_order = "<" if is_little_endian else ">"
     if magic != _MAGIC:
         return
-    offset, entry_count = struct.unpack_from(f"{byte_order}II", data, _TABLE_OFFSET)
+    entry_start, entry_count = struct.unpack_from(f"{byte_order}II", data, _TABLE_START)
     for _ in range(entry_count):
-        length, name_offset, vector_length, value_type, value_offset = struct.unpack_from(
-            f"{byte_order}IIIcxxxI", data, offset
+        length, name_at, vector_length, value_type, value_at = struct.unpack_from(
+            f"{byte_order}IIIcxxxI", data, entry_start
         )
         if value_type == b"J" and not vector_length:
-            name_start = offset + name_offset
-            (value,) = struct.unpack_from(f"{byte_order}q", data, offset + value_offset)
+            name_start = entry_start + name_at
+            (value,) = struct.unpack_from(f"{byte_order}q", data, entry_start + value_at)
             yield data[name_start : data.index(0, name_start)].decode(), value
-        offset += length
+        entry_start += length

@@ -17,7 +17,7 @@ VERSION_COLUMN = "lakehouse.version"  # the version column that orders the value
 DECLARES = (
     "lakehouse.declaration"  # the declaration of the last commit of rows, as facts, and the sources of former columns
 )
-DECLARED = "lakehouse.columns"  # every column of ours that the table ever had; all others belong to other programs
+DECLARED = "lakehouse.columns"  # every lakehouse column that the table ever had; all others belong to other programs
 STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_BOUND = 32  # characters of a text that the log keeps as the bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"

@@ -89,7 +89,7 @@ def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: 
 
 
 def commit_otherwise(layout: Layout, commit: Commit, write: Callable[[], object]) -> Entry:
-    """Make a commit that carries ``commit`` by a writer other than Spark, as the only writer of ours.
+    """Make a commit that carries ``commit`` by a writer other than Spark, as the only lakehouse writer.
 
     Raises ``ConflictError`` if the commit does not count.
     """
@@ -149,7 +149,7 @@ def _writing(layout: Layout) -> Iterator[None]:
 
 @contextmanager
 def alone(layout: Layout) -> Iterator[None]:
-    """Write as the only writer of ours on a local disk, and translate errors of Spark into ours.
+    """Write as the only lakehouse writer on a local disk, and translate errors of Spark into ours.
 
     The commits are flushed to the disk when this returns. Raises ``TableDamagedError``, before anything is written, if
     a power cut left an earlier commit incomplete.

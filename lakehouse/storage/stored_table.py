@@ -56,7 +56,7 @@ class StoredTable:
     """One Delta table of a session.
 
     A ``StreamTable`` declares several; deltalake's ``DeltaTable`` is one version of it, as opened. Every commit of rows
-    carries a ``Commit`` that was planned on a ledger, and is made only if no other commit of ours came in between.
+    carries a ``Commit`` that was planned on a ledger, and is made only if no other lakehouse commit came in between.
     ``require`` checks every ledger that this reads, and raises if the ledger does not record what the table needs.
     """
 

@@ -75,7 +75,7 @@ def whole_ledger(settings: Settings, table: StreamTable) -> Ledger:
 def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
     """Return the ledger, or raise ``LedgerError`` if it does not record the progress.
 
-    Rows of a log table without a commit of ours, such as a copy, would be appended again.
+    Rows of a log table without a lakehouse commit, such as a copy, would be appended again.
     """
     has_no_commit = table.is_log and ledger.newest is None and not ledger.reread and ledger.exists
     if has_no_commit and holds_files(ledger.uri):

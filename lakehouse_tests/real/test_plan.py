@@ -44,7 +44,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
     assert planned_kinds(stream, stream.table) == [
         *added_columns,
         ("_by_location", "add column"),
-        ("_by_location", "compute anew"),
+        ("_by_location", "recompute"),
     ]
     version = DeltaTable(stream.uri).version()
     assert DeltaTable(stream.uri).version() == version, "nothing is written"

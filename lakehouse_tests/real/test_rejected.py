@@ -10,7 +10,7 @@ from lakehouse.declaration import Late
 from lakehouse.decoding.fields import TIMELESS
 from lakehouse.ingest import batches, redrive
 from lakehouse.ingest.replay import replay
-from lakehouse.kafka import read_records
+from lakehouse.kafka import read_records, timeless_detail
 from lakehouse.ledger.positions import Range
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.storage.table_context import TableContext

@@ -14,8 +14,8 @@ import pytest
 from lakehouse_tests.helpers.places import ROOT
 
 PHRASES = {
-    r"\bis no (?!longer\b|more\b|later\b|less\b)\w+": "is not a ...; unknown ...; has no ...",
-    r"\bare no (?!longer\b|more\b)\w+": "are not ...",
+    r"(?<![Tt]here )\bis no (?!longer\b|more\b|later\b|less\b)\w+": "is not a ...; unknown ...; has no ...",
+    r"(?<![Tt]here )\bare no (?!longer\b|more\b)\w+": "are not ...",
     r"\bof one's own\b": "your own",
     r"\bof ours\b": "our",
     r"\bstands? (twice|there|for itself|otherwise)\b": "is listed twice; exists",

@@ -20,7 +20,7 @@ _AMBIGUOUS = re.compile(r"%f(%|\d)")
 def parse_times(texts: pa.Array, pattern: str) -> tuple[Any, Any]:
     """Return microseconds since 1970, UTC, and a mask of the rows that are parsed; other rows are 0.
 
-    The strict rules decide about the others: they do not match the pattern, are no dates, or are null.
+    The strict rules decide about the others: they do not match the pattern, are not dates, or are null.
     """
     _, starts, data = texts.buffers()
     offsets = np.frombuffer(starts, np.int64, len(texts) + 1, texts.offset * 8)

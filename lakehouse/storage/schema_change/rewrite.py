@@ -29,7 +29,7 @@ def reform(
     Calls ``before_rewrite`` after it has excluded our other writers; an exception that it raises ends the rewrite.
 
     Raises ``TableError`` if a value would change; nothing is written then. Raises ``ConflictError`` if another writer
-    of ours was first. Raises ``TableError`` if another program committed between reading and writing: the rewrite
+    of lakehouse was first. Raises ``TableError`` if another program committed between reading and writing: the rewrite
     undoes that commit, and a RESTORE to it brings it back.
     """
     if diff.stored_partitions is not None or diff.recast:
@@ -162,7 +162,7 @@ def leave_statistics(spark: SparkSession, layout: Layout, excluded: Collection[s
     """Restrict the statistics columns to those that exist and support statistics both before and after a rewrite.
 
     ``excluded`` are the columns to leave out. After the rows are written, the columns of the layout are set again. If
-    that does not happen, the next run sees that other columns of ours are set. So this sets another column if none is
+    that does not happen, the next run sees that other lakehouse columns are set. So this sets another column if none is
     left.
     """
     layout_columns = layout.statistics_properties.get(STATISTICS, "").split(",")

@@ -18,7 +18,6 @@ from pyarrow import table as arrow_table
 from lakehouse import query
 from lakehouse.cli import main
 from lakehouse.cli.output import format_value, print_json
-from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 
 COMMANDS = sorted(
@@ -285,25 +284,6 @@ def test_up_reports_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         port = server.getsockname()[1]
         assert main.run(["up", "webserver", "--port", str(port)]) == 1
     assert f"Port {port} is in use" in error_line(capsys)
-
-
-def test_the_readme_lists_every_command() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert [command for command in COMMANDS if f"`{command}" not in readme] == []
-
-
-def test_the_readme_lists_every_setting() -> None:
-    readme = (ROOT / "README.md").read_text()
-    names = [f"`LAKEHOUSE_{name.upper()}`" for name in Settings.model_fields]
-    assert [name for name in names if name not in readme] == []
-    assert sorted(set(re.findall(r"`LAKEHOUSE_\w+`", readme))) == sorted(names)
-
-
-def test_the_readme_shows_only_commands_that_exist() -> None:
-    readme = (ROOT / "README.md").read_text()
-    commands = set(re.findall(r"^(?:\.venv/bin/)?lakehouse ([a-z-]+)", readme, re.MULTILINE))
-    assert commands <= set(COMMANDS)
-    assert commands
 
 
 def test_the_declaration_in_the_readme_runs() -> None:

@@ -42,7 +42,7 @@ def names_in_dagster(table: StreamTable) -> Iterator[str]:
 
 def test_the_names_of_a_declaration_include_all_names_in_dagster() -> None:
     names = set(names_in_dagster(PRICES))
-    assert {"prices", "prices_topic", "prices_doubts", "by_id_rollup_equals_recomputation", "merge_prices"} <= names
+    assert {"prices", "prices_topic", "prices_warnings", "by_id_rollup_equals_recomputation", "merge_prices"} <= names
     assert {"prices_sensor", "prices_maintenance_daily", "prices_checks_daily"} <= names
     assert names <= set(PRICES.names)
 

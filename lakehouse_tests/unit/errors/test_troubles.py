@@ -152,5 +152,5 @@ def test_the_line_of_the_decisive_cause_is_returned() -> None:
 
 
 def test_unknown_errors_mean_no_trouble() -> None:
-    assert trouble_of(ValueError("a bug of ours"), Trouble) is None
+    assert trouble_of(ValueError("a lakehouse bug"), Trouble) is None
     assert not issubclass(ConflictError, TableError)

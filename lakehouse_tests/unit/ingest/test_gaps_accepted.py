@@ -162,7 +162,7 @@ def test_records_that_expired_in_a_new_partition_are_a_gap() -> None:
 
 
 def test_a_recreated_topic_begins_at_its_earliest_record_once_the_loss_is_accepted() -> None:
-    """Records that expired before are no gap; in a partition that it gets later they are."""
+    """Records that expired before are not a gap; in a partition that it gets later they are."""
     recreated = topic_state({0: 5}, {0: 9}, topic_id="other")
     gap = gap_commit(LEDGER, plan_next_of(LEDGER, recreated, Bounds()), "run")
     assert gap.progress == {0: 5}

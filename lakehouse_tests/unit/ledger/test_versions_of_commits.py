@@ -24,7 +24,7 @@ def write_without_info(table: Written, *rows: int) -> int:
 
 
 def versions(table: Written) -> dict[int, int]:
-    """Return the version of each commit of ours, by its number."""
+    """Return the version of each lakehouse commit, by its number."""
     return {entry.commit.number: entry.version for entry in table.ledger.entries}
 
 

@@ -98,7 +98,7 @@ def test_rows_as_wide_as_stored_rows_must_fit_into_memory(tmp_path: Path) -> Non
 
 
 def test_many_rows_are_eligible_if_the_size_of_their_text_is_known(tmp_path: Path) -> None:
-    """Their size on the disk is no measure: equal texts are stored once."""
+    """Their size on the disk does not measure it: equal texts are stored once."""
     repeated_texts = made(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
     assert Path(DeltaTable(repeated_texts.uri).file_uris()[0]).stat().st_size < 1_000_000
     assert not is_quick(repeated_texts, 500_000) and not is_quick_to_merge(repeated_texts, 500_000)

@@ -34,7 +34,7 @@ def test_a_longer_retention_of_the_log_is_not_corrected(interval: str) -> None:
     assert correct(log=interval) == {}
 
 
-@pytest.mark.parametrize("interval", ["interval 29 days", "interval 1 hour", "interval -90 days", "for ever", ""])
+@pytest.mark.parametrize("interval", ["interval 29 days", "interval 1 hour", "interval -90 days", "forever", ""])
 def test_a_shorter_or_unknown_retention_of_the_log_becomes_thirty_days(interval: str) -> None:
     assert correct(log=interval) == {LOG: MONTH}
 

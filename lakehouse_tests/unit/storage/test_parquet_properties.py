@@ -1,4 +1,4 @@
-"""Files written without Spark are like Spark's: compressed, and with row groups that are no larger."""
+"""Files written without Spark are like Spark's: compressed, and with row groups of at most the same size."""
 
 import os
 from collections.abc import Iterator

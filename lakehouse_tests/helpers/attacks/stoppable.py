@@ -70,7 +70,7 @@ def compiled(folder: Path, settings: Settings) -> Path:
     """Compile the log store into a folder, with Spark defaults that make Delta write its logs through the gate."""
     compiler = shutil.which("javac")
     if compiler is None:
-        pytest.skip("There is no compiler of Java.")
+        pytest.skip("A Java compiler is not installed.")
     jars = [str(jar) for jar in ensure_jars(settings, "spark")]
     spark_jars = Path(pyspark.__file__).parent / "jars" / "*"
     classes = folder / "classes"

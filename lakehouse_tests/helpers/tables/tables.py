@@ -15,7 +15,7 @@ _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperat
 
 
 def footprint(uri: str) -> tuple[int, set[str]]:
-    """Return the number of versions with their own rows (0 if there is no table) and the unused data files on disk.
+    """Return the number of versions with their own rows (0 without a table) and the unused data files on disk.
 
     Unused files are files that the newest version does not contain: those of earlier versions and those of writers that
     died. A version that only stores the declaration has no rows of its own.

@@ -1,6 +1,6 @@
 """The settings: what a user sets in the environment, and the only code that reads the environment.
 
-- ``environment``: the class ``Settings``. Add a setting as a field of it and as a line in README.md.
+- ``environment``: the class ``Settings``. Add a setting as a field of it and as a line in docs/reference/settings.md.
 - ``variables``: the names of the variables, and the file ``.env``.
 - ``project``: the project file, ``[tool.lakehouse]`` in ``pyproject.toml``.
 - ``shapes``: the types of the settings, which validate their values.

@@ -11,7 +11,7 @@ from lakehouse.errors import SettingsError
 
 PREFIX = "LAKEHOUSE_"
 ENV_FILE = ".env"
-ADVICE = "Correct it in the environment or in .env; README.md lists the settings."
+ADVICE = "Correct it in the environment or in .env; docs/reference/settings.md lists the settings."
 # Kubernetes sets these in every container if the namespace has a service called "lakehouse"
 _SET_BY_KUBERNETES = re.compile(PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
 _NAME = re.compile(r"[\w-]+", re.ASCII)
